@@ -1,0 +1,78 @@
+# Mooring's few commands. `make help` lists them.
+#
+# Installing is tied to stamp files inside .venv: a stamp is older than the list of versions it was made from,
+# or it is not; so the second `make up` installs nothing, and a changed pin installs again.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+EXAMPLE := examples/clusters/harbour.yaml
+
+STAMP_VENV := $(VENV)/.stamp-venv
+STAMP_RUN := $(VENV)/.stamp-run
+STAMP_DEV := $(VENV)/.stamp-dev
+
+# Only trees that hold Python: mypy refuses a folder without any.
+TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
+
+.PHONY: help up test lint types layers tests bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+up: $(STAMP_RUN)  ## set up, and explain where the pods of the example cluster go
+	@$(BIN)/mooring explain -f $(EXAMPLE)
+
+test: lint types layers tests  ## everything that must hold before a commit
+
+lint: $(STAMP_DEV)  ## ruff: rules and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(STAMP_DEV)  ## mypy, strict
+	@$(BIN)/mypy $(TREES)
+
+layers: $(STAMP_DEV)  ## import-linter: knowledge flows one way
+	@$(BIN)/lint-imports --no-logo
+
+tests: $(STAMP_DEV)  ## pytest, on two cores
+	@$(BIN)/python -m pytest -q -n 2
+
+bench: $(STAMP_DEV)  ## measure
+	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
+	@$(BIN)/python -m bench
+
+clean:  ## remove what the other commands made
+	@rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP_VENV):
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "make: there is no '$(PYTHON)' here; install Python 3.11 or newer, or name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: $$("$(PYTHON)" --version 2>&1) found as '$(PYTHON)', but 3.11 or newer is needed; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' lacks the venv module; install it (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+# setuptools first: from Python 3.12 a fresh venv has none, and the build below runs without isolation so that
+# it uses this pin and asks no index.
+$(STAMP_RUN): $(STAMP_VENV) requirements.txt requirements-dev.txt pyproject.toml
+	@echo "installing into $(VENV) ..."
+	@$(PIP) install --constraint requirements-dev.txt setuptools
+	@$(PIP) install --no-deps --requirement requirements.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMP_DEV): $(STAMP_RUN)
+	@echo "installing the tools that check ..."
+	@$(PIP) install --no-deps --requirement requirements-dev.txt
+	@$(PIP) check
+	@touch $@
