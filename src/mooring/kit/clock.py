@@ -1,0 +1,130 @@
+"""The clock: what time it is, and waiting until it is later.
+
+Comes in   the system's clocks, or the virtual loop's jumps
+Goes out   `Clock`, handed to everything that measures, waits or stamps; timestamps as Kubernetes writes them
+
+ 1. `now_s` never goes back and has no meaning but in differences; `wall_s` is seconds since 1970, UTC.
+ 2. A virtual clock moves only when its loop moves it, and both of its readings move together.
+ 3. What `format_rfc3339_micro` writes, `parse_rfc3339` reads back to the same microsecond until the year 2242,
+    when the seconds reach 2^33 and a float's steps become longer than a microsecond.
+
+Why floats and not integers of nanoseconds: asyncio counts in float seconds, and two units in one loop is one too many.
+"""
+
+import asyncio
+import math
+import re
+import time
+from datetime import datetime, timedelta
+from typing import Protocol
+
+VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: where virtual time begins unless told otherwise
+
+_EPOCH = datetime(1970, 1, 1)
+_MICROS_PER_S = 1_000_000
+_RFC3339 = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))", re.ASCII
+)
+
+
+class Clock(Protocol):
+    """Time as a given thing."""
+
+    def now_s(self) -> float:
+        """Seconds from an arbitrary start; never goes back."""
+        ...
+
+    def wall_s(self) -> float:
+        """Seconds since 1970-01-01T00:00:00Z, for stamps that people and other machines read."""
+        ...
+
+    async def wait(self, delay_s: float) -> None:
+        """Come back after `delay_s`, or in the loop's next round when it is zero or less."""
+        ...
+
+
+class SystemClock:
+    """The machine's own time, for production."""
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+    def wall_s(self) -> float:
+        return time.time()
+
+    async def wait(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+
+
+class VirtualClock:
+    """Time that stands still until a `VirtualLoop` moves it."""
+
+    __slots__ = ("_now_s", "_wall_offset_s")
+
+    def __init__(self, *, wall_s: float = VIRTUAL_WALL_S) -> None:
+        self._now_s = 0.0
+        self._wall_offset_s = wall_s
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def wall_s(self) -> float:
+        return self._wall_offset_s + self._now_s
+
+    async def wait(self, delay_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        # On any other loop this would sleep for real while the clock stood still.
+        assert getattr(loop, "clock", None) is self, (
+            f"a virtual clock waits only on its own virtual loop, not on {loop!r}"
+        )
+        await asyncio.sleep(delay_s)
+
+    def advance_to(self, now_s: float) -> None:
+        """Move to `now_s`. Only the loop that drives this clock calls it."""
+        assert now_s >= self._now_s, f"virtual time cannot go back from {self._now_s} s to {now_s} s"
+        self._now_s = now_s
+
+
+class TimestampError(ValueError):
+    """A text that is no timestamp, or a time that no timestamp can say."""
+
+
+def format_rfc3339(wall_s: float) -> str:
+    """As Kubernetes writes metav1.Time: UTC, whole seconds, the fraction cut off."""
+    return _at(math.floor(wall_s), 0).isoformat(timespec="seconds") + "Z"
+
+
+def format_rfc3339_micro(wall_s: float) -> str:
+    """As Kubernetes writes metav1.MicroTime: UTC, always six digits of fraction."""
+    whole_s = math.floor(wall_s)
+    # Rounded, not cut off: the nearest float to .123456 may lie below it. The fraction alone, because multiplying the
+    # whole would round a second time.
+    micros = round((wall_s - whole_s) * _MICROS_PER_S)
+    return _at(whole_s, micros).isoformat(timespec="microseconds") + "Z"
+
+
+def parse_rfc3339(text: str) -> float:
+    """Seconds since 1970 of a Kubernetes timestamp: any fraction, `Z` or an offset."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise TimestampError(f"{text!r} is not a timestamp; wanted one such as 2026-01-02T15:04:05Z")
+    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
+    try:
+        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second))
+    except ValueError as error:
+        raise TimestampError(f"{text!r} is not a timestamp: {error}") from None
+    since = moment - _EPOCH
+    whole_s = since.days * 86_400 + since.seconds
+    if sign is not None:
+        offset_s = int(offset_hour) * 3600 + int(offset_minute) * 60
+        whole_s -= offset_s if sign == "+" else -offset_s
+    return whole_s + float(f"0.{fraction}") if fraction else float(whole_s)
+
+
+def _at(whole_s: int, micros: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(seconds=whole_s, microseconds=micros)
+    except OverflowError:
+        raise TimestampError(
+            f"{whole_s} s since 1970 lies outside the years 1 to 9999 that a timestamp can say"
+        ) from None

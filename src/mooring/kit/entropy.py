@@ -1,0 +1,89 @@
+"""Entropy: the only source of chance.
+
+Comes in   one seed
+Goes out   numbers, choices, names and uuids; and child streams, one for each consumer
+
+ 1. The same seed gives the same stream, on every machine and every Python from 3.11 on.
+ 2. A child stream depends on the seed and the names on the way to it, never on what was drawn before: a new consumer
+    shifts nobody else's dice. So the same name gives the same stream; two consumers take two names.
+ 3. Not for secrets. Keys and tokens come from the cryptography library.
+
+Why only `getrandbits` and `random` of the standard generator: Python promises that those two stay as they are, and
+makes no such promise for `randrange`, `choice` or `shuffle`.
+"""
+
+import secrets
+from collections.abc import Sequence
+from hashlib import blake2b
+from random import Random
+from typing import TypeVar
+
+# Without vowels and without 0, 1 and 3, so that chance spells no words and nobody misreads a name.
+SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
+
+_SYSTEM_SEED_BITS = 64
+_UUID_VERSION_4 = 0x4 << 76
+_UUID_VARIANT = 0b10 << 62
+_UUID_FIXED_BITS = (0xF << 76) | (0b11 << 62)
+
+Item = TypeVar("Item")
+
+
+class Entropy:
+    """A stream of chance; `seed` and `name` say how to have it again."""
+
+    __slots__ = ("_random", "name", "seed")
+
+    def __init__(self, seed: int, name: str = "") -> None:
+        self.seed = seed
+        self.name = name
+        self._random = Random(_seed_of_stream(seed, name))
+
+    def fork(self, name: str) -> "Entropy":
+        """The child stream of that name."""
+        assert name, "a child stream needs a name"
+        # The length keeps ("a", "b/c") and ("a/b", "c") apart.
+        return Entropy(self.seed, f"{self.name}/{len(name)}:{name}")
+
+    def integer_below(self, limit: int) -> int:
+        """One of 0, 1, …, limit - 1, each as likely as the others."""
+        assert limit > 0, f"nothing lies in [0, {limit})"
+        bits = (limit - 1).bit_length()
+        draw = self._random.getrandbits
+        drawn = draw(bits)
+        # Drawing again, rather than taking the remainder, is what makes all values equally likely.
+        while drawn >= limit:
+            drawn = draw(bits)
+        return drawn
+
+    def choose(self, items: Sequence[Item]) -> Item:
+        """One of the items, each as likely as the others."""
+        return items[self.integer_below(len(items))]
+
+    def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
+        """A float from low to high; high itself only where rounding leads there."""
+        assert low <= high, f"nothing lies between {low} and {high}"
+        return low + (high - low) * self._random.random()
+
+    def uuid(self) -> str:
+        """A name of the form that RFC 4122 calls version 4."""
+        digits = f"{self._random.getrandbits(128) & ~_UUID_FIXED_BITS | _UUID_VERSION_4 | _UUID_VARIANT:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def suffix(self, length: int = SUFFIX_LENGTH) -> str:
+        """What Kubernetes appends to a `generateName`."""
+        return "".join(self.choose(SUFFIX_ALPHABET) for _ in range(length))
+
+    def __repr__(self) -> str:
+        return f"Entropy(seed={self.seed}, name={self.name!r})"
+
+
+def system_entropy() -> Entropy:
+    """A stream whose seed nobody chose, for production. Log its `seed`: with it the run can be had again."""
+    return Entropy(secrets.randbits(_SYSTEM_SEED_BITS))
+
+
+def _seed_of_stream(seed: int, name: str) -> int:
+    # Not hash(): Python salts it differently in every process.
+    return int.from_bytes(blake2b(f"{seed}|{name}".encode(), digest_size=32).digest())

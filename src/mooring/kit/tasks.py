@@ -1,0 +1,200 @@
+"""Tasks: started only in named groups, and no exception is lost.
+
+Comes in   coroutines, each with a name
+Goes out   their results, or one exception group with everything that went wrong
+
+    async with TaskGroup("kubelet") as group:
+        group.start(run_pods(), name="pods")                            # the group waits for it
+        group.start_background(report_status(), name="status")          # cancelled when the others are done
+
+ 1. The block is left only when every task of the group has ended.
+ 2. The first failure cancels the rest and the body; all failures are raised together, each noting its task.
+ 3. A background task never keeps the block open: it is cancelled when the body and all other tasks are done.
+ 4. A cancellation from outside passes through, after the tasks have ended.
+ 5. Tasks are cancelled in the order in which they were started, so that a run can be replayed.
+
+Why not asyncio's own group: it keeps its tasks in a set and cancels them in the order of their addresses, which breaks
+the fifth rule; and it has no background tasks.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroupStatistics:
+    running: int
+    running_background: int
+    started: int
+    failed: int
+
+
+class TaskGroup:
+    """A place for tasks to live in: they end before it does."""
+
+    def __init__(self, name: str) -> None:
+        assert name, "a task group needs a name"
+        self.name = name
+        self._host: asyncio.Task[Any] | None = None
+        self._running: dict[asyncio.Task[Any], bool] = {}  # in the order of starting; is it a background task?
+        self._foreground_running = 0
+        self._started = 0
+        self._failed = 0
+        self._errors: list[BaseException] = []
+        self._is_body_over = False
+        self._is_winding_up = False
+        self._has_interrupted_host = False
+        self._all_ended: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        assert self._host is None, f"task group {self.name!r} is entered a second time"
+        self._host = asyncio.current_task()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_body_over = True
+        outside_cancellation = self._sort_out(error)
+        if error is not None:
+            self.cancel()
+        self._release_background()
+        while self._running:
+            outside_cancellation = await self._wait_for_tasks() or outside_cancellation
+        self._conclude(outside_cancellation)
+
+    def start(self, work: Coroutine[Any, Any, Result], *, name: str) -> asyncio.Task[Result]:
+        """Start a task that the group waits for."""
+        return self._start(work, name, is_background=False)
+
+    def start_background(self, work: Coroutine[Any, Any, Result], *, name: str) -> asyncio.Task[Result]:
+        """Start a task that serves the others and is cancelled when they are done."""
+        return self._start(work, name, is_background=True)
+
+    def cancel(self) -> None:
+        """Cancel every task of the group, oldest first, and start no more. The body goes on."""
+        self._is_winding_up = True
+        for task in list(self._running):
+            task.cancel()
+
+    def statistics(self) -> TaskGroupStatistics:
+        return TaskGroupStatistics(
+            running=self._foreground_running,
+            running_background=len(self._running) - self._foreground_running,
+            started=self._started,
+            failed=self._failed,
+        )
+
+    # ------------------------------------------------------------------------------------ a task's life
+
+    def _start(self, work: Coroutine[Any, Any, Result], name: str, *, is_background: bool) -> asyncio.Task[Result]:
+        refusal = self._why_not_start(name)
+        if refusal is not None:
+            work.close()  # or Python would warn that it was never awaited
+            raise RuntimeError(refusal)
+        task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{name}")
+        self._running[task] = is_background
+        self._foreground_running += not is_background
+        self._started += 1
+        task.add_done_callback(self._on_end)
+        return task
+
+    def _why_not_start(self, name: str) -> str | None:
+        if not name:
+            return f"a task of group {self.name!r} needs a name"
+        if self._host is None:
+            return f"task group {self.name!r} was not entered: use `async with` before starting {name!r}"
+        if self._is_winding_up:
+            return f"task group {self.name!r} is winding up and starts no {name!r}"
+        return None
+
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
+        was_background = self._running.pop(task)
+        self._foreground_running -= not was_background
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            error.add_note(f"in task {task.get_name()!r}")
+            self._errors.append(error)
+            self._failed += 1
+            self.cancel()
+            self._interrupt_body()
+        self._release_background()
+        if not self._running and self._all_ended is not None and not self._all_ended.done():
+            self._all_ended.set_result(None)
+
+    def _release_background(self) -> None:
+        if self._is_body_over and not self._foreground_running and not self._is_winding_up:
+            self.cancel()
+
+    def _interrupt_body(self) -> None:
+        if self._is_body_over or self._has_interrupted_host:
+            return
+        assert self._host is not None
+        self._has_interrupted_host = True
+        self._host.cancel()
+
+    # ------------------------------------------------------------------------------- the end of the block
+
+    def _sort_out(self, error: BaseException | None) -> asyncio.CancelledError | None:
+        """How the body ended: keep its error, and tell our own cancellation of it from somebody else's."""
+        assert self._host is not None
+        cancellation = error if isinstance(error, asyncio.CancelledError) else None
+        if error is not None and cancellation is None:
+            self._errors.append(error)
+        # Our own request is taken back whether or not the body noticed it; what is left came from outside.
+        if self._has_interrupted_host and self._host.uncancel() == 0:
+            return None
+        return cancellation
+
+    async def _wait_for_tasks(self) -> asyncio.CancelledError | None:
+        self._all_ended = asyncio.get_running_loop().create_future()
+        try:
+            await self._all_ended
+        except asyncio.CancelledError as cancellation:
+            self.cancel()
+            return cancellation
+        return None
+
+    def _conclude(self, outside_cancellation: asyncio.CancelledError | None) -> None:
+        errors, self._errors = self._errors, []
+        for error in errors:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise error
+        if errors:
+            self._keep_cancellation_pending()
+            raise BaseExceptionGroup(f"task group {self.name!r} failed", errors) from None
+        if outside_cancellation is not None:
+            raise outside_cancellation
+
+    def _keep_cancellation_pending(self) -> None:
+        # The errors go first, but somebody outside still waits for this task to be cancelled at its next wait.
+        assert self._host is not None
+        if self._host.cancelling():
+            self._host.uncancel()
+            self._host.cancel()
+
+
+async def run_bounded(
+    work: Callable[[Item], Coroutine[Any, Any, Result]], items: Iterable[Item], *, limit: int, name: str
+) -> list[Result]:
+    """`work` for every item, at most `limit` at a time; the results in the order of the items."""
+    assert limit > 0, f"{name!r} may not run anything with a limit of {limit}"
+    waiting = list(enumerate(items))
+    waiting.reverse()
+    results: dict[int, Result] = {}
+
+    async def work_on_the_next() -> None:
+        while waiting:
+            index, item = waiting.pop()
+            results[index] = await work(item)
+
+    async with TaskGroup(name) as group:
+        for worker in range(min(limit, len(waiting))):
+            group.start(work_on_the_next(), name=str(worker))
+    return [results[index] for index in range(len(results))]
