@@ -1,0 +1,274 @@
+"""From in-tree volumes to CSI: which driver took a built-in volume plugin over, and what the volume is called there.
+
+Comes in   persistent volumes and volumes of pods that name a cloud's disk directly
+Goes out   the in-tree plugin's name, the driver's name, and `CsiVolume`: driver, handle, and the nodes that reach it
+
+Kubernetes once spoke to clouds itself; drivers do it now, and old volumes are read as if they were the driver's. The
+scheduler needs that for two questions only: how many volumes of a driver a node has attached (driver and handle), and
+which nodes reach a volume (node affinity, where the cloud's zone label becomes the driver's own). So nothing else of a
+volume is translated here: no access modes, secrets, attributes or classes.
+
+ 1. Seven plugins have a successor (`DRIVERS`), but the scheduler reads only those of `MIGRATED` as their successor's:
+    the others are answered for by name, and never translated.
+ 2. Topology goes from the most explicit source to the least: the volume's node affinity, then its labels; the labels
+    of today before those of the beta.
+ 3. A volume that cannot be translated raises `TranslationError`, with Kubernetes' words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from msgspec.structs import replace
+
+from mooring.api.errors import ObjectError
+from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeSpec
+from mooring.api.views.volumes import Volume
+
+AWS_EBS = "kubernetes.io/aws-ebs"
+AZURE_DISK = "kubernetes.io/azure-disk"
+AZURE_FILE = "kubernetes.io/azure-file"
+CINDER = "kubernetes.io/cinder"
+GCE_PD = "kubernetes.io/gce-pd"
+PORTWORX = "kubernetes.io/portworx-volume"
+VSPHERE = "kubernetes.io/vsphere-volume"
+
+DRIVERS = {
+    AWS_EBS: "ebs.csi.aws.com",
+    AZURE_DISK: "disk.csi.azure.com",
+    AZURE_FILE: "file.csi.azure.com",
+    CINDER: "cinder.csi.openstack.org",
+    GCE_PD: "pd.csi.storage.gke.io",
+    PORTWORX: "pxd.portworx.com",
+    VSPHERE: "csi.vsphere.vmware.com",
+}
+"""The driver that superseded each in-tree plugin."""
+
+MIGRATED = frozenset({AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PORTWORX})
+"""The plugins whose volumes kube-scheduler v1.36 reads as their driver's."""
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+BETA_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
+ZONES_SEPARATOR = "__"
+"""Between the zones of a volume that several zones reach, in one label."""
+
+
+class TranslationError(ObjectError):
+    """An in-tree volume that its driver could not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsiVolume:
+    """A volume as its driver knows it."""
+
+    driver: str
+    handle: str
+    node_selector: NodeSelector | None = None
+    """The nodes that reach it; None if all do (and for volumes of pods, which never say)."""
+
+
+def plugin_of(source: PersistentVolumeSpec | Volume) -> str | None:
+    """The in-tree plugin with a successor that a volume, persistent or of a pod, belongs to; None if there is none."""
+    if source.gce_persistent_disk is not None:
+        return GCE_PD
+    if source.aws_elastic_block_store is not None:
+        return AWS_EBS
+    if source.cinder is not None:
+        return CINDER
+    if source.azure_disk is not None:
+        return AZURE_DISK
+    if source.azure_file is not None:
+        return AZURE_FILE
+    if source.vsphere_volume is not None:
+        return VSPHERE
+    if source.portworx_volume is not None:
+        return PORTWORX
+    return None
+
+
+def translate_volume(volume: PersistentVolume) -> CsiVolume:
+    """A persistent volume of one of the `MIGRATED` plugins as its driver's. Raises `TranslationError`."""
+    plugin = _migrated_plugin_of(volume.spec, volume.metadata.name)
+    handle = _gce_handle(volume) if plugin == GCE_PD else _HANDLES[plugin](volume.spec)
+    affinity = volume.spec.node_affinity
+    selector = affinity.required if affinity is not None else None
+    zone_key = _ZONE_KEYS.get(plugin)
+    if zone_key is not None:
+        selector = _with_driver_topology(selector, volume.metadata.labels, zone_key)
+    return CsiVolume(DRIVERS[plugin], handle, selector)
+
+
+def translate_inline(volume: Volume) -> CsiVolume:
+    """A volume written into a pod, of one of the `MIGRATED` plugins, as its driver's. Raises `TranslationError`."""
+    plugin = _migrated_plugin_of(volume, volume.name)
+    return CsiVolume(DRIVERS[plugin], _HANDLES[plugin](volume))
+
+
+def _migrated_plugin_of(source: PersistentVolumeSpec | Volume, name: str) -> str:
+    plugin = plugin_of(source)
+    if plugin is None or plugin not in MIGRATED:
+        raise TranslationError(f'could not find in-tree plugin translation logic for "{name}"')
+    return plugin
+
+
+# --- handles ----------------------------------------------------------------------------------------------------
+
+_UNSPECIFIED = "UNSPECIFIED"
+_AWS_SCHEME = "aws://"
+_AWS_VOLUME_ID = re.compile(r"vol-[^/]*")
+
+
+def _aws_handle(source: PersistentVolumeSpec | Volume) -> str:
+    """The bare id: of "aws://zone/vol-1" only "vol-1" is left. What is no such address is taken for an id."""
+    assert source.aws_elastic_block_store is not None
+    written = source.aws_elastic_block_store.volume_id
+    if not written.startswith(_AWS_SCHEME):
+        return written
+    problem = "failed to translate Kubernetes ID to EBS Volume ID"
+    try:
+        path = unquote(urlsplit(written).path)
+    except ValueError as error:
+        raise TranslationError(f"{problem} Invalid disk name ({written}): {error}") from None
+    volume_id = path.strip("/")
+    if not _AWS_VOLUME_ID.fullmatch(volume_id):
+        raise TranslationError(f"{problem} Invalid format for AWS volume ({written})")
+    return volume_id
+
+
+def _azure_disk_handle(source: PersistentVolumeSpec | Volume) -> str:
+    assert source.azure_disk is not None
+    kind = source.azure_disk.kind
+    if kind is not None and kind.lower() != "managed":
+        raise TranslationError(f"kind({kind}) is not supported in csi migration")
+    return source.azure_disk.disk_uri
+
+
+def _cinder_handle(source: PersistentVolumeSpec | Volume) -> str:
+    assert source.cinder is not None
+    return source.cinder.volume_id
+
+
+def _portworx_handle(source: PersistentVolumeSpec | Volume) -> str:
+    assert source.portworx_volume is not None
+    return source.portworx_volume.volume_id
+
+
+def _gce_inline_handle(source: PersistentVolumeSpec | Volume) -> str:
+    assert source.gce_persistent_disk is not None
+    return f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{source.gce_persistent_disk.pd_name}"
+
+
+def _gce_handle(volume: PersistentVolume) -> str:
+    """Where the disk lies is part of its name: a zone, or the region that several zones have in common."""
+    assert volume.spec.gce_persistent_disk is not None
+    disk = volume.spec.gce_persistent_disk.pd_name
+    labels = volume.metadata.labels
+    zones = (labels.get(BETA_ZONE_LABEL) or labels.get(ZONE_LABEL, "")).split(ZONES_SEPARATOR)
+    if len(zones) > 1:
+        return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{disk}"
+    return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{disk}"
+
+
+def _gce_region(zones: Sequence[str]) -> str:
+    """The region of zones such as "europe-west1-b"."""
+    problem = "failed to get region from zones"
+    regions: dict[str, None] = {}
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            raise TranslationError(
+                f"{problem}: zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            )
+        regions["-".join(parts[:2])] = None
+    if len(regions) != 1:
+        found = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise TranslationError(f"{problem}: multiple or no regions gotten from zones, got: map[{found}]")
+    return next(iter(regions))
+
+
+_HANDLES: dict[str, Callable[[PersistentVolumeSpec | Volume], str]] = {
+    AWS_EBS: _aws_handle,
+    AZURE_DISK: _azure_disk_handle,
+    CINDER: _cinder_handle,
+    GCE_PD: _gce_inline_handle,
+    PORTWORX: _portworx_handle,
+}
+
+# --- topology ---------------------------------------------------------------------------------------------------
+
+_ZONE_KEYS = {
+    AWS_EBS: "topology.ebs.csi.aws.com/zone",
+    CINDER: "topology.cinder.csi.openstack.org/zone",
+    GCE_PD: "topology.gke.io/zone",
+}
+"""The label by which a driver's nodes tell their zone. The volumes of other drivers keep their topology as it is."""
+
+
+def _with_driver_topology(
+    selector: NodeSelector | None, labels: Mapping[str, str], zone_key: str
+) -> NodeSelector | None:
+    zone_label, region_label = _topology_labels(selector, labels)
+    if _has_values(selector, zone_label):
+        selector = _renamed(selector, zone_label, zone_key)
+    elif zone_label in labels:
+        selector = _narrowed(selector, zone_key, labels[zone_label].split(ZONES_SEPARATOR))
+    if region_label == BETA_REGION_LABEL and _has_values(selector, region_label):
+        selector = _renamed(selector, region_label, REGION_LABEL)
+    return selector
+
+
+def _topology_labels(selector: NodeSelector | None, labels: Mapping[str, str]) -> tuple[str, str]:
+    """Which generation of labels a volume speaks: that of its node affinity, or else of its own labels."""
+    mentioned = {requirement.key for term in _terms(selector) for requirement in term.match_expressions}
+    for keys in (mentioned, labels):
+        if ZONE_LABEL in keys:
+            return ZONE_LABEL, REGION_LABEL
+        if BETA_ZONE_LABEL in keys:
+            return BETA_ZONE_LABEL, BETA_REGION_LABEL
+    return ZONE_LABEL, REGION_LABEL
+
+
+def _has_values(selector: NodeSelector | None, key: str) -> bool:
+    return any(
+        requirement.key == key and requirement.values
+        for term in _terms(selector)
+        for requirement in term.match_expressions
+    )
+
+
+def _renamed(selector: NodeSelector | None, old_key: str, new_key: str) -> NodeSelector:
+    return NodeSelector(
+        node_selector_terms=tuple(
+            replace(
+                term,
+                match_expressions=tuple(
+                    replace(each, key=new_key) if each.key == old_key else each for each in term.match_expressions
+                ),
+            )
+            for term in _terms(selector)
+        )
+    )
+
+
+def _narrowed(selector: NodeSelector | None, key: str, zones: Sequence[str]) -> NodeSelector | None:
+    """Each term with the zones added; a volume without terms gets one."""
+    named = tuple(sorted({zone.strip() for zone in zones if zone.strip()}))
+    if not named:
+        return selector
+    requirement = NodeSelectorRequirement(key=key, operator="In", values=named)
+    return NodeSelector(
+        node_selector_terms=tuple(
+            replace(term, match_expressions=(*term.match_expressions, requirement))
+            for term in _terms(selector) or (NodeSelectorTerm(),)
+        )
+    )
+
+
+def _terms(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
+    return selector.node_selector_terms if selector is not None else ()

@@ -1,0 +1,294 @@
+"""The way in: from JSON to typed views, by kind.
+
+Comes in   objects as JSON bytes (from a store, a watch) or as plain dictionaries (from YAML)
+Goes out   views; or a `DecodeError` that names the object, the field, what was wanted and what was found
+
+ 1. `KINDS` is the only table of kinds: a kind that is not in it is unknown everywhere.
+ 2. Whoever knows the kind already (an informer does) uses `decode_as`, which reads the bytes once.
+    `decode` reads them twice: first only for `apiVersion` and `kind`.
+ 3. `null` means "absent", as it does to Kubernetes. The typed decoder is strict about it, because being lenient would
+    cost every field of every object; an object that it refuses gets a second look with the nulls taken out.
+ 4. Fields that a view does not know are skipped, never refused: a newer API server may send them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeVar, cast
+
+import msgspec
+
+from mooring.api.errors import DecodeError, UnknownKindError
+from mooring.api.views.base import View
+from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.api.views.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.api.views.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+KINDS: tuple[type[ApiObject], ...] = (
+    Pod,
+    Node,
+    Namespace,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
+    PodDisruptionBudget,
+    PriorityClass,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+    DeviceClass,
+)
+
+JsonBytes = bytes | memoryview | msgspec.Raw
+AnyView = TypeVar("AnyView", bound=View)
+
+
+def decode(raw: JsonBytes) -> ApiObject:
+    """The view of one object, by the kind that the object itself names."""
+    return decode_as(view_of(*_head_of(raw)), raw)
+
+
+def decode_as(view: type[AnyView], raw: JsonBytes) -> AnyView:
+    """The view of one object whose kind is known from elsewhere. The hot path."""
+    decoder = _decoders.get(view)
+    if decoder is None:
+        decoder = _decoders[view] = msgspec.json.Decoder(view)
+    try:
+        return cast(AnyView, decoder.decode(raw))
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return convert_as(view, _plain_object(raw, view.__name__))
+    except msgspec.DecodeError as error:
+        raise DecodeError(view.__name__, "", "", f"expected JSON: {error}") from None
+
+
+def convert(plain: Mapping[str, object]) -> ApiObject:
+    """The view of one object that is already a dictionary, by the kind that it names."""
+    return convert_as(view_of(*_identity_of(plain)), plain)
+
+
+def convert_as(view: type[AnyView], plain: Mapping[str, object]) -> AnyView:
+    """The view of a dictionary whose kind is known; `view` may also be a part, such as a selector."""
+    try:
+        return msgspec.convert(plain, view)
+    except msgspec.ValidationError:
+        without_nulls = _without_nulls(plain)
+    try:
+        return msgspec.convert(without_nulls, view)
+    except msgspec.ValidationError as error:
+        raise _explain(view.__name__, plain, str(error)) from None
+
+
+def decode_all(raw: JsonBytes) -> list[ApiObject]:
+    """The views of one object, or of all items of a list (`List`, `PodList`, ...)."""
+    api_version, kind = _head_of(raw)
+    view = _views.get((api_version, kind))
+    return [decode_as(view, raw)] if view is not None else convert_all(_plain_object(raw, kind))
+
+
+def convert_all(plain: Mapping[str, object]) -> list[ApiObject]:
+    """As `decode_all`, for a dictionary."""
+    return [convert_as(view, item) for view, item in _flattened(plain)]
+
+
+def view_of(api_version: str, kind: str) -> type[ApiObject]:
+    """The view class of a kind. Raises `UnknownKindError`."""
+    view = _views.get((api_version, kind))
+    if view is None:
+        known_versions = tuple(sorted(version for version, known in _views if known == kind))
+        raise UnknownKindError(api_version, kind, known_versions)
+    return view
+
+
+# --- the tables -------------------------------------------------------------------------------------------------
+
+_views: dict[tuple[str, str], type[ApiObject]] = {(view.api_version, view.kind): view for view in KINDS}
+_decoders: dict[type[View], msgspec.json.Decoder[View]] = {view: msgspec.json.Decoder(view) for view in KINDS}
+
+
+class _Head(View):
+    api_version: str | None = None
+    kind: str | None = None
+
+
+_head_decoder = msgspec.json.Decoder(_Head)
+
+
+# --- lists and identities ---------------------------------------------------------------------------------------
+
+
+def _head_of(raw: JsonBytes) -> tuple[str, str]:
+    """`apiVersion` and `kind`, without reading the rest."""
+    try:
+        head = _head_decoder.decode(raw)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return _identity_of(_plain_object(raw, "object"))
+    except msgspec.DecodeError as error:
+        raise DecodeError("", "", "", f"expected JSON: {error}") from None
+    if not head.kind:
+        raise DecodeError("", "", "kind", "expected the object's kind, found nothing")
+    return head.api_version or "", head.kind
+
+
+def _identity_of(plain: Mapping[str, object]) -> tuple[str, str]:
+    api_version, kind = plain.get("apiVersion") or "", plain.get("kind") or ""
+    for path, value in (("kind", kind), ("apiVersion", api_version)):
+        if not isinstance(value, str):
+            raise DecodeError("", _name_of(plain), path, f"expected a string, found {_described(value)}")
+    if not kind:
+        raise DecodeError("", _name_of(plain), "kind", "expected the object's kind, found nothing")
+    return cast(str, api_version), cast(str, kind)
+
+
+def _flattened(plain: Mapping[str, object]) -> Iterator[tuple[type[ApiObject], Mapping[str, object]]]:
+    """Each single object with its view. The items of a `PodList` need not say that they are pods."""
+    api_version, kind = _identity_of(plain)
+    if (api_version, kind) in _views or not kind.endswith("List"):
+        yield view_of(api_version, kind), plain
+        return
+    item_kind = kind.removesuffix("List")
+    for index, item in enumerate(_items_of(kind, plain)):
+        if not isinstance(item, Mapping):
+            raise DecodeError(kind, "", f"items[{index}]", f"expected an object, found {_described(item)}")
+        if item_kind and not item.get("kind"):
+            yield view_of(api_version, item_kind), item
+        else:
+            yield from _flattened(item)
+
+
+def _items_of(kind: str, plain: Mapping[str, object]) -> list[object]:
+    items = plain.get("items")
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        raise DecodeError(kind, "", "items", f"expected a list, found {_described(items)}")
+    return items
+
+
+def _plain_object(raw: JsonBytes, kind: str) -> Mapping[str, object]:
+    try:
+        plain = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(kind, "", "", f"expected JSON: {error}") from None
+    if not isinstance(plain, dict):
+        raise DecodeError(kind, "", "", f"expected an object, found {_described(plain)}")
+    return plain
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(entry) for entry in value]
+    return value
+
+
+# --- saying what is wrong ---------------------------------------------------------------------------------------
+
+# What msgspec says: "Expected `int | null`, got `str` - at `$.spec.priority`" or "Expected `int` <= 7 - at `$.lun`".
+# An entry of a map is `[...]` there, and a map's key is "`key` in `$.metadata.labels`".
+_MISMATCH = re.compile(
+    r"Expected `(?P<expected>[^`]*)`(?P<bound> [<>]= -?\d+)?(?:, got `(?P<found>[^`]*)`)?"
+    r"(?: - at (?P<key>`key` in )?`\$\.?(?P<path>.*)`)?"
+)
+_STEP = re.compile(r"\[\.\.\.\]|\[(?P<index>\d+)\]|\.?(?P<field>[^.\[]+)")
+_WORDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
+
+
+def _explain(kind: str, plain: Mapping[str, object], message: str) -> DecodeError:
+    name = _name_of(plain)
+    mismatch = _MISMATCH.fullmatch(message)
+    if mismatch is None:  # another version of the decoder may find other words: better those than none
+        return DecodeError(kind, name, "", message)
+    expected_types = [expected for expected in mismatch["expected"].split(" | ") if expected != "null"]
+    expected = " or ".join(_WORDS.get(expected, expected) for expected in expected_types)
+    found_type = mismatch["found"] or "int"
+    path, value = _located(plain, mismatch["path"] or "", found_type)
+    found = f"a key that is {_WORDS.get(found_type, found_type)}" if mismatch["key"] else _described(value)
+    return DecodeError(kind, name, path, f"expected {expected}{mismatch['bound'] or ''}, found {found}")
+
+
+def _located(plain: object, path: str, found: str) -> tuple[str, object]:
+    """The path with the keys of map entries filled in (the decoder does not tell them), and the value there."""
+    spelled = ""
+    value: object = plain
+    for step in _STEP.finditer(path):
+        if step["index"] is not None and isinstance(value, list):
+            spelled += step[0]
+            value = value[int(step["index"])]
+        elif step["field"] is not None and isinstance(value, Mapping):
+            spelled += f".{step['field']}" if spelled else step["field"]
+            value = value.get(step["field"])
+        elif isinstance(value, Mapping):
+            key, value = next(
+                ((key, entry) for key, entry in value.items() if _json_type(entry) == found), ("...", None)
+            )
+            spelled += f'["{key}"]'
+    return spelled, value
+
+
+def _json_type(value: object) -> str:
+    match value:
+        case Mapping():
+            return "object"
+        case list() | tuple():
+            return "array"
+        case _:
+            return type(value).__name__
+
+
+def _described(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"' if len(value) <= 40 else f'"{value[:37]}..."'
+        case _:
+            return str(value)
+
+
+def _name_of(plain: Mapping[str, object]) -> str:
+    metadata = plain.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ""
+    return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))

@@ -1,0 +1,253 @@
+"""Label selectors, compiled: which labels does a selector want?
+
+Comes in   `LabelSelector` views, bare maps (services, node selectors), requirements
+Goes out   `LabelMatcher`: asked with `matches(labels)`, compared and hashed by meaning
+
+ 1. No selector (`None`) matches nothing; an empty one matches everything.
+ 2. A matcher is compiled once and asked often. Two matchers are equal if they say the same, in whatever order, and
+    `tier=web` is the same as `tier in (web)`: so matchers are the keys of the counts that are kept for each selector.
+ 3. Requirements answer for a single value (`matches_value`) and for the label's absence (`matches_absent`), because
+    columns evaluate them once for each distinct value of a key and then gather the answers to the rows.
+ 4. The pods of one template bring the same selector a thousand times: it is compiled once and remembered.
+ 5. Whoever compiles a faulty selector gets a `LabelSelectorError` with all faults of the first faulty requirement.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from mooring.api.errors import LabelSelectorError
+from mooring.api.field_errors import aggregated, invalid_value, quoted
+from mooring.api.label_syntax import label_key_faults, label_value_faults
+from mooring.api.memory import Memory
+from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
+
+
+class Operator(enum.StrEnum):
+    """What a requirement says about its key. Equality is `IN` with one value, inequality `NOT_IN` with one."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GREATER_THAN = "Gt"
+    LESS_THAN = "Lt"
+
+
+LABEL_SELECTOR_OPERATORS: Mapping[str, Operator] = {
+    operator.value: operator for operator in (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
+}
+"""Those that a `LabelSelector` may use. Comparing numbers is for nodes, and for the text form."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Requirement:
+    """One statement about one label. The values are sorted and distinct."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        return self.matches_absent if value is None else self.matches_value(value)
+
+    def matches_value(self, value: str) -> bool:
+        """Does it hold for something that carries the label with this value?"""
+        match self.operator:
+            case Operator.IN:
+                return value in self.values
+            case Operator.NOT_IN:
+                return value not in self.values
+            case Operator.EXISTS:
+                return True
+            case Operator.DOES_NOT_EXIST:
+                return False
+            case Operator.GREATER_THAN:
+                return _is_less(self.values[0], value)
+            case Operator.LESS_THAN:
+                return _is_less(value, self.values[0])
+            case never:
+                assert_never(never)
+
+    @property
+    def matches_absent(self) -> bool:
+        """Does it hold for something that does not carry the label?"""
+        return self.operator is Operator.NOT_IN or self.operator is Operator.DOES_NOT_EXIST
+
+    @property
+    def is_equality(self) -> bool:
+        return self.operator is Operator.IN and len(self.values) == 1
+
+    def __str__(self) -> str:
+        match self.operator:
+            case Operator.IN | Operator.NOT_IN if len(self.values) == 1:
+                return f"{self.key}{'=' if self.operator is Operator.IN else '!='}{self.values[0]}"
+            case Operator.IN | Operator.NOT_IN:
+                return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
+            case Operator.EXISTS:
+                return self.key
+            case Operator.DOES_NOT_EXIST:
+                return f"!{self.key}"
+            case Operator.GREATER_THAN | Operator.LESS_THAN:
+                return f"{self.key}{'>' if self.operator is Operator.GREATER_THAN else '<'}{self.values[0]}"
+            case never:
+                assert_never(never)
+
+
+class LabelMatcher:
+    """A compiled selector: all of its requirements must hold. Immutable, hashable, equal by meaning."""
+
+    __slots__ = ("_hash", "_others", "equality_pairs", "matches_nothing", "requirements")
+
+    requirements: tuple[Requirement, ...]
+    """Sorted and distinct: the canonical form."""
+
+    equality_pairs: tuple[tuple[str, str], ...]
+    """The requirements that name a key's only value. An index finds candidates by these."""
+
+    matches_nothing: bool
+    """It comes from no selector at all. (A selector that contradicts itself is not found out.)"""
+
+    def __init__(self, requirements: Iterable[Requirement] = (), *, matches_nothing: bool = False) -> None:
+        self.requirements = tuple(sorted(set(requirements)))
+        self.matches_nothing = matches_nothing
+        self.equality_pairs = tuple((each.key, each.values[0]) for each in self.requirements if each.is_equality)
+        self._others = tuple(each for each in self.requirements if not each.is_equality)
+        self._hash = hash((self.requirements, matches_nothing))
+
+    @property
+    def matches_everything(self) -> bool:
+        return not self.requirements and not self.matches_nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        for key, value in self.equality_pairs:
+            if labels.get(key) != value:
+                return False
+        for requirement in self._others:
+            if not requirement.matches(labels):
+                return False
+        return not self.matches_nothing
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelMatcher):
+            return NotImplemented
+        return self.requirements == other.requirements and self.matches_nothing == other.matches_nothing
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return ",".join(str(requirement) for requirement in self.requirements)
+
+    def __repr__(self) -> str:
+        return "LabelMatcher(nothing)" if self.matches_nothing else f"LabelMatcher({str(self) or 'everything'})"
+
+
+EVERYTHING = LabelMatcher()
+NOTHING = LabelMatcher(matches_nothing=True)
+
+SELECTORS_REMEMBERED_MAX = 16_384
+
+_matchers: Memory[tuple[tuple[tuple[str, str], ...], tuple[LabelSelectorRequirement, ...]], LabelMatcher] = Memory(
+    SELECTORS_REMEMBERED_MAX
+)
+
+
+def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
+    """The matcher of a selector as it stands in an object. Raises `LabelSelectorError`."""
+    if selector is None:
+        return NOTHING
+    question = (tuple(selector.match_labels.items()), selector.match_expressions)
+    matcher = _matchers.get(question)
+    return matcher if matcher is not None else _matchers.keep(question, _compiled(selector))
+
+
+def _compiled(selector: LabelSelector) -> LabelMatcher:
+    if not selector.match_labels and not selector.match_expressions:
+        return EVERYTHING
+    requirements = [
+        checked_requirement(key, Operator.IN, (value,)) for key, value in sorted(selector.match_labels.items())
+    ]
+    for expression in selector.match_expressions:
+        operator = LABEL_SELECTOR_OPERATORS.get(expression.operator)
+        if operator is None:
+            raise LabelSelectorError(f"{quoted(expression.operator)} is not a valid label selector operator")
+        requirements.append(checked_requirement(expression.key, operator, expression.values))
+    return LabelMatcher(requirements)
+
+
+def matcher_of_pairs(pairs: Mapping[str, str]) -> LabelMatcher:
+    """Wants each of these labels with exactly this value. Nothing is checked, and no pairs match everything."""
+    return LabelMatcher(Requirement(key, Operator.IN, (value,)) for key, value in pairs.items())
+
+
+def requirements_with(matcher: LabelMatcher, pairs: Mapping[str, str]) -> LabelMatcher:
+    """The matcher, narrowed to what carries these labels too. One that matches nothing stays as it is."""
+    if matcher.matches_nothing or not pairs:
+        return matcher
+    return LabelMatcher((*matcher.requirements, *matcher_of_pairs(pairs).requirements))
+
+
+# --- checking ---------------------------------------------------------------------------------------------------
+
+
+def checked_requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
+    """A requirement that breaks no rule. Raises `LabelSelectorError`."""
+    faults = requirement_faults(key, operator, values)
+    if faults:
+        raise LabelSelectorError(aggregated(faults))
+    return Requirement(key, operator, tuple(sorted(set(values))))
+
+
+def requirement_faults(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
+    """What is wrong with a requirement that stands at `path`, in Kubernetes' words and order."""
+    parent = f"{path}." if path else ""
+    faults = _joined_faults(f"{parent}key", key, label_key_faults(key))
+    faults += _count_faults(f"{parent}values", operator, values)
+    for index, value in enumerate(values):
+        faults += _joined_faults(f"{parent}values[{index}][{key}]", value, label_value_faults(value))
+    return faults
+
+
+def parse_int64(text: str) -> int | None:
+    """The number that a label's value is, if it is one that fits into 64 bits."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
+
+
+def _joined_faults(path: str, value: str, faults: Sequence[str]) -> list[str]:
+    return [invalid_value(path, value, "; ".join(faults))] if faults else []
+
+
+def _count_faults(path: str, operator: Operator, values: Sequence[str]) -> list[str]:
+    match operator:
+        case Operator.IN | Operator.NOT_IN:
+            rule, is_kept = "for 'in', 'notin' operators, values set can't be empty", len(values) > 0
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            rule, is_kept = "values set must be empty for exists and does not exist", len(values) == 0
+        case Operator.GREATER_THAN | Operator.LESS_THAN:
+            rule, is_kept = "for 'Gt', 'Lt' operators, exactly one value is required", len(values) == 1
+        case never:
+            assert_never(never)
+    faults = [] if is_kept else [invalid_value(path, values, rule)]
+    if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
+        integer_rule = "for 'Gt', 'Lt' operators, the value must be an integer"
+        for index, value in enumerate(values):
+            if parse_int64(value) is None:
+                faults.append(invalid_value(f"{path}[{index}]", value, integer_rule))
+    return faults
+
+
+def _is_less(left: str, right: str) -> bool:
+    left_number, right_number = parse_int64(left), parse_int64(right)
+    return left_number is not None and right_number is not None and left_number < right_number

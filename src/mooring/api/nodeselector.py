@@ -1,0 +1,233 @@
+"""Node selectors, compiled: which nodes does a pod, a volume or a device slice want?
+
+Comes in   `NodeSelector` views, preferred terms, and the pods that carry them
+Goes out   matchers that answer for one node (`labels`, `name`), and whose requirements answer for one label value
+
+ 1. A selector is a list of terms, and one that matches suffices. A term is a list of requirements, and all must hold.
+    A term without requirements matches no node.
+ 2. A faulty term matches no node either, but its faults are told only where no other term matched: a pod that can be
+    placed is placed. Volumes, classes and configurations are strict instead, and refuse any fault (`compile_strict`).
+ 3. Requirements on labels are those of `mooring.api.labels`; those on fields have the same three questions
+    (`key`, `matches_value`, `matches_absent`), so that columns treat a node's name as one more label.
+ 4. What a pod demands and likes is compiled once for all pods that say the same, and remembered.
+ 5. Only `metadata.name` is a field of a node. Any other reads as "", as kube-scheduler v1.36 has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mooring.api.errors import NodeSelectorError
+from mooring.api.field_errors import aggregated, invalid_value, unsupported_value
+from mooring.api.labels import LabelMatcher, Operator, Requirement, matcher_of_pairs, requirement_faults
+from mooring.api.memory import Memory
+from mooring.api.views.pod import Pod
+from mooring.api.views.selectors import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+
+NAME_FIELD = "metadata.name"
+
+_LABEL_OPERATORS: Mapping[str, Operator] = {operator.value: operator for operator in Operator}
+_FIELD_OPERATORS: Mapping[str, Operator] = {"In": Operator.IN, "NotIn": Operator.NOT_IN}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRequirement:
+    """One statement about a field of a node: it has this value, or any other."""
+
+    key: str
+    operator: Operator
+    value: str
+
+    def matches_value(self, value: str) -> bool:
+        return (value == self.value) is (self.operator is Operator.IN)
+
+    @property
+    def matches_absent(self) -> bool:
+        return self.matches_value("")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """All of these must hold. A term with faults holds nowhere."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return (
+            not self.faults
+            and all(requirement.matches(labels) for requirement in self.labels)
+            and (not name or all(self._field_holds(requirement, name) for requirement in self.fields))
+        )
+
+    @staticmethod
+    def _field_holds(requirement: FieldRequirement, name: str) -> bool:
+        return requirement.matches_value(name) if requirement.key == NAME_FIELD else requirement.matches_absent
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMatcher:
+    """A compiled node selector: one of its terms must hold."""
+
+    terms: tuple[Term, ...]
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return any(term.matches(labels, name) for term in self.terms)
+
+    @property
+    def fault(self) -> str:
+        """All faults in one text, for a node that no term matched; "" if there are none."""
+        faults = [fault for term in self.terms for fault in term.faults]
+        return aggregated(faults) if faults else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredTerm:
+    """A term that a pod would like to hold, and how much."""
+
+    term: Term
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredNodeAffinity:
+    """All that a pod demands of a node: its `nodeSelector` and its required node affinity."""
+
+    labels: LabelMatcher
+    affinity: NodeMatcher | None
+
+    @property
+    def matches_everything(self) -> bool:
+        return self.affinity is None and self.labels.matches_everything
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return self.labels.matches(labels) and (self.affinity is None or self.affinity.matches(labels, name))
+
+    def fault_for(self, labels: Mapping[str, str]) -> str:
+        """Why a node that did not match could not be judged: "" unless its affinity was asked and is faulty."""
+        return self.affinity.fault if self.affinity is not None and self.labels.matches(labels) else ""
+
+
+AFFINITIES_REMEMBERED_MAX = 16_384
+
+_demands: Memory[tuple[tuple[tuple[str, str], ...], NodeSelector | None], RequiredNodeAffinity] = Memory(
+    AFFINITIES_REMEMBERED_MAX
+)
+_wishes: Memory[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] = Memory(AFFINITIES_REMEMBERED_MAX)
+
+
+def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
+    """What a pod demands of a node. Never raises: faults are kept for the nodes that they concern."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    question = (tuple(pod.spec.node_selector.items()), required)
+    demands = _demands.get(question)
+    if demands is not None:
+        return demands
+    return _demands.keep(
+        question,
+        RequiredNodeAffinity(
+            labels=matcher_of_pairs(pod.spec.node_selector),
+            affinity=compile_lenient(required) if required is not None else None,
+        ),
+    )
+
+
+def preferred_node_affinity(pod: Pod) -> tuple[PreferredTerm, ...]:
+    """What a pod would like of a node. Raises `NodeSelectorError`."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
+        return ()
+    question = affinity.preferred_during_scheduling_ignored_during_execution
+    wishes = _wishes.get(question)
+    return wishes if wishes is not None else _wishes.keep(question, compile_preferred(question))
+
+
+def compile_lenient(selector: NodeSelector) -> NodeMatcher:
+    """The matcher of a selector; faulty terms stay in it, and match nothing."""
+    return NodeMatcher(
+        tuple(
+            _compile_term(term, f"nodeSelectorTerms[{index}]")
+            for index, term in enumerate(selector.node_selector_terms)
+            if not _is_empty(term)
+        )
+    )
+
+
+def compile_strict(selector: NodeSelector) -> NodeMatcher:
+    """The matcher of a selector without faults. Raises `NodeSelectorError`."""
+    matcher = compile_lenient(selector)
+    if matcher.fault:
+        raise NodeSelectorError(matcher.fault)
+    return matcher
+
+
+def compile_preferred(terms: Sequence[PreferredSchedulingTerm]) -> tuple[PreferredTerm, ...]:
+    """Preferred terms that can count: those with a weight and a requirement. Raises `NodeSelectorError`."""
+    compiled = tuple(
+        PreferredTerm(_compile_term(term.preference, f"[{index}]"), term.weight)
+        for index, term in enumerate(terms)
+        if term.weight and not _is_empty(term.preference)
+    )
+    faults = [fault for preferred in compiled for fault in preferred.term.faults]
+    if faults:
+        raise NodeSelectorError(aggregated(faults))
+    return compiled
+
+
+def preferred_score(terms: Iterable[PreferredTerm], labels: Mapping[str, str], name: str) -> int:
+    """The weights of the terms that a node satisfies, added up."""
+    return sum(preferred.weight for preferred in terms if preferred.term.matches(labels, name))
+
+
+# --- compiling one term -----------------------------------------------------------------------------------------
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _compile_term(term: NodeSelectorTerm, path: str) -> Term:
+    faults: list[str] = []
+    labels = [
+        _label_requirement(expression, f"{path}.matchExpressions[{index}]", faults)
+        for index, expression in enumerate(term.match_expressions)
+    ]
+    fields = [
+        _field_requirement(expression, f"{path}.matchFields[{index}]", faults)
+        for index, expression in enumerate(term.match_fields)
+    ]
+    if faults:
+        return Term(faults=tuple(faults))
+    return Term(
+        labels=tuple(requirement for requirement in labels if requirement is not None),
+        fields=tuple(requirement for requirement in fields if requirement is not None),
+    )
+
+
+def _label_requirement(expression: NodeSelectorRequirement, path: str, faults: list[str]) -> Requirement | None:
+    operator = _LABEL_OPERATORS.get(expression.operator)
+    if operator is None:
+        faults.append(unsupported_value(f"{path}.operator", expression.operator, _LABEL_OPERATORS))
+        return None
+    found = requirement_faults(expression.key, operator, expression.values, path)
+    faults += found
+    return None if found else Requirement(expression.key, operator, tuple(sorted(set(expression.values))))
+
+
+def _field_requirement(expression: NodeSelectorRequirement, path: str, faults: list[str]) -> FieldRequirement | None:
+    operator = _FIELD_OPERATORS.get(expression.operator)
+    if operator is None:
+        faults.append(unsupported_value(f"{path}.operator", expression.operator, _FIELD_OPERATORS))
+        return None
+    if len(expression.values) != 1:
+        faults.append(invalid_value(f"{path}.values", expression.values, "must have one element"))
+        return None
+    return FieldRequirement(expression.key, operator, expression.values[0])

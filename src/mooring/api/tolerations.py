@@ -1,0 +1,58 @@
+"""Taints and tolerations: who may come although a node keeps others away.
+
+Comes in   the taints of a node, the tolerations of a pod
+Goes out   which taint keeps the pod away, and how many would rather not have it
+
+ 1. A toleration with an empty effect stands for all effects, one with an empty key for all keys.
+ 2. Comparing numbers (`Lt`, `Gt`) is alpha and off by default in kube-scheduler v1.36: such a toleration tolerates
+    nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mooring.api.views.node import Taint
+from mooring.api.views.pod import Toleration
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+HARD_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
+"""The effects that keep a pod away; the third only makes a node less liked."""
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+"""What a cordoned node stands for, whether or not it carries the taint itself."""
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def find_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps the pod away from the node."""
+    for taint in taints:
+        if taint.effect in HARD_EFFECTS and not is_tolerated(taint, tolerations):
+            return taint
+    return None
+
+
+def tolerations_of_preferences(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """Those that can tolerate a soft taint. Sorted out once for each pod, since all nodes are asked with them."""
+    return tuple(toleration for toleration in tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE))
+
+
+def count_intolerable_preferences(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
+    """How many soft taints of the node the pod does not tolerate."""
+    return sum(taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations) for taint in taints)

@@ -1,0 +1,51 @@
+"""A node: what it offers, and whom it keeps away.
+
+Comes in   `v1` nodes, with a heartbeat's worth of updates that change nothing below
+Goes out   `Node` and its taints, images, conditions and attached volumes
+"""
+
+from typing import ClassVar
+
+from msgspec import field
+
+from mooring.api.views.base import Int64, ResourceList, Timestamp, View
+from mooring.api.views.meta import ApiObject, Condition
+
+
+class Taint(View):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: Timestamp | None = None
+
+
+class ContainerImage(View):
+    names: tuple[str, ...] = ()
+    size_bytes: Int64 = 0
+
+
+class AttachedVolume(View):
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeSpec(View):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(View):
+    capacity: ResourceList = field(default_factory=dict)
+    allocatable: ResourceList = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    volumes_attached: tuple[AttachedVolume, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(ApiObject):
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Node"
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,378 @@
+"""Manifests as people write them: YAML (or JSON) text in, plain data out, read the way kubectl reads it.
+
+Comes in   text or bytes with any number of documents, and the name of the file for messages
+Goes out   `YamlDocument`s: JSON-like data, the line where each begins, and the line of any field in it
+
+ 1. Scalars follow kubectl's YAML 1.1: `yes`, `on` and `y` are true, `014` is 12, `0o14` is 12 too, `1_000` is 1000,
+    and a date stays text. Sexagesimal numbers (`12:30`) do not exist.
+ 2. What comes out is JSON: every key is text (`80:` becomes "80"), a number without a fraction is an int (`16.0` is
+    16, as it would be after a trip through JSON), and `.nan` and `.inf` are errors.
+ 3. A key that appears twice in one mapping is an error. A key that arrives by merge (`<<`) yields to one that is
+    written down.
+ 4. Everything is bounded: nesting by `NESTING_MAX`, and what aliases may add by `_alias_share_allowed`, so that a
+    small file cannot become a large heap.
+ 5. A document without content is no document.
+
+Why not PyYAML's own constructor? It composes recursively in C, and 100,000 brackets crash the interpreter. Building
+from parser events needs no recursion, counts as it goes, and is one pass instead of two.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import yaml
+
+from mooring.api.errors import ObjectError
+from mooring.api.yamlscalars import as_key, resolve_scalar
+
+NESTING_MAX = 250
+"""Levels of mappings and lists inside of each other; whoever walks the data later may recurse."""
+
+_ALIASES_HARMLESS = 100
+_NODES_SMALL = 400_000
+_NODES_LARGE = 4_000_000
+
+MERGE_KEY = "<<"
+
+
+class YamlError(ObjectError):
+    """Text that is not YAML, or YAML that cannot be data: says where, and what was found."""
+
+    def __init__(self, file: str, line: int, text: str) -> None:
+        super().__init__(f"{file}:{line}: {text}")
+        self.file = file
+        self.line = line
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """One document: its data, and where in the file it was found."""
+
+    data: object
+    file: str
+    line: int
+    _source: str = field(repr=False, compare=False)
+    _number: int = field(repr=False, compare=False)
+    _lines_before: int = field(repr=False, compare=False)
+
+    def line_of(self, path: str) -> int:
+        """The line of a field such as `spec.containers[0].image`, or of its nearest parent that is there.
+
+        Composes the text anew: this is asked once for an error, and holding positions for every field of a large
+        file to answer it would cost every reader.
+        """
+        root = _composed(self._source, self._number)
+        return self.line if root is None else self._lines_before + _line_in(root, path)
+
+
+def load_documents(text: str | bytes, file: str = "<input>") -> list[YamlDocument]:
+    """Every document of a file, in order."""
+    source = _as_text(text, file)
+    if source.lstrip().startswith("{"):
+        documents = _json_documents(source, file)
+        if documents is not None:
+            return documents
+    return list(_yaml_documents(source, file))
+
+
+def load_document(text: str | bytes, file: str = "<input>") -> YamlDocument:
+    """The only document of a file, for files that hold one thing."""
+    documents = load_documents(text, file)
+    if len(documents) == 1:
+        return documents[0]
+    if not documents:
+        raise YamlError(file, 1, "expected one document, found none")
+    raise YamlError(file, documents[1].line, f"expected one document, found {len(documents)}")
+
+
+def _as_text(text: str | bytes, file: str) -> str:
+    try:
+        if isinstance(text, bytes):
+            return text.decode("utf-8-sig")
+        text.encode("utf-8")
+        return text
+    except UnicodeError as error:
+        raise YamlError(file, 1, f"expected UTF-8 text, found something else: {error}") from error
+
+
+# Why JSON apart? It is not quite a subset: libyaml refuses the surrogate pairs of JSON's escapes. What is wrong with
+# text that only looks like JSON is left to the YAML reader, which knows the line.
+
+
+def _json_documents(source: str, file: str) -> list[YamlDocument] | None:
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant)
+    documents: list[YamlDocument] = []
+    offset = _skip_blank(source, 0)
+    while offset < len(source):
+        try:
+            data, end = decoder.raw_decode(source, offset)
+        except (ValueError, RecursionError):
+            return None
+        lines_before = source.count("\n", 0, offset)
+        documents.append(YamlDocument(data, file, lines_before + 1, source[offset:end], 0, lines_before))
+        offset = _skip_blank(source, end)
+    return documents
+
+
+def _skip_blank(source: str, offset: int) -> int:
+    while offset < len(source) and source[offset] in " \t\r\n":
+        offset += 1
+    return offset
+
+
+def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("a key appears twice")
+    return mapping
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _yaml_documents(source: str, file: str) -> Iterator[YamlDocument]:
+    loader = yaml.CSafeLoader(source)
+    try:
+        number = 0
+        while loader.check_event():
+            event = loader.get_event()
+            if isinstance(event, yaml.DocumentStartEvent):
+                builder = _Builder(loader, file)
+                data = builder.build()
+                if data is not None:
+                    yield YamlDocument(data, file, builder.line, source, number, 0)
+                number += 1
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 1 if mark is None else mark.line + 1
+        last_line = source.count("\n") + 1  # text that ends too early is missed on the line after it
+        raise YamlError(file, min(line, last_line), error.problem or error.context or "not YAML") from error
+    except yaml.reader.ReaderError as error:
+        line = source.count("\n", 0, error.position) + 1
+        raise YamlError(file, line, f"character {error.character!r}: {error.reason}") from error
+    finally:
+        loader.dispose()
+
+
+class _Frame:
+    """A mapping or a list that is still open."""
+
+    __slots__ = ("anchor", "height", "items", "key", "key_awaited", "mapping", "merged", "size")
+
+    def __init__(self, anchor: str | None, *, is_mapping: bool) -> None:
+        self.anchor = anchor
+        self.mapping: dict[str, object] | None = {} if is_mapping else None
+        self.items: list[object] = []
+        self.merged: list[dict[str, object]] = []
+        self.key: str | None = None  # None while the value is awaited: what follows is merged
+        self.key_awaited = is_mapping
+        self.size = 1
+        self.height = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    value: object
+    size: int
+    height: int
+
+
+class _Builder:
+    """Builds the data of one document from the events of the parser."""
+
+    def __init__(self, loader: yaml.CSafeLoader, file: str) -> None:
+        self._loader = loader
+        self._file = file
+        self._open: list[_Frame] = []
+        self._anchors: dict[str, _Anchored | None] = {}
+        self._nodes = 0
+        self._nodes_from_aliases = 0
+        self._root: object = None
+        self.line = 0
+
+    def build(self) -> object:
+        while True:
+            event = self._loader.get_event()
+            assert event is not None, "the stream ended inside of a document"
+            line = _line(event)
+            self.line = self.line or line
+            match event:
+                case yaml.ScalarEvent():
+                    self._scalar(event, line)
+                case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                    self._start(event, line)
+                case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                    self._end(line)
+                case yaml.AliasEvent():
+                    self._alias(event.anchor or "", line)
+                case yaml.DocumentEndEvent():
+                    return self._root
+                case _:
+                    raise AssertionError(f"the parser gave {event!r} inside of a document")
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
+        try:
+            value = resolve_scalar(event.value, event.tag, is_plain=event.implicit[0])
+        except ValueError as error:
+            self._refuse(line, str(error))
+        self._nodes += 1
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value, 1, 0)
+        if event.value == MERGE_KEY and event.implicit[0] and self._open and self._open[-1].key_awaited:
+            self._open[-1].key = None
+            self._open[-1].key_awaited = False
+            return
+        self._place(value, line, size=1, height=0)
+
+    def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent, line: int) -> None:
+        if self._open and self._open[-1].key_awaited:
+            self._refuse(line, "invalid map key: expected text, found a mapping or a list")
+        if len(self._open) >= NESTING_MAX:
+            self._refuse(line, f"nested deeper than {NESTING_MAX} levels")
+        self._nodes += 1
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._open.append(_Frame(event.anchor, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+
+    def _end(self, line: int) -> None:
+        frame = self._open.pop()
+        value: object = frame.items if frame.mapping is None else _with_merged(frame.mapping, frame.merged)
+        if frame.anchor is not None:
+            self._anchors[frame.anchor] = _Anchored(value, frame.size, frame.height)
+        self._place(value, line, frame.size, frame.height)
+
+    def _alias(self, anchor: str, line: int) -> None:
+        if anchor not in self._anchors:
+            self._refuse(line, f"unknown anchor '{anchor}' referenced")
+        anchored = self._anchors[anchor]
+        if anchored is None:
+            self._refuse(line, f"anchor '{anchor}' value contains itself")
+        if len(self._open) + anchored.height > NESTING_MAX:
+            self._refuse(line, f"nested deeper than {NESTING_MAX} levels")
+        self._nodes += anchored.size
+        self._nodes_from_aliases += anchored.size
+        if self._nodes_from_aliases > _ALIASES_HARMLESS:
+            share = self._nodes_from_aliases / self._nodes
+            if self._nodes > 10 * _ALIASES_HARMLESS and share > _alias_share_allowed(self._nodes):
+                self._refuse(line, "document contains excessive aliasing")
+        self._place(_copied(anchored.value), line, anchored.size, anchored.height)
+
+    def _place(self, value: object, line: int, size: int, height: int) -> None:
+        """Put a finished value where the innermost open mapping or list is waiting for it."""
+        if not self._open:
+            self._root = value
+            return
+        frame = self._open[-1]
+        frame.size += size
+        frame.height = max(frame.height, height + 1)
+        if frame.mapping is None:
+            frame.items.append(value)
+        elif frame.key_awaited:
+            frame.key = self._fresh_key(frame.mapping, value, line)
+            frame.key_awaited = False
+        else:
+            if frame.key is None:
+                frame.merged.extend(self._mergeable(value, line))
+            else:
+                frame.mapping[frame.key] = value
+            frame.key_awaited = True
+
+    def _fresh_key(self, mapping: dict[str, object], value: object, line: int) -> str:
+        try:
+            key = as_key(value)
+        except ValueError as error:
+            self._refuse(line, str(error))
+        if key in mapping:
+            self._refuse(line, f"key {json.dumps(key, ensure_ascii=False)} already set in map")
+        mapping[key] = None  # taken from now on, so that the order of keys is the order of the text
+        return key
+
+    def _mergeable(self, value: object, line: int) -> list[dict[str, object]]:
+        candidates = value if isinstance(value, list) else [value]
+        mappings = [candidate for candidate in candidates if isinstance(candidate, dict)]
+        if len(mappings) != len(candidates):
+            self._refuse(line, "map merge requires map or sequence of maps as the value")
+        return mappings
+
+    def _refuse(self, line: int, text: str) -> NoReturn:
+        raise YamlError(self._file, line, text)
+
+
+def _line(found: yaml.Event | yaml.Node) -> int:
+    return 1 if found.start_mark is None else found.start_mark.line + 1
+
+
+def _with_merged(mapping: dict[str, object], merged: list[dict[str, object]]) -> dict[str, object]:
+    for other in merged:
+        for key, value in other.items():
+            mapping.setdefault(key, value)
+    return mapping
+
+
+def _alias_share_allowed(nodes: int) -> float:
+    """The share of a document that may come from aliases: nearly all of a small one, a tenth of a huge one."""
+    if nodes <= _NODES_SMALL:
+        return 0.99
+    if nodes >= _NODES_LARGE:
+        return 0.10
+    return 0.99 - 0.89 * (nodes - _NODES_SMALL) / (_NODES_LARGE - _NODES_SMALL)
+
+
+def _copied(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _copied(item) for key, item in value.items()}
+        case list():
+            return [_copied(item) for item in value]
+        case _:
+            return value
+
+
+def _composed(source: str, number: int) -> yaml.Node | None:
+    """The document's nodes with their positions; loading it has already shown that it is not too deep."""
+    loader = yaml.CSafeLoader(source)
+    try:
+        for _ in range(number):
+            loader.check_node()
+            loader.get_node()
+        return loader.get_node() if loader.check_node() else None
+    except yaml.YAMLError:
+        return None  # JSON that YAML cannot read
+    finally:
+        loader.dispose()
+
+
+_STEP = re.compile(r"\[([^\]]*)\]|\.?([^.\[]+)")
+
+
+def _line_in(root: yaml.Node, path: str) -> int:
+    node, line = root, _line(root)
+    steps = [bracket or name for bracket, name in _STEP.findall(path)]
+    while steps:
+        found = _child(node, steps)
+        if found is None:
+            break
+        node, line, taken = found
+        steps = steps[taken:]
+    return line
+
+
+def _child(node: yaml.Node, steps: list[str]) -> tuple[yaml.Node, int, int] | None:
+    """The node one step further down, its line, and how many steps that took: keys may hold dots themselves."""
+    if isinstance(node, yaml.SequenceNode):
+        if steps[0].isdigit() and int(steps[0]) < len(node.value):
+            item = node.value[int(steps[0])]
+            return item, _line(item), 1
+        return None
+    if isinstance(node, yaml.MappingNode):
+        for taken in range(1, len(steps) + 1):
+            name = ".".join(steps[:taken])
+            for key, value in node.value:
+                if key.value == name:
+                    return value, _line(key), taken
+    return None

@@ -1,0 +1,252 @@
+"""Label selectors: what they match, when they are equal, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.errors import LabelSelectorError
+from mooring.api.labels import (
+    EVERYTHING,
+    NOTHING,
+    LabelMatcher,
+    Operator,
+    Requirement,
+    checked_requirement,
+    compile_selector,
+    matcher_of_pairs,
+    parse_int64,
+    requirements_with,
+)
+from mooring.api.views.selectors import LabelSelector
+from tests.api.builders import selector
+
+WEB = {"app": "web", "stage": "test"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "labels", "matches"),
+    [
+        (None, WEB, False),
+        (selector(), WEB, True),
+        (selector(), {}, True),
+        (selector(app="web"), WEB, True),
+        (selector(app="db"), WEB, False),
+        (selector(app="web"), {}, False),
+        (selector(app=""), {}, False),
+        (selector(app=""), {"app": ""}, True),
+        (selector(app="web", stage="beta"), WEB, False),
+        (selector("app In web,db"), WEB, True),
+        (selector("app In db"), WEB, False),
+        (selector("app In db"), {}, False),
+        (selector("app NotIn db"), WEB, True),
+        (selector("app NotIn web,db"), WEB, False),
+        (selector("app NotIn web"), {}, True),
+        (selector("app Exists"), WEB, True),
+        (selector("app Exists"), {}, False),
+        (selector("app DoesNotExist"), WEB, False),
+        (selector("app DoesNotExist"), {}, True),
+        (selector("stage In test", app="web"), WEB, True),
+        (selector("stage NotIn test", app="web"), WEB, False),
+    ],
+)
+def test_what_a_selector_matches(wanted: LabelSelector | None, labels: Mapping[str, str], matches: bool) -> None:
+    assert compile_selector(wanted).matches(labels) is matches
+
+
+def test_no_selector_is_nothing_and_an_empty_one_everything() -> None:
+    assert compile_selector(None) is NOTHING
+    assert compile_selector(LabelSelector()) is EVERYTHING
+    assert (NOTHING.matches_nothing, NOTHING.matches_everything) == (True, False)
+    assert (EVERYTHING.matches_nothing, EVERYTHING.matches_everything) == (False, True)
+    assert NOTHING != EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (selector(a="1", b="2"), selector(b="2", a="1")),
+        (selector("a In 1"), selector(a="1")),
+        (selector("a In 1,2"), selector("a In 2,1,2")),
+        (selector("a Exists", "b Exists"), selector("b Exists", "a Exists", "b Exists")),
+    ],
+    ids=["order of labels", "In with one value", "order of values", "order of expressions"],
+)
+def test_selectors_that_say_the_same_are_equal(one: LabelSelector, other: LabelSelector) -> None:
+    assert compile_selector(one) == compile_selector(other)
+    assert hash(compile_selector(one)) == hash(compile_selector(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (selector(a="1"), selector(a="2")),
+        (selector("a In 1"), selector("a NotIn 1")),
+        (selector("a Exists"), selector("b Exists")),
+        (None, selector()),
+    ],
+)
+def test_selectors_that_say_different_things_are_not(one: LabelSelector | None, other: LabelSelector) -> None:
+    assert compile_selector(one) != compile_selector(other)
+
+
+def test_a_matcher_is_not_equal_to_anything_else() -> None:
+    assert matcher_of_pairs({"a": "1"}) != "a=1"
+
+
+def test_a_known_selector_is_not_compiled_again() -> None:
+    assert compile_selector(selector("stage In x,y", app="web")) is compile_selector(
+        selector("stage In x,y", app="web")
+    )
+
+
+def test_equality_pairs_name_the_only_value_of_a_key() -> None:
+    matcher = compile_selector(selector("c In 3", "d In 4,5", "e NotIn 6", a="1", b="2"))
+    assert matcher.equality_pairs == (("a", "1"), ("b", "2"), ("c", "3"))
+
+
+@pytest.mark.parametrize(
+    ("matcher", "text", "representation"),
+    [
+        (
+            compile_selector(selector("b In 2,1", "c NotIn 3", "d NotIn 4,5", "e Exists", "f DoesNotExist", a="1")),
+            "a=1,b in (1,2),c!=3,d notin (4,5),e,!f",
+            "LabelMatcher(a=1,b in (1,2),c!=3,d notin (4,5),e,!f)",
+        ),
+        (EVERYTHING, "", "LabelMatcher(everything)"),
+        (NOTHING, "", "LabelMatcher(nothing)"),
+    ],
+    ids=["some", "everything", "nothing"],
+)
+def test_a_matcher_can_be_read(matcher: LabelMatcher, text: str, representation: str) -> None:
+    assert str(matcher) == text
+    assert repr(matcher) == representation
+
+
+def test_pairs_are_not_checked_and_none_match_everything() -> None:
+    assert matcher_of_pairs({"not a key": "!"}).matches({"not a key": "!"})
+    assert matcher_of_pairs({}) == EVERYTHING
+
+
+def test_more_pairs_narrow_a_matcher() -> None:
+    narrowed = requirements_with(compile_selector(selector("app Exists")), {"hash": "x1"})
+    assert narrowed.matches({"app": "web", "hash": "x1"})
+    assert not narrowed.matches({"app": "web", "hash": "x2"})
+    assert not narrowed.matches({"hash": "x1"})
+
+
+def test_nothing_stays_nothing_and_no_pairs_change_nothing() -> None:
+    assert requirements_with(NOTHING, {"a": "1"}) is NOTHING
+    assert requirements_with(EVERYTHING, {}) is EVERYTHING
+    assert requirements_with(EVERYTHING, {"a": "1"}) == matcher_of_pairs({"a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("faulty", "text"),
+    [
+        (selector("app Bogus web"), '"Bogus" is not a valid label selector operator'),
+        (selector("app Gt 3"), '"Gt" is not a valid label selector operator'),
+        (selector("app In"), "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
+        (
+            selector("app Exists web"),
+            'values: Invalid value: ["web"]: values set must be empty for exists and does not exist',
+        ),
+    ],
+)
+def test_faulty_selectors_are_refused_in_the_words_of_kubernetes(faulty: LabelSelector, text: str) -> None:
+    with pytest.raises(LabelSelectorError) as refusal:
+        compile_selector(faulty)
+    assert str(refusal.value) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "beginnings"),
+    [
+        ("-", Operator.EXISTS, (), ['key: Invalid value: "-": name part must consist of']),
+        ("a", Operator.IN, ("ok", "-"), ['values[1][a]: Invalid value: "-": a valid label must be']),
+        ("a", Operator.LESS_THAN, (), ["values: Invalid value: null: for 'Gt', 'Lt' operators, exactly one value is"]),
+        (
+            "a",
+            Operator.GREATER_THAN,
+            ("x",),
+            ["values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"],
+        ),
+        (
+            "-",
+            Operator.IN,
+            (),
+            ['[key: Invalid value: "-": name part', "values: Invalid value: null: for 'in', 'notin' operators"],
+        ),
+    ],
+    ids=["key", "value", "too few", "no integer", "two faults"],
+)
+def test_faults_of_requirements(key: str, operator: Operator, values: tuple[str, ...], beginnings: list[str]) -> None:
+    with pytest.raises(LabelSelectorError) as refusal:
+        checked_requirement(key, operator, values)
+    text = str(refusal.value)
+    assert text.startswith(beginnings[0])
+    assert all(f", {more}" in text for more in beginnings[1:])
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "value", "matches"),
+    [
+        (Operator.GREATER_THAN, "4", "5", True),
+        (Operator.GREATER_THAN, "4", "4", False),
+        (Operator.GREATER_THAN, "4", "10", True),
+        (Operator.LESS_THAN, "4", "3", True),
+        (Operator.LESS_THAN, "4", "-3", True),
+        (Operator.LESS_THAN, "4", "five", False),
+        (Operator.GREATER_THAN, "4", "9223372036854775808", False),
+        (Operator.GREATER_THAN, "4", "5.0", False),
+    ],
+)
+def test_numbers_are_compared_as_numbers(operator: Operator, bound: str, value: str, matches: bool) -> None:
+    requirement = Requirement("cores", operator, (bound,))
+    assert requirement.matches_value(value) is matches
+    assert requirement.matches_absent is False
+    assert str(requirement) == f"cores{'>' if operator is Operator.GREATER_THAN else '<'}4"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("7", 7), ("+7", 7), ("-7", -7), ("007", 7), ("", None), ("7 ", None), ("1_0", None), ("٣", None), ("0x7", None)],
+)
+def test_what_counts_as_a_number(text: str, number: int | None) -> None:
+    assert parse_int64(text) == number
+
+
+keys = st.sampled_from(["a", "b", "c"])
+values = st.sampled_from(["1", "2", "3"])
+label_sets = st.dictionaries(keys, values)
+requirements = st.builds(
+    Requirement,
+    keys,
+    st.sampled_from([Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST]),
+    st.lists(values, min_size=1, unique=True).map(lambda chosen: tuple(sorted(chosen))),
+)
+
+
+@given(requirement=requirements, labels=label_sets)
+def test_a_requirement_answers_alike_for_labels_and_for_single_values(
+    requirement: Requirement, labels: dict[str, str]
+) -> None:
+    has_label = requirement.key in labels
+    one_by_one = requirement.matches_value(labels[requirement.key]) if has_label else requirement.matches_absent
+    assert requirement.matches(labels) is one_by_one
+
+
+@given(some=st.lists(requirements, max_size=4), labels=label_sets)
+def test_a_matcher_is_the_conjunction_of_its_requirements(some: list[Requirement], labels: dict[str, str]) -> None:
+    assert LabelMatcher(some).matches(labels) is all(requirement.matches(labels) for requirement in some)
+    assert LabelMatcher(some) == LabelMatcher(reversed(some))
+
+
+@given(requirement=st.builds(Requirement, keys, st.sampled_from([Operator.IN, Operator.EXISTS])), labels=label_sets)
+def test_in_and_not_in_are_opposites_for_whoever_asks(requirement: Requirement, labels: dict[str, str]) -> None:
+    opposites = {Operator.IN: Operator.NOT_IN, Operator.EXISTS: Operator.DOES_NOT_EXIST}
+    opposite = Requirement(requirement.key, opposites[requirement.operator], requirement.values)
+    assert requirement.matches(labels) is not opposite.matches(labels)

@@ -1,0 +1,193 @@
+"""Node selectors: which nodes they match, and whose faults are told when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from mooring.api.errors import NodeSelectorError
+from mooring.api.labels import Operator
+from mooring.api.nodeselector import (
+    NAME_FIELD,
+    FieldRequirement,
+    compile_lenient,
+    compile_preferred,
+    compile_strict,
+    preferred_node_affinity,
+    preferred_score,
+    required_node_affinity,
+)
+from mooring.api.views.pod import Affinity, Pod, PodSpec
+from mooring.api.views.selectors import NodeSelector, PreferredSchedulingTerm
+from tests.api.builders import node_selector, pod, preferred, term
+
+LABELS = {"zone": "a", "cores": "8"}
+BOGUS_FAULT = (
+    'nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Bogus": '
+    'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "matches"),
+    [
+        (node_selector(), False),
+        (node_selector(term()), False),
+        (node_selector(term(), term("zone In a")), True),
+        (node_selector(term("zone In a,b")), True),
+        (node_selector(term("zone In b")), False),
+        (node_selector(term("zone In b"), term("cores Exists")), True),
+        (node_selector(term("zone In a", "cores DoesNotExist")), False),
+        (node_selector(term("rack NotIn r1")), True),
+        (node_selector(term("zone NotIn a")), False),
+        (node_selector(term("cores Gt 7")), True),
+        (node_selector(term("cores Gt 8")), False),
+        (node_selector(term("cores Lt 10")), True),
+        (node_selector(term("rack Lt 10")), False),
+        (node_selector(term(fields=["metadata.name In n1"])), True),
+        (node_selector(term(fields=["metadata.name In n2"])), False),
+        (node_selector(term(fields=["metadata.name NotIn n2"])), True),
+        (node_selector(term("zone In a", fields=["metadata.name In n2"])), False),
+        (node_selector(term(fields=["metadata.name In n1", "metadata.name NotIn n1"])), False),
+        (node_selector(term(fields=["spec.unheard In n1"])), False),
+        (node_selector(term(fields=["spec.unheard NotIn n1"])), True),
+    ],
+)
+def test_which_nodes_match(wanted: NodeSelector, matches: bool) -> None:
+    assert compile_lenient(wanted).matches(LABELS, "n1") is matches
+    assert compile_strict(wanted).matches(LABELS, "n1") is matches
+
+
+def test_fields_are_not_asked_of_a_node_without_a_name() -> None:
+    assert compile_strict(node_selector(term(fields=["metadata.name In n1"]))).matches({}, "")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "value", "holds", "holds_when_absent"),
+    [
+        (FieldRequirement(NAME_FIELD, Operator.IN, "n1"), "n1", True, False),
+        (FieldRequirement(NAME_FIELD, Operator.IN, "n1"), "n2", False, False),
+        (FieldRequirement(NAME_FIELD, Operator.NOT_IN, "n1"), "n1", False, True),
+        (FieldRequirement(NAME_FIELD, Operator.IN, ""), "n1", False, True),
+    ],
+)
+def test_fields_answer_the_questions_that_labels_answer(
+    requirement: FieldRequirement, value: str, holds: bool, holds_when_absent: bool
+) -> None:
+    assert requirement.matches_value(value) is holds
+    assert requirement.matches_absent is holds_when_absent
+
+
+@pytest.mark.parametrize(
+    ("faulty", "fault"),
+    [
+        (node_selector(term("zone Bogus")), BOGUS_FAULT),
+        (
+            node_selector(term(), term("zone In")),
+            "nodeSelectorTerms[1].matchExpressions[0].values: Invalid value: null: "
+            "for 'in', 'notin' operators, values set can't be empty",
+        ),
+        (
+            node_selector(term("zone Exists", "cores Gt many")),
+            'nodeSelectorTerms[0].matchExpressions[1].values[0]: Invalid value: "many": '
+            "for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
+        (
+            node_selector(term(fields=["metadata.name In n1,n2"])),
+            'nodeSelectorTerms[0].matchFields[0].values: Invalid value: ["n1","n2"]: must have one element',
+        ),
+        (
+            node_selector(term(fields=["metadata.name Exists"])),
+            'nodeSelectorTerms[0].matchFields[0].operator: Unsupported value: "Exists": '
+            'supported values: "In", "NotIn"',
+        ),
+        (
+            node_selector(term("zone Bogus", fields=["metadata.name NotIn"])),
+            f"[{BOGUS_FAULT}, nodeSelectorTerms[0].matchFields[0].values: Invalid value: null: must have one element]",
+        ),
+    ],
+)
+def test_faults_are_told_in_the_words_of_kubernetes(faulty: NodeSelector, fault: str) -> None:
+    matcher = compile_lenient(faulty)
+    assert not matcher.matches(LABELS, "n1")
+    assert matcher.fault == fault
+    with pytest.raises(NodeSelectorError) as refusal:
+        compile_strict(faulty)
+    assert str(refusal.value) == fault
+
+
+def test_a_faulty_term_does_not_keep_another_from_matching() -> None:
+    matcher = compile_lenient(node_selector(term("zone Bogus"), term("zone In a")))
+    assert matcher.matches(LABELS, "n1")
+    assert matcher.fault == BOGUS_FAULT
+
+
+@pytest.mark.parametrize(
+    ("labels_wanted", "affinity_wanted", "matches"),
+    [
+        ({}, None, True),
+        ({"zone": "a"}, None, True),
+        ({"zone": "b"}, None, False),
+        ({}, node_selector(term("zone In a")), True),
+        ({}, node_selector(), False),
+        ({"zone": "a"}, node_selector(term("zone In b")), False),
+        ({"zone": "a"}, node_selector(term("cores Exists")), True),
+        ({"zone": "b"}, node_selector(term("cores Exists")), False),
+    ],
+)
+def test_a_pod_demands_both_its_labels_and_its_affinity(
+    labels_wanted: Mapping[str, str], affinity_wanted: NodeSelector | None, matches: bool
+) -> None:
+    demands = required_node_affinity(pod(node_selector=labels_wanted, required=affinity_wanted))
+    assert demands.matches(LABELS, "n1") is matches
+    assert demands.matches_everything is (not labels_wanted and affinity_wanted is None)
+    assert demands.fault_for(LABELS) == ""
+
+
+def test_faults_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None:
+    demands = required_node_affinity(pod(node_selector={"zone": "a"}, required=node_selector(term("zone Bogus"))))
+    assert demands.fault_for({"zone": "a"}) == BOGUS_FAULT
+    assert demands.fault_for({"zone": "b"}) == ""
+
+
+def test_pods_that_say_the_same_share_what_was_compiled() -> None:
+    def built() -> Pod:
+        return pod(
+            node_selector={"zone": "z9"}, required=node_selector(term("k Exists")), preferred=[preferred(3, "k Exists")]
+        )
+
+    assert required_node_affinity(built()) is required_node_affinity(built())
+    assert preferred_node_affinity(built()) is preferred_node_affinity(built())
+
+
+@pytest.mark.parametrize(
+    ("wishes", "score"),
+    [
+        ([], 0),
+        ([preferred(5, "zone In a")], 5),
+        ([preferred(5, "zone In a"), preferred(20, "zone In b"), preferred(1, "cores Exists")], 6),
+        ([preferred(5)], 0),
+        ([preferred(-3, "zone In a")], -3),
+    ],
+    ids=["none", "one", "some", "empty", "negative"],
+)
+def test_the_weights_of_the_wishes_that_come_true_are_added_up(
+    wishes: list[PreferredSchedulingTerm], score: int
+) -> None:
+    assert preferred_score(preferred_node_affinity(pod(preferred=wishes)), LABELS, "n1") == score
+
+
+def test_a_pod_without_node_affinity_wishes_nothing() -> None:
+    assert preferred_node_affinity(Pod()) == ()
+    assert preferred_node_affinity(Pod(spec=PodSpec(affinity=Affinity()))) == ()
+
+
+def test_a_wish_without_weight_is_not_even_read() -> None:
+    assert compile_preferred([preferred(0, "zone Bogus")]) == ()
+
+
+def test_a_faulty_wish_is_refused() -> None:
+    with pytest.raises(NodeSelectorError) as refusal:
+        compile_preferred([preferred(1, "zone Exists"), preferred(1, "zone Bogus")])
+    assert str(refusal.value).startswith('[1].matchExpressions[0].operator: Unsupported value: "Bogus"')
