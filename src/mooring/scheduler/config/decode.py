@@ -1,0 +1,211 @@
+"""Strict decoding: plain data becomes a configuration type, or a list of everything that is wrong with it.
+
+Comes in   dictionaries and lists, as a YAML or JSON reader leaves them, and the type that they should be
+Goes out   a value of that type; problems are added to the decoder's list, and decoding goes on
+
+ 1. A field that the type does not have is a problem, never ignored: a misspelt setting that silently does nothing is
+    the worst kind of outage.
+ 2. Nothing is converted: "5" is not 5, and true is not 1.
+ 3. `null` is absence. In a list it stands for an element with nothing set.
+ 4. What could not be decoded counts as zero, so that one mistake is told once and the rest is still looked at.
+    A value with problems is only good for looking for more of them.
+
+Why not msgspec's own decoder? It stops at the first problem, and its words are not Kubernetes'.
+"""
+
+import base64
+import binascii
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from mooring.api.field_errors import quoted
+from mooring.scheduler.config.durations import parse_duration
+from mooring.scheduler.config.fields import INT32, IntegerRange, Meaning
+from mooring.scheduler.config.problems import Problem, child
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+CustomDecoder = Callable[["StrictDecoder", object, str], object]
+
+FOUND_SHOWN_MAX = 40
+"""Characters of a wrong value that a message repeats."""
+
+
+class StrictDecoder:
+    """Decodes, and remembers what was wrong.
+
+    `root` is the path of the data that is decoded here inside of the whole file, and `steps` what Kubernetes says it
+    was doing: it decodes the arguments of plugins on their own, and tells their paths from there.
+    """
+
+    def __init__(
+        self,
+        root: str = "",
+        steps: Sequence[str] = (),
+        custom: Mapping[type[msgspec.Struct], CustomDecoder] | None = None,
+    ) -> None:
+        self.problems: list[Problem] = []
+        self._root = root
+        self._steps = steps
+        self._custom = custom or {}
+
+    def struct(self, kind: type[S], data: object, path: str = "") -> S:
+        fields = _fields(kind)
+        found = self._object(data, path)
+        values: dict[str, object] = {}
+        for key, value in found.items():
+            if key not in fields:
+                self._refuse_unknown(child(path, key), key, fields)
+            elif value is not None:
+                values[fields[key].name] = self._field(fields[key], value, child(path, key))
+        for field in fields.values():
+            if field.name not in values and field.required:
+                values[field.name] = self.value(field.type, None, child(path, field.encode_name))
+        return kind(**values)
+
+    def value(self, wanted: object, data: object, path: str) -> object:
+        """Data as the type `wanted`; None gives the type's zero."""
+        bare, marks = _unannotated(wanted)
+        origin, arguments = get_origin(bare), get_args(bare)
+        if Meaning.DURATION in marks:
+            return self._duration(data, path)
+        if bare is int:
+            return self._integer(data, path, marks)
+        if origin is tuple:
+            return self._list(arguments[0], data, path)
+        if origin is Mapping:
+            return {k: self.value(arguments[1], v, f"{path}[{k}]") for k, v in self._object(data, path).items()}
+        if origin in (Union, UnionType):
+            chosen = [argument for argument in arguments if argument is not NoneType]
+            assert len(chosen) == 1, f"{path}: no way to choose between {chosen}"
+            return None if data is None else self.value(chosen[0], data, path)
+        if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+            return self._custom[bare](self, data, path) if bare in self._custom else self.struct(bare, data, path)
+        assert isinstance(bare, type), f"{path}: {bare} is not a type that configurations are made of"
+        return self._scalar(bare, data, path)
+
+    def refuse(self, path: str, text: str) -> None:
+        """Add a problem that is told with the path of its field."""
+        before = "".join(f"{step}: " for step in self._steps)
+        where = path or self._root or "the configuration"
+        self.problems.append(Problem(self._whole(path), f"{before}{where}: {text}"))
+
+    def refuse_type(self, path: str, wanted: str, found: object) -> None:
+        self.refuse(path, f"expected {wanted}, found {_described(found)}")
+
+    def _field(self, field: msgspec.structs.FieldInfo, data: object, path: str) -> object:
+        value = self.value(field.type, data, path)
+        if not value and Meaning.ZERO_IS_DEFAULT in _unannotated(field.type)[1]:
+            return field.default
+        return value
+
+    def _object(self, data: object, path: str) -> Mapping[str, object]:
+        if data is None:
+            return {}
+        if not isinstance(data, Mapping):
+            self.refuse_type(path, "an object", data)
+            return {}
+        return {str(key): value for key, value in data.items()}
+
+    def _list(self, item: object, data: object, path: str) -> tuple[object, ...]:
+        if data is None:
+            return ()
+        if not isinstance(data, Sequence) or isinstance(data, str | bytes):
+            self.refuse_type(path, "a list", data)
+            return ()
+        return tuple(self.value(item, element, f"{path}[{index}]") for index, element in enumerate(data))
+
+    def _integer(self, data: object, path: str, marks: tuple[object, ...]) -> int:
+        # A plain int comes from the views of API objects, whose integers inside of configurations have 32 bits.
+        bounds = next((mark for mark in marks if isinstance(mark, IntegerRange)), INT32)
+        if data is None:
+            return 0
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.refuse_type(path, "an integer", data)
+            return 0
+        if not bounds.lowest <= data <= bounds.highest:
+            self.refuse_type(path, f"an integer between {bounds.lowest} and {bounds.highest}", data)
+            return 0
+        return data
+
+    def _duration(self, data: object, path: str) -> float:
+        if data is None:
+            return 0.0
+        if not isinstance(data, str):
+            self.refuse_type(path, 'a duration such as "1m30s"', data)
+            return 0.0
+        try:
+            return parse_duration(data)
+        except ValueError as error:
+            self.refuse(path, f'expected a duration such as "1m30s": {error}')
+            return 0.0
+
+    def _scalar(self, wanted: type, data: object, path: str) -> object:
+        if data is None:
+            return wanted()
+        if wanted is str and isinstance(data, str):
+            return data
+        if wanted is bool and isinstance(data, bool):
+            return data
+        if wanted is float and isinstance(data, int | float) and not isinstance(data, bool):
+            return float(data)
+        if wanted is bytes and isinstance(data, str):
+            try:
+                return base64.b64decode(data, validate=True)
+            except binascii.Error:
+                pass
+        self.refuse_type(path, _NAMES[wanted], data)
+        return wanted()
+
+    def _refuse_unknown(self, path: str, key: str, fields: Mapping[str, object]) -> None:
+        before = "".join(f"strict decoding error: {step}: " for step in self._steps)
+        text = f"{before}strict decoding error: unknown field {quoted(path)}"
+        by_lower = {name.lower(): name for name in fields}
+        close = difflib.get_close_matches(key.lower(), by_lower, n=1)
+        if close:
+            hint = f"did you mean {quoted(by_lower[close[0]])}?"
+        else:
+            hint = "expected one of " + ", ".join(quoted(name) for name in sorted(fields))
+        self.problems.append(Problem(self._whole(path), f"{text}; {hint}"))
+
+    def _whole(self, path: str) -> str:
+        return f"{self._root}.{path}" if self._root and path else self._root or path
+
+
+_NAMES: dict[type, str] = {str: "text", bool: "true or false", float: "a number", bytes: "base64 text"}
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
+def _unannotated(wanted: object) -> tuple[object, tuple[object, ...]]:
+    if get_origin(wanted) is Annotated:
+        bare, *marks = get_args(wanted)
+        return bare, tuple(marks)
+    return wanted, ()
+
+
+def _described(found: object) -> str:
+    match found:
+        case None:
+            return "null"
+        case bool():
+            return "true" if found else "false"
+        case int() | float():
+            return f"the number {found}"
+        case str():
+            shown = found if len(found) <= FOUND_SHOWN_MAX else found[:FOUND_SHOWN_MAX] + "…"
+            return f"the text {quoted(shown)}"
+        case Mapping():
+            return "an object"
+        case Sequence():
+            return "a list"
+        case _:
+            return f"a {type(found).__name__}"

@@ -1,0 +1,248 @@
+"""From a profile to a plan: which plugins are called at each point, in which order, with which weight.
+
+Comes in   a profile with its defaults, and `implements(plugin, point)`: what the plugins can do
+Goes out   a `ProfilePlan`, or a `ConfigurationError`
+
+ 1. A plugin enabled for all points (`multiPoint`) takes part wherever it can. What is said of a single point is
+    stronger: there it may be disabled (`*`: nothing comes from `multiPoint`) or enabled with another place and weight.
+ 2. The order at a point: first the plugins that the point itself takes over from `multiPoint`, in the point's order;
+    then the others of `multiPoint`, in theirs; then what only the point enables.
+ 3. Weights: the point's own before that of `multiPoint`, and 1 where none was given.
+ 4. Exactly one plugin sorts the queue, the same in all profiles, and at least one binds.
+ 5. A plugin that serves no point at all is one that does not exist.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from mooring.api.field_errors import quoted
+from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.config.types import (
+    ALL_PLUGINS,
+    Plugin,
+    PluginArguments,
+    Profile,
+    SchedulerConfiguration,
+)
+from mooring.scheduler.framework.points import ExtensionPoint
+
+A = TypeVar("A")
+
+Implements: TypeAlias = Callable[[str, ExtensionPoint], bool]
+
+SCORE_MAX = 100
+"""The highest score that one plugin gives to a node."""
+
+TOTAL_SCORE_MAX = 2**63 - 1
+"""Weighted scores of all plugins are added up in 64 bits."""
+
+_EXAMINED = (
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.POST_FILTER,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+    ExtensionPoint.PRE_BIND,
+    ExtensionPoint.BIND,
+    ExtensionPoint.POST_BIND,
+    ExtensionPoint.PERMIT,
+    ExtensionPoint.PRE_ENQUEUE,
+    ExtensionPoint.QUEUE_SORT,
+    ExtensionPoint.PLACEMENT_GENERATE,
+    ExtensionPoint.PLACEMENT_SCORE,
+)
+"""The order in which kube-scheduler v1.36 goes through the points: it decides which point a complaint names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginUse:
+    """A plugin at a point. The weight is 0 where nothing is weighed."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePlan:
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    at: Mapping[ExtensionPoint, tuple[PluginUse, ...]]
+    """For every point, who is called there, in order."""
+    arguments: Mapping[str, PluginArguments | None]
+    """For every plugin that is enabled anywhere, even where it is called nowhere; None where it has no arguments."""
+
+    def arguments_of(self, plugin: str, kind: type[A]) -> A:
+        found = self.arguments.get(plugin)
+        assert isinstance(found, kind), f"plugin {plugin} wants {kind.__name__} and was given {found!r}"
+        return found
+
+
+def expand_profiles(configuration: SchedulerConfiguration, implements: Implements) -> dict[str, ProfilePlan]:
+    """The plans of all profiles by scheduler name, which must agree about the queue.
+
+    A profile that does not say how many nodes to score takes it from the configuration.
+    """
+    plans: dict[str, ProfilePlan] = {}
+    problems: list[Problem] = []
+    for index, profile in enumerate(configuration.profiles):
+        try:
+            plan = expand_profile(profile, implements)
+            if plan.percentage_of_nodes_to_score is None:
+                plan = replace(plan, percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score)
+            plans[profile.scheduler_name] = plan
+        except ConfigurationError as error:
+            before = f"creating profile for scheduler name {profile.scheduler_name}: "
+            problems += [Problem(f"profiles[{index}].{each.path}", before + each.text) for each in error.problems]
+    problems += _queue_disagreements(configuration.profiles, plans)
+    if problems:
+        raise ConfigurationError(problems)
+    return plans
+
+
+def expand_profile(profile: Profile, implements: Implements) -> ProfilePlan:
+    problems = [*_repeated_arguments(profile), *_misplaced_plugins(profile, implements)]
+    if problems:
+        raise ConfigurationError(problems)
+    at = {point: _uses(profile, point, implements) for point in ExtensionPoint}
+    problems = [*_unfit_counts(profile, at), *_overflows(profile, implements)]
+    if problems:
+        raise ConfigurationError(problems)
+    configured = {config.name: config.args for config in profile.plugin_config}
+    return ProfilePlan(
+        scheduler_name=profile.scheduler_name,
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        at=at,
+        arguments={name: configured.get(name) for name in profile.plugins.enabled_names()},
+    )
+
+
+def _uses(profile: Profile, point: ExtensionPoint, implements: Implements) -> tuple[PluginUse, ...]:
+    own = [plugin.name for plugin in profile.plugins.at(point).enabled]
+    everywhere = _from_multi_point(profile, point, implements)
+    taken_over = [name for name in own if name in everywhere]
+    names = [
+        *taken_over,
+        *(name for name in everywhere if name not in own),
+        *(name for name in own if name not in everywhere),
+    ]
+    weights = _weights(profile, point, implements) if point.is_weighted else {}
+    return tuple(PluginUse(name, weights.get(name, 0)) for name in names)
+
+
+def _from_multi_point(profile: Profile, point: ExtensionPoint, implements: Implements) -> list[str]:
+    disabled = {plugin.name for plugin in profile.plugins.at(point).disabled}
+    if ALL_PLUGINS in disabled:
+        return []
+    return [
+        plugin.name
+        for plugin in profile.plugins.multi_point.enabled
+        if plugin.name not in disabled and implements(plugin.name, point)
+    ]
+
+
+def _weights(profile: Profile, point: ExtensionPoint, implements: Implements) -> dict[str, int]:
+    weights: dict[str, int] = {}
+    for plugin in _weighed(profile, point):
+        if implements(plugin.name, point):
+            weights.setdefault(plugin.name, plugin.weight or 1)
+    return weights
+
+
+def _weighed(profile: Profile, point: ExtensionPoint) -> tuple[Plugin, ...]:
+    return (*profile.plugins.at(point).enabled, *profile.plugins.multi_point.enabled)
+
+
+def _repeated_arguments(profile: Profile) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, config in enumerate(profile.plugin_config):
+        if config.name in seen:
+            yield Problem(f"pluginConfig[{index}]", f"repeated config for plugin {config.name}")
+        seen.add(config.name)
+
+
+def _misplaced_plugins(profile: Profile, implements: Implements) -> Iterator[Problem]:
+    """Plugins that do not exist, that cannot do what is asked of them, or that are enabled twice."""
+    for point in _EXAMINED:
+        seen: set[str] = set()
+        for plugin in profile.plugins.at(point).enabled:
+            path = f"plugins.{point.config_field}.enabled"
+            if not _exists(plugin.name, implements):
+                yield Problem(path, f"{point.plugin_type} {quoted(plugin.name)} does not exist")
+            elif not implements(plugin.name, point):
+                yield Problem(path, f"plugin {quoted(plugin.name)} does not extend {point.plugin_type} plugin")
+            elif plugin.name in seen:
+                yield _registered_twice(path, plugin.name, point)
+            seen.add(plugin.name)
+    yield from _misplaced_everywhere(profile, implements)
+
+
+def _misplaced_everywhere(profile: Profile, implements: Implements) -> Iterator[Problem]:
+    path = "plugins.multiPoint.enabled"
+    names = [plugin.name for plugin in profile.plugins.multi_point.enabled]
+    for name in dict.fromkeys(names):
+        if not _exists(name, implements):
+            first = next((point for point in _EXAMINED if not _is_closed(profile, point)), None)
+            if first is not None:
+                yield Problem(path, f"{first.plugin_type} {quoted(name)} does not exist")
+        elif names.count(name) > 1:
+            twice = next((point for point in _EXAMINED if _doubled(profile, point, implements, name)), None)
+            if twice is not None:
+                yield _registered_twice(path, name, twice)
+
+
+def _doubled(profile: Profile, point: ExtensionPoint, implements: Implements, name: str) -> bool:
+    if any(plugin.name == name for plugin in profile.plugins.at(point).enabled):
+        return False
+    return _from_multi_point(profile, point, implements).count(name) > 1
+
+
+def _registered_twice(path: str, name: str, point: ExtensionPoint) -> Problem:
+    return Problem(path, f"plugin {quoted(name)} already registered as {quoted(point.plugin_type)}")
+
+
+def _exists(name: str, implements: Implements) -> bool:
+    return any(implements(name, point) for point in ExtensionPoint)
+
+
+def _is_closed(profile: Profile, point: ExtensionPoint) -> bool:
+    return any(plugin.name == ALL_PLUGINS for plugin in profile.plugins.at(point).disabled)
+
+
+def _unfit_counts(profile: Profile, at: Mapping[ExtensionPoint, tuple[PluginUse, ...]]) -> Iterator[Problem]:
+    whose = f"for profile with scheduler name {quoted(profile.scheduler_name)}"
+    sorters = len(at[ExtensionPoint.QUEUE_SORT])
+    if sorters != 1:
+        yield Problem("plugins.queueSort", f"only one queue sort plugin required {whose}, but got {sorters}")
+    if not at[ExtensionPoint.BIND]:
+        yield Problem("plugins.bind", f"at least one bind plugin is needed {whose}")
+    if len(at[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
+        yield Problem("plugins.placementGenerate", f"at most one placement generate plugin is allowed {whose}")
+
+
+def _overflows(profile: Profile, implements: Implements) -> Iterator[Problem]:
+    named = {ExtensionPoint.SCORE: "score plugins", ExtensionPoint.PLACEMENT_SCORE: "placement score plugins"}
+    for point, name in named.items():
+        # Plugins that are disabled at the point count, too: kube-scheduler adds up before it looks.
+        if sum(_weights(profile, point, implements).values()) * SCORE_MAX > TOTAL_SCORE_MAX:
+            path = f"plugins.{point.config_field}.enabled"
+            yield Problem(path, f"{name}: total score of Score plugins could overflow")
+
+
+def _queue_disagreements(profiles: tuple[Profile, ...], plans: Mapping[str, ProfilePlan]) -> Iterator[Problem]:
+    first: tuple[str, PluginArguments | None] | None = None
+    for index, profile in enumerate(profiles):
+        plan = plans.get(profile.scheduler_name)
+        if plan is None:
+            continue
+        sorter = plan.at[ExtensionPoint.QUEUE_SORT][0].name
+        if first is None:
+            first = (sorter, plan.arguments.get(sorter))
+        elif sorter != first[0]:
+            whose = f"different queue sort plugins for profile {quoted(profile.scheduler_name)}"
+            text = f"{whose}: {quoted(sorter)}, first: {quoted(first[0])}"
+            yield Problem(f"profiles[{index}].plugins.queueSort", text)
+        elif plan.arguments.get(sorter) != first[1]:
+            text = f"different queue sort plugin args for profile {quoted(profile.scheduler_name)}"
+            yield Problem(f"profiles[{index}].pluginConfig", text)
