@@ -1,0 +1,48 @@
+"""The change log: which rows changed since somebody last looked.
+
+Comes in   row numbers, from the columns, each time a row's facts or usage change
+Goes out   "these rows changed since you were here", to whoever keeps something computed per row
+
+Why a log and not a version for each row: a reader that kept 5,000 answers wants the three that are stale, and
+comparing 5,000 versions would cost more than computing the three again.
+
+ 1. A position is a count of all changes ever logged, so it only grows and means the same to every reader.
+ 2. The log forgets: a reader that stayed away for more than `LOG_LENGTH_MAX` changes is told to look at everything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Int64s
+
+LOG_LENGTH_MAX = 1 << 16
+
+
+class ChangeLog:
+    """Rows that changed, in order, with a position that readers keep."""
+
+    __slots__ = ("_forgotten", "_rows", "position")
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._forgotten = 0
+        self.position = 0
+
+    def append(self, row: int) -> None:
+        self._rows.append(row)
+        self.position += 1
+        if len(self._rows) > LOG_LENGTH_MAX:
+            half = LOG_LENGTH_MAX // 2
+            del self._rows[:half]
+            self._forgotten += half
+
+    def since(self, position: int) -> Int64s | None:
+        """The distinct rows that changed after `position`, or None when the log no longer knows."""
+        start = position - self._forgotten
+        if start < 0:
+            return None
+        recent = self._rows[start:]
+        if len(recent) == 1:
+            return np.array(recent, dtype=np.int64)
+        return np.array(sorted(set(recent)), dtype=np.int64)

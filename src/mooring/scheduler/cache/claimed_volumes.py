@@ -1,0 +1,264 @@
+"""The volumes behind the claims of placed pods: which volume of which driver each pod needs on its row.
+
+Comes in   pods as they come and go; claims, persistent volumes and classes as they change
+Goes out   uses of volumes, to `attachments`; rows with a pod whose volumes cannot be told (`faults`)
+
+Pods name claims, claims name volumes, and only the volume knows its driver. A claim is looked up once for all pods that
+use it, and again when it, its volume or its class changes.
+
+ 1. A claim without a volume counts as a volume of its class's provisioner, under a name that no real volume has: it
+    will be one, soon. A claim that does not exist counts as nothing.
+ 2. In-tree volumes count as their driver's. kube-scheduler v1.36 does so on nodes with a CSINode only; but on other
+    nodes nothing is limited, so that nobody can tell.
+ 3. A pod whose ephemeral claim belongs to somebody else is a fault of its row, told to whoever wants to attach there.
+ 4. `place` and `displace` are exact inverses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from mooring.api.csi_translation import (
+    DRIVERS,
+    MIGRATED,
+    TranslationError,
+    plugin_of,
+    translate_inline,
+    translate_volume,
+)
+from mooring.api.storage import (
+    claim_named_by,
+    class_of_claim,
+    is_controlled_by_pod,
+    is_ephemeral,
+    not_controlled_text,
+)
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.views.volumes import Volume
+from mooring.scheduler.cache.attachments import AttachableVolume, AttachmentColumns, attachable
+from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.pods import PodRecord
+
+if TYPE_CHECKING:
+    from mooring.scheduler.cache.columns import Columns
+
+NAMELESS_CLAIM = "PersistentVolumeClaim had no name"
+
+_UNBOUND_HANDLE = "\0unbound"
+"""Starts the names of volumes that do not exist yet. No driver's handle contains a zero byte."""
+
+
+class ClaimedVolumes:
+    """Which volumes the pods of each row need, kept up to date."""
+
+    __slots__ = ("_attachments", "_by_class", "_by_volume", "_claims", "_objects", "_store", "faults")
+
+    def __init__(self, columns: Columns, attachments: AttachmentColumns) -> None:
+        self._attachments = attachments
+        self._objects = columns.objects
+        self._store = columns.objects.of(PersistentVolumeClaim)
+        self._claims: dict[str, _ClaimInUse] = {}
+        self._by_volume: dict[str, dict[str, None]] = {}
+        self._by_class: dict[str, dict[str, None]] = {}
+        self.faults: dict[int, dict[str, str]] = {}
+        """Why the volumes on a row cannot be told, by row and by the pod that is to blame."""
+        for row, pods in enumerate(columns.pods_on):
+            for pod in pods.values():
+                if pod.volumes:
+                    self.place(pod, row)
+        self._store.listen(self._claim_changed)
+        columns.objects.of(PersistentVolume).listen(self._volume_changed)
+        columns.objects.of(StorageClass).listen(self._class_changed)
+
+    def place(self, pod: PodRecord, row: int) -> None:
+        for volume, key in _claims_of(pod):
+            claim = self._claims.get(key)
+            if claim is None:
+                claim = self._claims[key] = _ClaimInUse()
+                self._look_up(claim, key)
+            claim.rows[row] = claim.rows.get(row, 0) + 1
+            if is_ephemeral(volume):
+                claim.owners[pod.uid] = pod
+            if claim.volume is not None:
+                self._attachments.use(claim.volume, row, 1)
+        for inline in _inline_volumes_of(pod):
+            self._attachments.use(inline, row, 1)
+        self._note_fault(pod, row)
+
+    def displace(self, pod: PodRecord, row: int) -> None:
+        for _, key in _claims_of(pod):
+            claim = self._claims[key]
+            claim.owners.pop(pod.uid, None)
+            if claim.volume is not None:
+                self._attachments.use(claim.volume, row, -1)
+            claim.rows[row] -= 1
+            if not claim.rows[row]:
+                del claim.rows[row]
+                if not claim.rows:
+                    self._unlink(claim, key)
+                    del self._claims[key]
+        for inline in _inline_volumes_of(pod):
+            self._attachments.use(inline, row, -1)
+        self._forget_fault(pod, row)
+
+    def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        changed = new if new is not None else old
+        assert changed is not None, "a change without an object"
+        claim = self._claims.get(changed.key)
+        if claim is None:
+            return
+        self._look_up(claim, changed.key)
+        for pod in claim.owners.values():
+            self._forget_fault(pod, pod.row)
+            self._note_fault(pod, pod.row)
+
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        changed = new if new is not None else old
+        assert changed is not None, "a change without an object"
+        self._look_up_all(self._by_volume.get(changed.metadata.name, {}))
+
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        changed = new if new is not None else old
+        assert changed is not None, "a change without an object"
+        if old is None or new is None or old.provisioner != new.provisioner:
+            self._look_up_all(self._by_class.get(changed.metadata.name, {}))
+
+    def _look_up_all(self, keys: Mapping[str, None]) -> None:
+        for key in list(keys):
+            self._look_up(self._claims[key], key)
+
+    def _look_up(self, claim: _ClaimInUse, key: str) -> None:
+        """Finds the volume behind a claim again, and moves the uses if it is another one."""
+        self._unlink(claim, key)
+        view = self._store.get(key)
+        if view is not None:
+            claim.volume_name, claim.class_name = view.spec.volume_name, class_of_claim(view)
+            self._link(claim, key)
+        volume = volume_of_claim(self._objects, view) if view is not None else None
+        if volume == claim.volume:
+            return
+        for row, uses in claim.rows.items():
+            if claim.volume is not None:
+                self._attachments.use(claim.volume, row, -uses)
+            if volume is not None:
+                self._attachments.use(volume, row, uses)
+        claim.volume = volume
+
+    def _link(self, claim: _ClaimInUse, key: str) -> None:
+        for index, name in ((self._by_volume, claim.volume_name), (self._by_class, claim.class_name)):
+            if name:
+                index.setdefault(name, {})[key] = None
+
+    def _unlink(self, claim: _ClaimInUse, key: str) -> None:
+        for index, name in ((self._by_volume, claim.volume_name), (self._by_class, claim.class_name)):
+            if name:
+                del index[name][key]
+                if not index[name]:
+                    del index[name]
+        claim.volume_name = claim.class_name = ""
+
+    def _note_fault(self, pod: PodRecord, row: int) -> None:
+        fault = fault_of_placed(self._objects, pod)
+        if fault is not None:
+            self.faults.setdefault(row, {})[pod.uid] = fault
+
+    def _forget_fault(self, pod: PodRecord, row: int) -> None:
+        faults = self.faults.get(row)
+        if faults is not None and faults.pop(pod.uid, None) is not None and not faults:
+            del self.faults[row]
+
+
+class _ClaimInUse:
+    """One claim that pods use: the volume behind it, and where it is used."""
+
+    __slots__ = ("class_name", "owners", "rows", "volume", "volume_name")
+
+    def __init__(self) -> None:
+        self.volume: AttachableVolume | None = None
+        self.volume_name = ""
+        self.class_name = ""
+        self.rows: dict[int, int] = {}
+        self.owners: dict[str, PodRecord] = {}
+        """Pods for which the claim is an ephemeral volume's, and which therefore must own it."""
+
+
+def volume_of_claim(objects: Objects, claim: PersistentVolumeClaim) -> AttachableVolume | None:
+    """The volume that a pod with this claim takes up on a node with a CSINode; None if it is none of a driver's."""
+    name = claim.spec.volume_name
+    volume = objects.of(PersistentVolume).get(name) if name else None
+    if volume is None:
+        return _expected_volume(objects, claim)
+    csi = volume.spec.csi
+    if csi is not None:
+        return attachable(csi.driver, csi.volume_handle) if csi.driver and csi.volume_handle else None
+    if plugin_of(volume.spec) not in MIGRATED:
+        return None
+    try:
+        translated = translate_volume(volume)
+    except TranslationError:
+        return None
+    return attachable(translated.driver, translated.handle) if translated.handle else None
+
+
+def volume_of_inline(volume: Volume) -> AttachableVolume | None:
+    """As `volume_of_claim`, for a volume that a pod names itself. Raises `TranslationError`."""
+    if plugin_of(volume) not in MIGRATED:
+        return None
+    translated = translate_inline(volume)
+    return attachable(translated.driver, translated.handle)
+
+
+def fault_of_inline(volume: Volume, error: TranslationError) -> str:
+    return f"converting volume({volume.name}) from inline to csi: {error}"
+
+
+def fault_of_placed(objects: Objects, pod: PodRecord) -> str | None:
+    """Why the volumes of a placed pod cannot be told: the first reason in the order of its volumes."""
+    claims = objects.of(PersistentVolumeClaim)
+    for volume in pod.volumes:
+        name = claim_named_by(volume, pod.name)
+        if name is None:
+            try:
+                volume_of_inline(volume)
+            except TranslationError as error:
+                return fault_of_inline(volume, error)
+        elif not name:
+            return NAMELESS_CLAIM
+        elif is_ephemeral(volume):
+            claim = claims.get(f"{pod.namespace}/{name}")
+            if claim is not None and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
+                return not_controlled_text(claim, pod.namespace, pod.name)
+    return None
+
+
+def _expected_volume(objects: Objects, claim: PersistentVolumeClaim) -> AttachableVolume | None:
+    """The volume that the claim's class will make for it."""
+    class_name = class_of_claim(claim)
+    storage_class = objects.of(StorageClass).get(class_name) if class_name else None
+    if storage_class is None:
+        return None
+    driver = storage_class.provisioner
+    if driver in DRIVERS:
+        if driver not in MIGRATED:
+            return None
+        driver = DRIVERS[driver]
+    return attachable(driver, f"{_UNBOUND_HANDLE}-{claim.key}") if driver else None
+
+
+def _claims_of(pod: PodRecord) -> Iterator[tuple[Volume, str]]:
+    for volume in pod.volumes:
+        name = claim_named_by(volume, pod.name)
+        if name:
+            yield volume, f"{pod.namespace}/{name}"
+
+
+def _inline_volumes_of(pod: PodRecord) -> Iterable[AttachableVolume]:
+    for volume in pod.volumes:
+        if claim_named_by(volume, pod.name) is None:
+            try:
+                inline = volume_of_inline(volume)
+            except TranslationError:
+                continue
+            if inline is not None:
+                yield inline

@@ -1,0 +1,149 @@
+"""Node labels as dictionary-encoded columns: for each key that somebody asked about, a code for each row.
+
+Comes in   label maps of nodes, from the columns; keys, from selectors and topologies
+Goes out   `LabelColumn`: the codes of the rows, and the dictionary value -> code
+
+A column exists only for keys that were asked about: nodes carry keys that are different on each of them, and a
+column for each such key would make memory grow with the square of the cluster.
+
+ 1. Code 0 means that the label is absent. A value's code stays the same while any row carries it.
+ 2. A code whose last row went away is free and may come back with another value; `version` tells that the
+    dictionary changed, so that whoever evaluated an expression on it evaluates it again.
+ 3. Per-domain counts that are kept beside a column (see `selectors`, `terms`) are told before a row moves from one
+    code to another, by the columns, which own the order of updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Bools, Int32s, grown
+
+ABSENT = 0
+
+
+class LabelColumn:
+    """One label key: what each row's value is, as a small number."""
+
+    __slots__ = ("_carriers", "_code_of", "_free", "codes", "key", "values", "version")
+
+    def __init__(self, key: str, capacity: int) -> None:
+        self.key = key
+        self.codes: Int32s = np.zeros(capacity, dtype=np.int32)
+        self.values: list[str | None] = [None]
+        self.version = 0
+        self._code_of: dict[str, int] = {}
+        self._carriers: list[int] = [0]
+        self._free: list[int] = []
+
+    @property
+    def codes_max(self) -> int:
+        """One more than the largest code in use: the length of an array with a place for each domain."""
+        return len(self.values)
+
+    def code_for(self, value: str) -> int | None:
+        """The code of a value that some row carries, or None."""
+        return self._code_of.get(value)
+
+    def set(self, row: int, value: str | None) -> None:
+        old = int(self.codes[row])
+        if value == self.values[old]:
+            return
+        self.codes[row] = self._take(value) if value is not None else ABSENT
+        if old != ABSENT:
+            self._release(old)
+
+    def evaluate(self, matches_value: Callable[[str], bool], matches_absent: bool) -> Bools:
+        """Whether each code (not row) satisfies an expression: gather with `codes` to get the rows."""
+        answers = np.zeros(len(self.values), dtype=np.bool_)
+        answers[ABSENT] = matches_absent
+        for code, value in enumerate(self.values):
+            if value is not None:
+                answers[code] = matches_value(value)
+        return answers
+
+    def evaluate_in(self, values: Iterable[str], negated: bool) -> Bools:
+        """As `evaluate` for "is one of these values" (or, negated, "is none of them, or absent"): one lookup each."""
+        answers = np.full(len(self.values), negated, dtype=np.bool_)
+        for value in values:
+            code = self._code_of.get(value)
+            if code is not None:
+                answers[code] = not negated
+        return answers
+
+    def grow(self, capacity: int) -> None:
+        self.codes = grown(self.codes, capacity)
+
+    def _take(self, value: str) -> int:
+        code = self._code_of.get(value)
+        if code is None:
+            self.version += 1
+            if self._free:
+                code = self._free.pop()
+                self.values[code] = value
+            else:
+                code = len(self.values)
+                self.values.append(value)
+                self._carriers.append(0)
+            self._code_of[value] = code
+        self._carriers[code] += 1
+        return code
+
+    def _release(self, code: int) -> None:
+        self._carriers[code] -= 1
+        if self._carriers[code] == 0:
+            value = self.values[code]
+            assert value is not None, f"label {self.key!r}: code {code} was released twice"
+            del self._code_of[value]
+            self.values[code] = None
+            self._free.append(code)
+            self.version += 1
+
+
+class LabelColumns:
+    """All label columns, made when a key is first asked about."""
+
+    __slots__ = ("_capacity", "_columns", "_labels_of")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._columns: dict[str, LabelColumn] = {}
+        self._labels_of: dict[int, Mapping[str, str]] = {}
+
+    def column(self, key: str) -> LabelColumn:
+        column = self._columns.get(key)
+        if column is None:
+            column = LabelColumn(key, self._capacity)
+            for row, labels in self._labels_of.items():
+                value = labels.get(key)
+                if value is not None:
+                    column.set(row, value)
+            self._columns[key] = column
+        return column
+
+    def __iter__(self) -> Iterator[LabelColumn]:
+        return iter(self._columns.values())
+
+    def of(self, row: int) -> Mapping[str, str]:
+        return self._labels_of.get(row, {})
+
+    def changed_columns(self, row: int, labels: Mapping[str, str]) -> list[LabelColumn]:
+        """The columns whose value on this row would change, so that counts can be moved first."""
+        return [c for c in self._columns.values() if c.values[c.codes[row]] != labels.get(c.key)]
+
+    def set(self, row: int, labels: Mapping[str, str]) -> None:
+        self._labels_of[row] = labels
+        for column in self._columns.values():
+            column.set(row, labels.get(column.key))
+
+    def clear(self, row: int) -> None:
+        self._labels_of.pop(row, None)
+        for column in self._columns.values():
+            column.set(row, None)
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for column in self._columns.values():
+            column.grow(capacity)

@@ -1,0 +1,75 @@
+"""Host ports in use: which rows have a port taken, on which address.
+
+Comes in   host ports of pods as they come and go
+Goes out   for a wanted port, the rows where it conflicts
+
+The wildcard address 0.0.0.0 conflicts with every address, any other address with itself and the wildcard.
+
+ 1. A port is taken or it is not: it is not counted. Two pods on one node with the same port can only come about
+    behind the scheduler's back, and then kube-scheduler frees the port with the first of them. So do we.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Bools
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class HostPort(NamedTuple):
+    protocol: str
+    port: int
+    address: str
+
+
+class PortColumns:
+    """The rows at which each host port is taken."""
+
+    __slots__ = ("_rows_of",)
+
+    def __init__(self) -> None:
+        self._rows_of: dict[tuple[str, int], dict[str, set[int]]] = {}
+
+    def take(self, row: int, ports: Iterable[HostPort]) -> None:
+        for port in ports:
+            addresses = self._rows_of.setdefault((port.protocol, port.port), {})
+            addresses.setdefault(port.address, set()).add(row)
+
+    def free(self, row: int, ports: Iterable[HostPort]) -> None:
+        for port in ports:
+            addresses = self._rows_of.get((port.protocol, port.port))
+            if addresses is None or port.address not in addresses:
+                continue
+            addresses[port.address].discard(row)
+            if not addresses[port.address]:
+                del addresses[port.address]
+                if not addresses:
+                    del self._rows_of[port.protocol, port.port]
+
+    def taken_of(self, row: int, ports: Iterable[HostPort]) -> tuple[HostPort, ...]:
+        """Which of these exact ports are taken on the row now (for undoing what comes next)."""
+        return tuple(
+            port for port in ports if row in self._rows_of.get((port.protocol, port.port), {}).get(port.address, ())
+        )
+
+    def conflicts(self, wanted: Iterable[HostPort], height: int) -> Bools:
+        """Per row: whether any of the wanted ports is taken there."""
+        taken = np.zeros(height, dtype=np.bool_)
+        for port in wanted:
+            for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():
+                if port.address in (ANY_ADDRESS, address) or address == ANY_ADDRESS:
+                    taken[list(rows)] = True
+        return taken
+
+    def conflicts_at(self, wanted: Iterable[HostPort], row: int) -> bool:
+        return any(
+            row in rows
+            for port in wanted
+            for address, rows in self._rows_of.get((port.protocol, port.port), {}).items()
+            if port.address in (ANY_ADDRESS, address) or address == ANY_ADDRESS
+        )

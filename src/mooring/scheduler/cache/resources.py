@@ -1,0 +1,78 @@
+"""Resources of any name as columns: what each node offers, and what its pods have asked for.
+
+Comes in   allocatable amounts of nodes, request vectors of pods
+Goes out   two tables, `allocatable` and `used`, one line for each resource, one place for each row
+
+A resource of any name gets a slot when it is first seen; the first six slots are fixed, because everybody needs
+them. The two non-zero slots are cpu and memory with kube-scheduler's defaults for containers that ask for nothing:
+scores use those, filters use the real requests. They lie in the same table so that placing a pod is one addition.
+
+ 1. `used[slot, row]` is the sum over the pods of the row; the pods slot counts them.
+ 2. Amounts are int64: cpu in milli, everything else in units, as kube-scheduler rounds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Int64s, grown
+
+CPU = 0
+MEMORY = 1
+EPHEMERAL_STORAGE = 2
+PODS = 3
+CPU_NON_ZERO = 4
+MEMORY_NON_ZERO = 5
+
+_FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", "memory (non-zero)")
+
+
+class ResourceColumns:
+    """The tables of what is offered and what is used."""
+
+    __slots__ = ("_slot_of", "allocatable", "names", "used")
+
+    def __init__(self, capacity: int) -> None:
+        self.names: list[str] = list(_FIXED_NAMES)
+        self._slot_of = {name: slot for slot, name in enumerate(_FIXED_NAMES[:4])}
+        self.allocatable: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
+        self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
+
+    def slot(self, name: str) -> int:
+        """The line of a resource, made when it is first asked for."""
+        slot = self._slot_of.get(name)
+        if slot is None:
+            slot = self._slot_of[name] = len(self.names)
+            self.names.append(name)
+            line = np.zeros((1, self.used.shape[1]), dtype=np.int64)
+            self.allocatable = np.concatenate([self.allocatable, line])
+            self.used = np.concatenate([self.used, line])
+        return slot
+
+    def vector(self, requests: Mapping[str, int], cpu_non_zero_milli: int, memory_non_zero: int) -> Int64s:
+        """What placing one pod adds to `used`: a number for each slot up to the last one that is not zero."""
+        amounts = {self.slot(name): amount for name, amount in requests.items()}
+        amounts |= {PODS: 1, CPU_NON_ZERO: cpu_non_zero_milli, MEMORY_NON_ZERO: memory_non_zero}
+        vector = np.zeros(max(amounts) + 1, dtype=np.int64)
+        for slot, amount in amounts.items():
+            vector[slot] = amount
+        return vector
+
+    def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
+        slots = {self.slot(name): amount for name, amount in amounts.items()}
+        self.allocatable[:, row] = 0
+        for slot, amount in slots.items():
+            self.allocatable[slot, row] = amount
+        # Shares of cpu and memory are shares of the same capacity, whichever way the requests were counted.
+        self.allocatable[CPU_NON_ZERO, row] = self.allocatable[CPU, row]
+        self.allocatable[MEMORY_NON_ZERO, row] = self.allocatable[MEMORY, row]
+
+    def clear(self, row: int) -> None:
+        self.allocatable[:, row] = 0
+        self.used[:, row] = 0
+
+    def grow(self, capacity: int) -> None:
+        self.allocatable = grown(self.allocatable, capacity)
+        self.used = grown(self.used, capacity)

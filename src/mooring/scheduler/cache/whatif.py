@@ -1,0 +1,77 @@
+"""A transaction on the columns: change them as an experiment, look, and take everything back.
+
+Comes in   pods to place and to displace, as preemption, gangs, dry runs and explanations suppose them
+Goes out   the columns as they would be; after `rollback`, as they were, to the last byte
+
+ 1. One transaction at a time, and nothing else writes to the columns while it is open.
+ 2. Nothing is copied for a node until the experiment touches it; then its list of pods is, because its order
+    must come back too.
+ 3. Nothing is logged as changed: after the rollback nothing has. Hence nobody may keep what he computed inside.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.ports import HostPort
+
+
+class WhatIf:
+    """An open experiment. Use it as a context manager: leaving it rolls back."""
+
+    __slots__ = ("_columns", "_steps", "_touched")
+
+    def __init__(self, columns: Columns) -> None:
+        assert not columns.in_what_if, "one experiment at a time: another what-if is still open"
+        columns.in_what_if = True
+        self._columns = columns
+        self._steps: list[tuple[PodRecord, int, bool, tuple[HostPort, ...], str]] = []
+        self._touched: dict[int, dict[str, PodRecord]] = {}
+
+    def __enter__(self) -> WhatIf:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.rollback()
+
+    def place(self, pod: PodRecord, row: int) -> None:
+        columns = self._columns
+        self._touch(row)
+        self._steps.append((pod, row, True, self._taken_ports(pod, row), pod.node_name))
+        pod.node_name = columns.node_names[row]
+        columns.add_to_row(pod, row)
+
+    def displace(self, pod: PodRecord) -> None:
+        row = pod.row
+        self._touch(row)
+        self._steps.append((pod, row, False, self._taken_ports(pod, row), pod.node_name))
+        self._columns.take_from_row(pod)
+
+    def rollback(self) -> None:
+        columns = self._columns
+        while self._steps:
+            pod, row, placed, taken_before, node_name = self._steps.pop()
+            if placed:
+                columns.take_from_row(pod)
+            else:
+                columns.add_to_row(pod, row)
+            pod.node_name = node_name
+            columns.ports.free(row, pod.shape.host_ports)
+            columns.ports.take(row, taken_before)
+        for row, pods in self._touched.items():
+            columns.pods_on[row] = pods
+        self._touched.clear()
+        columns.in_what_if = False
+
+    def _touch(self, row: int) -> None:
+        if row not in self._touched:
+            self._touched[row] = self._columns.pods_on[row]
+            self._columns.pods_on[row] = dict(self._columns.pods_on[row])
+
+    def _taken_ports(self, pod: PodRecord, row: int) -> tuple[HostPort, ...]:
+        ports = pod.shape.host_ports
+        return self._columns.ports.taken_of(row, ports) if ports else ()
