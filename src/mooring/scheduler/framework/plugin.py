@@ -1,0 +1,222 @@
+"""The extension points: what a plugin can be asked, in the order in which a pod meets them.
+
+A plugin inherits the points that it serves; the class line is its contract. What `pre_filter` computes is handed to
+`filter`, what `pre_score` computes to `score`: typed values, not a dictionary of strings. What a plugin needs from
+outside it names as parameters of its constructor (`columns`, `arguments`, …, see `registry`).
+
+`filter` and `score` answer for many rows at once. A plugin says what its answer reads (`Reads`), and the less it
+reads, the longer the cycle may keep what it said:
+
+  FACTS     the node of the row alone             kept until the node changes
+  USAGE     that, and the pods on the row         kept until the node or its pods change
+  CLUSTER   anything                              asked again for every pod
+
+ 1. A filter or score that reads FACTS or USAGE depends on the pod through its shape only, never through its name,
+    its volumes or its annotations: its answer is kept for all pods of the shape.
+ 2. Nothing here awaits, except binding. A cycle is a function of columns, pod and seed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.status import Reason, Rejection
+
+if TYPE_CHECKING:
+    from mooring.scheduler.cycle.attempt import Attempt
+
+SCORE_MAX = 100
+"""The best score that a plugin may give after normalising; the worst is 0."""
+
+State = TypeVar("State")
+ScoreState = TypeVar("ScoreState")
+
+
+class Reads(IntEnum):
+    """How far an answer for one row looks."""
+
+    FACTS = 0
+    USAGE = 1
+    CLUSTER = 2
+
+
+class Skip(Enum):
+    """This pod is none of the plugin's business: its filter (or score) is left out of the cycle."""
+
+    SKIP = "Skip"
+
+
+SKIP: Literal[Skip.SKIP] = Skip.SKIP
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed(Generic[State]):
+    """Go on, with this state for the filter; if `node_names` is given, only those nodes come into question."""
+
+    state: State
+    node_names: frozenset[str] | None = None
+
+
+class Plugin:
+    """The base of all plugins. `name` is what configurations call it."""
+
+    name: ClassVar[str]
+
+    def epoch(self) -> object:
+        """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
+        return None
+
+
+class PreEnqueue(Plugin, ABC):
+    """May the pod enter the queue at all?"""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: PodRecord) -> Rejection | None: ...
+
+
+class QueueSort(Plugin, ABC):
+    """In which order are pods tried?"""
+
+    @abstractmethod
+    def queue_key(self, pod: PodRecord, queued_s: float) -> tuple[float, ...]:
+        """Pods with smaller keys come first."""
+
+
+class PreFilter(Plugin, ABC, Generic[State]):
+    """What does the filter need to know of this pod, and is the pod its business?"""
+
+    @abstractmethod
+    def pre_filter(self, pod: PodRecord) -> Proceed[State] | Skip | Rejection: ...
+
+
+class Filter(Plugin, ABC, Generic[State]):
+    """Which nodes can take the pod? The state comes from the plugin's `pre_filter`, or else from `prepare`."""
+
+    filter_reads: ClassVar[Reads] = Reads.CLUSTER
+    filter_reasons: ClassVar[tuple[Reason, ...]] = ()
+
+    def prepare(self, pod: PodRecord) -> State | Skip:
+        """What `filter` needs to know of the pod, for a plugin that does not serve PreFilter."""
+        return SKIP
+
+    @abstractmethod
+    def filter(self, state: State, rows: Rows) -> Int64s:
+        """For each row a bit set: 0 if the pod fits, else a bit for each of `reasons`."""
+
+    def reasons(self, state: State) -> Sequence[Reason]:
+        """What the bits mean, in the order in which it is told."""
+        return self.filter_reasons
+
+
+class Adjustable(Filter[State], Generic[State]):
+    """A filter that counts pods beyond the row, and can say what one pod more or less on a row would change.
+
+    Preemption and nominations ask: what if this pod were on this node, or were not? The filter names a few measures
+    of each row, says how much one pod adds to them, and filters with such differences added.
+    """
+
+    @abstractmethod
+    def measures(self, state: State) -> int:
+        """How many numbers describe what pods on a row contribute."""
+
+    @abstractmethod
+    def contribution(self, state: State, pod: PodRecord, row: int) -> Sequence[int]:
+        """What one pod on this row adds to each measure."""
+
+    @abstractmethod
+    def filter_adjusted(self, state: State, rows: Int64s, difference: Int64s) -> Int64s:
+        """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
+
+
+class PostFilter(Plugin, ABC):
+    """No node can take the pod. Can anything be done about it?"""
+
+    @abstractmethod
+    def post_filter(self, attempt: Attempt) -> PostFilterResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What a PostFilter plugin could do: a node that will have room once the victims are gone, or why not."""
+
+    nominated_node: str | None = None
+    """None: leave the pod's nomination as it is. Empty: withdraw it."""
+    victims: tuple[PodRecord, ...] = ()
+    rejection: Rejection | None = None
+
+
+class PreScore(Plugin, ABC, Generic[ScoreState]):
+    """What does the score need to know, given the nodes that can take the pod?"""
+
+    @abstractmethod
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> ScoreState | Skip | Rejection: ...
+
+
+class Score(Plugin, ABC, Generic[ScoreState]):
+    """How good is each node? The state comes from the plugin's `pre_score`, or else from `prepare_score`."""
+
+    score_reads: ClassVar[Reads] = Reads.CLUSTER
+    normalises: ClassVar[bool] = False
+
+    def prepare_score(self, pod: PodRecord) -> ScoreState | Skip:
+        """What `score` needs to know of the pod, for a plugin that does not serve PreScore."""
+        return SKIP
+
+    @abstractmethod
+    def score(self, state: ScoreState, rows: Rows) -> Int64s:
+        """A number for each row, 0 to SCORE_MAX; any number if the plugin `normalises`."""
+
+    def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
+        """The scores of all feasible rows together, brought to 0 to SCORE_MAX."""
+        return scores
+
+
+class Reserve(Plugin, ABC):
+    """The pod is about to be believed on a node: remember what that takes, or take it back."""
+
+    @abstractmethod
+    def reserve(self, pod: PodRecord, row: int) -> Rejection | None: ...
+
+    @abstractmethod
+    def unreserve(self, pod: PodRecord, node_name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not yet: ask again when allowed, and give up after so many seconds."""
+
+    timeout_s: float
+
+
+class Permit(Plugin, ABC):
+    """Now, later, or not at all?"""
+
+    @abstractmethod
+    def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None: ...
+
+
+class PreBind(Plugin, ABC):
+    """Work that must be done before the pod is bound: volumes, devices."""
+
+    @abstractmethod
+    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None: ...
+
+
+class Bind(Plugin, ABC):
+    """Tell the API server. The first plugin that does not skip has bound the pod."""
+
+    @abstractmethod
+    async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None: ...
+
+
+class PostBind(Plugin, ABC):
+    """The pod is bound. Nothing can be refused any more."""
+
+    @abstractmethod
+    def post_bind(self, pod: PodRecord, node_name: str) -> None: ...

@@ -1,0 +1,82 @@
+"""A profile ready to run: its plugins, made and in order, at each extension point.
+
+Comes in   a profile's plan (which plugin where, with which weight and arguments) and the registry
+Goes out   `Profile`, whose lists the cycle walks
+
+ 1. A plugin is made once for a profile and serves all its points, so that what it learns at one it knows at the
+    next.
+ 2. A filter's number is its place in the profile's order: when several filters refuse a node, the one with the
+    smallest number is the one that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.scheduler.framework.plugin import (
+    Bind,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Reads,
+    Reserve,
+    Score,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilterUse:
+    """A filter at work in a profile."""
+
+    plugin: Filter[Any]
+    number: int
+    pre_filter: PreFilter[Any] | None
+    """The plugin's own PreFilter, if it has one."""
+
+    @property
+    def is_row_local(self) -> bool:
+        return self.plugin.filter_reads is not Reads.CLUSTER
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreUse:
+    """A score at work in a profile, with its weight."""
+
+    plugin: Score[Any]
+    weight: int
+    pre_score: PreScore[Any] | None
+
+    @property
+    def is_row_local(self) -> bool:
+        # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
+        reads = self.plugin.score_reads
+        return reads is Reads.FACTS or (reads is Reads.USAGE and not self.plugin.normalises)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """One scheduler name and the plugins that serve it."""
+
+    scheduler_name: str
+    plugins: Mapping[str, Plugin]
+    pre_enqueue: tuple[PreEnqueue, ...]
+    queue_sort: QueueSort
+    pre_filters: tuple[PreFilter[Any], ...]
+    filters: tuple[FilterUse, ...]
+    post_filters: tuple[PostFilter, ...]
+    scores: tuple[ScoreUse, ...]
+    reserves: tuple[Reserve, ...]
+    permits: tuple[Permit, ...]
+    pre_binds: tuple[PreBind, ...]
+    binds: tuple[Bind, ...]
+    post_binds: tuple[PostBind, ...]
+    percentage_of_nodes_to_score: int | None = None

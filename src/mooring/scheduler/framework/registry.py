@@ -1,0 +1,178 @@
+"""The registry: which plugins exist, and why a bad one is not let in.
+
+Comes in   plugin classes, ours and users'
+Goes out   profiles with their plugins made; refusals in words, at start-up, never in the middle of a cycle
+
+A plugin's constructor names what it needs, and gets just that:
+
+  columns     the believed cluster
+  arguments   its own arguments from the configuration: typed for Kubernetes' plugins, a mapping for others
+  entropy     the source of chance
+  clock       the time
+  binder      what binds a pod through the API
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mooring.scheduler.config.expansion import ProfilePlan
+from mooring.scheduler.framework.plugin import (
+    Adjustable,
+    Bind,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Reads,
+    Reserve,
+    Score,
+)
+from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
+from mooring.scheduler.framework.status import REASONS_MAX, Reason
+
+POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
+    ExtensionPoint.PRE_ENQUEUE: PreEnqueue,
+    ExtensionPoint.QUEUE_SORT: QueueSort,
+    ExtensionPoint.PRE_FILTER: PreFilter,
+    ExtensionPoint.FILTER: Filter,
+    ExtensionPoint.POST_FILTER: PostFilter,
+    ExtensionPoint.PRE_SCORE: PreScore,
+    ExtensionPoint.SCORE: Score,
+    ExtensionPoint.RESERVE: Reserve,
+    ExtensionPoint.PERMIT: Permit,
+    ExtensionPoint.PRE_BIND: PreBind,
+    ExtensionPoint.BIND: Bind,
+    ExtensionPoint.POST_BIND: PostBind,
+}
+SERVICES = ("columns", "arguments", "entropy", "clock", "binder")
+
+
+class BadPluginError(ValueError):
+    """A plugin that cannot work, with the reason and the remedy."""
+
+
+class Registry:
+    """All plugins that a configuration may name."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
+        self._plugins: dict[str, type[Plugin]] = {}
+        for plugin in plugins:
+            self.register(plugin)
+
+    def register(self, plugin: type[Plugin]) -> None:
+        """Lets a plugin in, or raises `BadPluginError`."""
+        problem = (
+            _problem_of(plugin)
+            if _is_plugin(plugin)
+            else f"{plugin!r} is no plugin class: inherit from Filter, Score, …"
+        )
+        if problem is not None:
+            raise BadPluginError(problem)
+        known = self._plugins.get(plugin.name)
+        if known is not None and known is not plugin:
+            raise BadPluginError(
+                f"{_called(plugin)}: a plugin called {plugin.name!r} is registered already ({_called(known)}); "
+                "give one of them another name"
+            )
+        self._plugins[plugin.name] = plugin
+
+    def implements(self, name: str, point: ExtensionPoint) -> bool:
+        plugin, served = self._plugins.get(name), POINTS.get(point)
+        return plugin is not None and served is not None and issubclass(plugin, served)
+
+    def build(self, plan: ProfilePlan, services: Mapping[str, object]) -> Profile:
+        """The profile of a plan, with each of its plugins made once."""
+        wanted = {use.name for uses in plan.at.values() for use in uses}
+        made = {
+            name: _make(plugin, {**services, "arguments": plan.arguments.get(name) or {}})
+            for name, plugin in self._plugins.items()
+            if name in wanted
+        }
+
+        def at(point: ExtensionPoint) -> tuple[Any, ...]:
+            return tuple(made[use.name] for use in plan.at[point])
+
+        return Profile(
+            scheduler_name=plan.scheduler_name,
+            plugins=made,
+            pre_enqueue=at(ExtensionPoint.PRE_ENQUEUE),
+            queue_sort=at(ExtensionPoint.QUEUE_SORT)[0],
+            pre_filters=at(ExtensionPoint.PRE_FILTER),
+            filters=tuple(
+                FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None)
+                for number, plugin in enumerate(at(ExtensionPoint.FILTER))
+            ),
+            post_filters=at(ExtensionPoint.POST_FILTER),
+            scores=tuple(
+                ScoreUse(plugin, use.weight, plugin if isinstance(plugin, PreScore) else None)
+                for use in plan.at[ExtensionPoint.SCORE]
+                if isinstance(plugin := made[use.name], Score)
+            ),
+            reserves=at(ExtensionPoint.RESERVE),
+            permits=at(ExtensionPoint.PERMIT),
+            pre_binds=at(ExtensionPoint.PRE_BIND),
+            binds=at(ExtensionPoint.BIND),
+            post_binds=at(ExtensionPoint.POST_BIND),
+            percentage_of_nodes_to_score=plan.percentage_of_nodes_to_score,
+        )
+
+
+def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
+    wanted = _constructor_parameters(plugin)
+    missing = [name for name in wanted if name not in services]
+    if missing:
+        raise BadPluginError(f"{_called(plugin)} needs {', '.join(missing)}, which this scheduler was not given")
+    return plugin(**{name: services[name] for name in wanted})
+
+
+def _is_plugin(candidate: object) -> bool:
+    return isinstance(candidate, type) and issubclass(candidate, Plugin)
+
+
+def _problem_of(plugin: type[Plugin]) -> str | None:
+    called = _called(plugin)
+    if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
+        return f'{called} has no name: set `name = "…"`, which is what configurations call it'
+    if not any(issubclass(plugin, point) for point in POINTS.values()):
+        return f"{called} serves no extension point: inherit from Filter, Score, … in mooring.scheduler.framework"
+    unwritten = sorted(getattr(plugin, "__abstractmethods__", ()))
+    if unwritten:
+        return f"{called} does not define {', '.join(unwritten)}, which its extension points demand"
+    unknown = [name for name in _constructor_parameters(plugin) if name not in SERVICES]
+    if unknown:
+        return f"{called} wants {', '.join(unknown)} in its constructor; a plugin is given only {', '.join(SERVICES)}"
+    return _problem_of_filter(plugin) if issubclass(plugin, Filter) else None
+
+
+def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
+    called, reasons = _called(plugin), plugin.filter_reasons
+    if not all(isinstance(reason, Reason) for reason in reasons):
+        return f"{called}: filter_reasons must be Reason values, found {reasons!r}"
+    if len(reasons) > REASONS_MAX:
+        return f"{called} has {len(reasons)} reasons; a filter can tell {REASONS_MAX} apart"
+    if not reasons and plugin.reasons is Filter.reasons and plugin.name != "DynamicResources":
+        return f"{called} can refuse but has no reasons: set filter_reasons, or define reasons(state)"
+    if issubclass(plugin, Adjustable) and plugin.filter_reads is not Reads.CLUSTER:
+        return f"{called} counts pods beyond its row (Adjustable), so filter_reads must be Reads.CLUSTER"
+    return None
+
+
+def _constructor_parameters(plugin: type[Plugin]) -> list[str]:
+    if plugin.__init__ is object.__init__:
+        return []
+    parameters = list(inspect.signature(plugin.__init__).parameters.values())[1:]
+    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.default is p.empty]
+
+
+def _called(plugin: type[Plugin]) -> str:
+    return f"plugin {plugin.__qualname__} ({plugin.__module__})"
