@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
-Int32s: TypeAlias = npt.NDArray[np.int32]
-UInt32s: TypeAlias = npt.NDArray[np.uint32]
 UInt8s: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Float64s: TypeAlias = npt.NDArray[np.float64]

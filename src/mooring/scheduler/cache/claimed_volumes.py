@@ -16,7 +16,7 @@ use it, and again when it, its volume or its class changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mooring.api.csi_translation import (
@@ -72,35 +72,56 @@ class ClaimedVolumes:
         columns.objects.of(StorageClass).listen(self._class_changed)
 
     def place(self, pod: PodRecord, row: int) -> None:
-        for volume, key in _claims_of(pod):
-            claim = self._claims.get(key)
-            if claim is None:
-                claim = self._claims[key] = _ClaimInUse()
-                self._look_up(claim, key)
-            claim.rows[row] = claim.rows.get(row, 0) + 1
-            if is_ephemeral(volume):
-                claim.owners[pod.uid] = pod
-            if claim.volume is not None:
-                self._attachments.use(claim.volume, row, 1)
-        for inline in _inline_volumes_of(pod):
-            self._attachments.use(inline, row, 1)
-        self._note_fault(pod, row)
+        may_be_faulty = False
+        for volume in pod.volumes:
+            name = claim_named_by(volume, pod.name)
+            if name:
+                self._use_claim(f"{pod.namespace}/{name}", row)
+                may_be_faulty = may_be_faulty or is_ephemeral(volume)
+            elif name is not None or plugin_of(volume) is not None:
+                self._use_inline(volume, row, 1)
+                may_be_faulty = True
+        if may_be_faulty:
+            self._note_owners(pod)
+            self._note_fault(pod, row)
 
     def displace(self, pod: PodRecord, row: int) -> None:
-        for _, key in _claims_of(pod):
-            claim = self._claims[key]
-            claim.owners.pop(pod.uid, None)
-            if claim.volume is not None:
-                self._attachments.use(claim.volume, row, -1)
-            claim.rows[row] -= 1
-            if not claim.rows[row]:
-                del claim.rows[row]
-                if not claim.rows:
-                    self._unlink(claim, key)
-                    del self._claims[key]
-        for inline in _inline_volumes_of(pod):
-            self._attachments.use(inline, row, -1)
+        for volume in pod.volumes:
+            name = claim_named_by(volume, pod.name)
+            if name:
+                self._release_claim(f"{pod.namespace}/{name}", pod.uid, row)
+            else:
+                self._use_inline(volume, row, -1)
         self._forget_fault(pod, row)
+
+    def _use_claim(self, key: str, row: int) -> None:
+        claim = self._claims.get(key)
+        if claim is None:
+            claim = self._claims[key] = _ClaimInUse()
+            self._look_up(claim, key)
+        claim.rows[row] = claim.rows.get(row, 0) + 1
+        if claim.volume is not None:
+            self._attachments.use(claim.volume, row, 1)
+
+    def _release_claim(self, key: str, pod_uid: str, row: int) -> None:
+        claim = self._claims[key]
+        claim.owners.pop(pod_uid, None)
+        if claim.volume is not None:
+            self._attachments.use(claim.volume, row, -1)
+        claim.rows[row] -= 1
+        if not claim.rows[row]:
+            del claim.rows[row]
+            if not claim.rows:
+                self._unlink(claim, key)
+                del self._claims[key]
+
+    def _use_inline(self, volume: Volume, row: int, pods: int) -> None:
+        try:
+            inline = volume_of_inline(volume)
+        except TranslationError:
+            return
+        if inline is not None:
+            self._attachments.use(inline, row, pods)
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         changed = new if new is not None else old
@@ -157,6 +178,11 @@ class ClaimedVolumes:
                 if not index[name]:
                     del index[name]
         claim.volume_name = claim.class_name = ""
+
+    def _note_owners(self, pod: PodRecord) -> None:
+        for volume in pod.volumes:
+            if is_ephemeral(volume):
+                self._claims[f"{pod.namespace}/{claim_named_by(volume, pod.name)}"].owners[pod.uid] = pod
 
     def _note_fault(self, pod: PodRecord, row: int) -> None:
         fault = fault_of_placed(self._objects, pod)
@@ -244,21 +270,3 @@ def _expected_volume(objects: Objects, claim: PersistentVolumeClaim) -> Attachab
             return None
         driver = DRIVERS[driver]
     return attachable(driver, f"{_UNBOUND_HANDLE}-{claim.key}") if driver else None
-
-
-def _claims_of(pod: PodRecord) -> Iterator[tuple[Volume, str]]:
-    for volume in pod.volumes:
-        name = claim_named_by(volume, pod.name)
-        if name:
-            yield volume, f"{pod.namespace}/{name}"
-
-
-def _inline_volumes_of(pod: PodRecord) -> Iterable[AttachableVolume]:
-    for volume in pod.volumes:
-        if claim_named_by(volume, pod.name) is None:
-            try:
-                inline = volume_of_inline(volume)
-            except TranslationError:
-                continue
-            if inline is not None:
-                yield inline

@@ -176,7 +176,7 @@ class Columns:
         """The sums of one row with one pod more. For `place` and transactions."""
         shape = pod.shape
         if not shape.registered:
-            self.shapes.register(shape)
+            shape = pod.shape = self.shapes.current(shape)
         pod.row = row
         shape.pods_placed += 1
         self.pods_on[row][pod.uid] = pod

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Int32s, grown
+from mooring.scheduler.cache.arrays import Bools, Int64s, grown
 
 ABSENT = 0
 
@@ -31,7 +31,7 @@ class LabelColumn:
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
-        self.codes: Int32s = np.zeros(capacity, dtype=np.int32)
+        self.codes: Int64s = np.zeros(capacity, dtype=np.int64)
         self.values: list[str | None] = [None]
         self.version = 0
         self._code_of: dict[str, int] = {}

@@ -47,5 +47,9 @@ class Nominations:
     def node_of(self, pod: PodRecord) -> str | None:
         return self._node_of.get(pod.uid)
 
+    def get(self, uid: str) -> PodRecord | None:
+        node_name = self._node_of.get(uid)
+        return self._by_node[node_name][uid] if node_name is not None else None
+
     def nodes(self) -> Iterable[str]:
         return self._by_node

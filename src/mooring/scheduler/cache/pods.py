@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mooring.api.ownership import controller_of
-from mooring.api.views.pod import Pod, PodSpec
+from mooring.api.views.pod import Pod, PodSpec, PodStatus
 from mooring.api.views.volumes import Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mooring.scheduler.cache.terms import CarriedTerm
 
 NO_START_S = float("inf")
-_encode_key = msgspec.json.Encoder(order="sorted").encode
+_encode_key = msgspec.json.Encoder().encode
 
 
 class Shape:
@@ -109,8 +109,9 @@ class PodRecord:
         self.shape = shape
         self.view: Pod | None = view
         """The whole view, for pending pods; dropped for placed ones, of which there may be a million."""
-        self.volumes: tuple[Volume, ...] = view.spec.volumes
-        self.claims: tuple[str, ...] = claim_keys(view) if view.spec.volumes else ()
+        self.volumes: tuple[Volume, ...] = tuple([v for v in view.spec.volumes if v != Volume(name=v.name)])
+        """Those that a rule reads: nearly every pod mounts a token, which binds it to no node."""
+        self.claims: tuple[str, ...] = claim_keys(view) if self.volumes else ()
         self.node_name = view.spec.node_name
         self.nominated_node = status.nominated_node_name
         self.terminating = metadata.deletion_timestamp is not None
@@ -138,35 +139,31 @@ class PodRecord:
 def shape_key(view: Pod) -> bytes:
     """The bytes by which two pods are told apart: equal for pods that every plugin must treat alike."""
     metadata, spec, status = view.metadata, view.spec, view.status
-    owner = controller_of(metadata)
+    owner = controller_of(metadata) if metadata.owner_references else None
+    if spec.node_name or spec.volumes or spec.scheduling_gates or spec.ephemeral_containers or spec.resource_claims:
+        images = tuple(Volume(image=volume.image) for volume in spec.volumes if volume.image is not None)
+        spec = msgspec.structs.replace(
+            spec, node_name="", volumes=images, scheduling_gates=(), ephemeral_containers=(), resource_claims=()
+        )
     return _encode_key(
         (
             metadata.namespace,
             metadata.labels,
             (owner.api_version, owner.kind, owner.name) if owner is not None else None,
-            spec.containers,
-            spec.init_containers,
-            spec.resources,
-            spec.overhead,
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-            spec.priority,
-            spec.preemption_policy,
-            spec.scheduler_name,
-            spec.scheduling_group,
-            (spec.host_network, spec.host_users, spec.os),
-            [volume.image for volume in spec.volumes if volume.image is not None],
-            # In-place resize: what a running pod counts for depends on what its kubelet has granted.
-            status.resize,
-            status.resources,
-            status.allocated_resources,
-            status.container_statuses,
-            status.init_container_statuses,
-            [c.status for c in status.conditions if c.type in ("PodResizePending", "PodResizeInProgress")],
-            [c.reason for c in status.conditions if c.type == "PodResizePending"],
+            spec,
+            _granted(status) if status.conditions or status.container_statuses or status.resources else None,
         )
+    )
+
+
+def _granted(status: PodStatus) -> object:
+    """In-place resize: what a running pod counts for depends on what its kubelet has granted."""
+    return (
+        status.resize,
+        status.resources,
+        status.allocated_resources,
+        [c for c in (*status.container_statuses, *status.init_container_statuses) if c.resources is not None],
+        [(c.status, c.reason) for c in status.conditions if c.type in ("PodResizePending", "PodResizeInProgress")],
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, grown
+from mooring.scheduler.cache.arrays import Int64s, Rows, grown
 
 CPU = 0
 MEMORY = 1
@@ -32,13 +32,14 @@ _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", 
 class ResourceColumns:
     """The tables of what is offered and what is used."""
 
-    __slots__ = ("_slot_of", "allocatable", "names", "used")
+    __slots__ = ("_bounds", "_slot_of", "allocatable", "names", "used")
 
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
         self._slot_of = {name: slot for slot, name in enumerate(_FIXED_NAMES[:4])}
         self.allocatable: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
+        self._bounds: dict[int, tuple[int, int]] = {}
 
     def slot(self, name: str) -> int:
         """The line of a resource, made when it is first asked for."""
@@ -60,8 +61,17 @@ class ResourceColumns:
             vector[slot] = amount
         return vector
 
+    def bounds(self, slot: int, live_rows: Rows) -> tuple[int, int]:
+        """The least and the most that any node offers of a resource; looked up again only after some node changed."""
+        known = self._bounds.get(slot)
+        if known is None:
+            offered = self.allocatable[slot, live_rows]
+            known = self._bounds[slot] = (int(offered.min()), int(offered.max())) if len(offered) else (0, 0)
+        return known
+
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
         slots = {self.slot(name): amount for name, amount in amounts.items()}
+        self._bounds.clear()
         self.allocatable[:, row] = 0
         for slot, amount in slots.items():
             self.allocatable[slot, row] = amount
@@ -70,6 +80,7 @@ class ResourceColumns:
         self.allocatable[MEMORY_NON_ZERO, row] = self.allocatable[MEMORY, row]
 
     def clear(self, row: int) -> None:
+        self._bounds.clear()
         self.allocatable[:, row] = 0
         self.used[:, row] = 0
 

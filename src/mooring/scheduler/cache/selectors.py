@@ -23,7 +23,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from mooring.api.labels import LabelMatcher
-from mooring.scheduler.cache.arrays import Int32s, Int64s, grown
+from mooring.scheduler.cache.arrays import Int64s, grown
 from mooring.scheduler.cache.labels import LabelColumn
 
 COUNTERS_BYTES_MAX = 128 << 20
@@ -78,7 +78,7 @@ class Counter:
         self.wants_terminating = wants_terminating
         self.key = (tuple(part.key for part in parts), wants_terminating)
         self.required_pair: Pair | None = next((pair for part in parts for pair in part.selector.equality_pairs), None)
-        self.rows: Int32s = np.zeros(0, dtype=np.int32)
+        self.rows: Int64s = np.zeros(0, dtype=np.int64)
         self._domains: dict[LabelColumn, Int64s] = {}
         self.registered = False
         self.used_at = 0
@@ -108,11 +108,11 @@ class Counter:
             counts[column.codes[row]] += sign * int(self.rows[row])
 
     def reset(self, capacity: int) -> None:
-        self.rows = np.zeros(capacity, dtype=np.int32)
+        self.rows = np.zeros(capacity, dtype=np.int64)
         self._domains = {}
 
     def forget(self) -> None:
-        self.rows = np.zeros(0, dtype=np.int32)
+        self.rows = np.zeros(0, dtype=np.int64)
         self._domains = {}
 
     @property

@@ -4,7 +4,7 @@ Comes in   shape keys with a pod that has it
 Goes out   the shape, with its request vector, its label class and the terms that it carries
 
  1. A registered shape is in the registry, its terms are watched and its label class exists. A shape that was swept
-    is none of that, and is registered again before a pod of it is placed.
+    is none of that; pods that still have it are given the `current` one before they are placed or decided about.
  2. Sweeps cost little: they come when the registry has doubled since the last one.
 """
 
@@ -51,6 +51,17 @@ class ShapeRegistry:
             self.register(shape)
         shape.used_at = self._clock
         return shape
+
+    def current(self, shape: Shape) -> Shape:
+        """The registered shape with this one's key: itself, or after a sweep maybe another one that came since."""
+        if shape.registered:
+            return shape
+        known = self._shapes.get(shape.key)
+        if known is None:
+            self.register(shape)
+            known = shape
+        known.used_at = self._clock
+        return known
 
     def register(self, shape: Shape) -> None:
         terms = PodTerms(shape.view)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api.views.node import Taint
-from mooring.scheduler.cache.arrays import Int32s, grown
+from mooring.scheduler.cache.arrays import Int64s, grown
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -28,7 +28,7 @@ class TaintColumns:
 
     def __init__(self, capacity: int) -> None:
         self.sets: list[tuple[Taint, ...]] = [()]
-        self.set_of_row: Int32s = np.zeros(capacity, dtype=np.int32)
+        self.set_of_row: Int64s = np.zeros(capacity, dtype=np.int64)
         self._number_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
 
     def set(self, row: int, taints: Sequence[Taint]) -> None:

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
+
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.status import Reason, Rejection
@@ -109,6 +111,10 @@ class Filter(Plugin, ABC, Generic[State]):
     def filter(self, state: State, rows: Rows) -> Int64s:
         """For each row a bit set: 0 if the pod fits, else a bit for each of `reasons`."""
 
+    def filter_row(self, state: State, row: int) -> int:
+        """The same for a single row. Worth defining where usage changes often: numpy is slow on one number."""
+        return int(self.filter(state, np.array([row], dtype=np.int64))[0])
+
     def reasons(self, state: State) -> Sequence[Reason]:
         """What the bits mean, in the order in which it is told."""
         return self.filter_reasons
@@ -172,8 +178,12 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     def score(self, state: ScoreState, rows: Rows) -> Int64s:
         """A number for each row, 0 to SCORE_MAX; any number if the plugin `normalises`."""
 
+    def score_row(self, state: ScoreState, row: int) -> int:
+        """The same for a single row."""
+        return int(self.score(state, np.array([row], dtype=np.int64))[0])
+
     def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
-        """The scores of all feasible rows together, brought to 0 to SCORE_MAX."""
+        """The scores of all feasible rows together, brought to 0 to SCORE_MAX. Equal scores stay equal."""
         return scores
 
 

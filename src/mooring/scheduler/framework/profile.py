@@ -41,10 +41,7 @@ class FilterUse:
     number: int
     pre_filter: PreFilter[Any] | None
     """The plugin's own PreFilter, if it has one."""
-
-    @property
-    def is_row_local(self) -> bool:
-        return self.plugin.filter_reads is not Reads.CLUSTER
+    is_row_local: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +51,7 @@ class ScoreUse:
     plugin: Score[Any]
     weight: int
     pre_score: PreScore[Any] | None
-
-    @property
-    def is_row_local(self) -> bool:
-        # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
-        reads = self.plugin.score_reads
-        return reads is Reads.FACTS or (reads is Reads.USAGE and not self.plugin.normalises)
+    is_row_local: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,3 +72,22 @@ class Profile:
     binds: tuple[Bind, ...]
     post_binds: tuple[PostBind, ...]
     percentage_of_nodes_to_score: int | None = None
+
+    cluster_filters: tuple[FilterUse, ...] = ()
+    """The filters that must be asked for every pod."""
+    prepared_filters: tuple[FilterUse, ...] = ()
+    """Those among them that have no PreFilter."""
+    cluster_pre_filters: tuple[PreFilter[Any], ...] = ()
+    """The PreFilters whose answer is not kept with the shape."""
+
+
+def filter_use(plugin: Filter[Any], number: int) -> FilterUse:
+    is_row_local = plugin.filter_reads is not Reads.CLUSTER
+    return FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None, is_row_local)
+
+
+def score_use(plugin: Score[Any], weight: int) -> ScoreUse:
+    # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
+    reads = plugin.score_reads
+    is_row_local = reads is Reads.FACTS or (reads is Reads.USAGE and not plugin.normalises)
+    return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local)

@@ -37,7 +37,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
+from mooring.scheduler.framework.profile import Profile, filter_use, score_use
 from mooring.scheduler.framework.status import REASONS_MAX, Reason
 
 POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
@@ -102,19 +102,20 @@ class Registry:
         def at(point: ExtensionPoint) -> tuple[Any, ...]:
             return tuple(made[use.name] for use in plan.at[point])
 
+        filters = tuple(filter_use(plugin, number) for number, plugin in enumerate(at(ExtensionPoint.FILTER)))
+        cluster_filters = tuple(use for use in filters if not use.is_row_local)
+        kept_names = {use.plugin.name for use in filters if use.is_row_local}
+        pre_filters = at(ExtensionPoint.PRE_FILTER)
         return Profile(
             scheduler_name=plan.scheduler_name,
             plugins=made,
             pre_enqueue=at(ExtensionPoint.PRE_ENQUEUE),
             queue_sort=at(ExtensionPoint.QUEUE_SORT)[0],
-            pre_filters=at(ExtensionPoint.PRE_FILTER),
-            filters=tuple(
-                FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None)
-                for number, plugin in enumerate(at(ExtensionPoint.FILTER))
-            ),
+            pre_filters=pre_filters,
+            filters=filters,
             post_filters=at(ExtensionPoint.POST_FILTER),
             scores=tuple(
-                ScoreUse(plugin, use.weight, plugin if isinstance(plugin, PreScore) else None)
+                score_use(plugin, use.weight)
                 for use in plan.at[ExtensionPoint.SCORE]
                 if isinstance(plugin := made[use.name], Score)
             ),
@@ -124,6 +125,9 @@ class Registry:
             binds=at(ExtensionPoint.BIND),
             post_binds=at(ExtensionPoint.POST_BIND),
             percentage_of_nodes_to_score=plan.percentage_of_nodes_to_score,
+            cluster_filters=cluster_filters,
+            prepared_filters=tuple(use for use in cluster_filters if use.pre_filter is None),
+            cluster_pre_filters=tuple(plugin for plugin in pre_filters if plugin.name not in kept_names),
         )
 
 

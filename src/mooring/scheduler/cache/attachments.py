@@ -1,0 +1,194 @@
+"""Attached volumes: how many different volumes of each driver a row has, from its pods and from the attach controller.
+
+Comes in   volumes that pods use (from `claimed_volumes`), and VolumeAttachment objects
+Goes out   per driver a count for each row, and for one volume the rows whose pods use it
+
+ 1. A volume counts once on a row, however many pods use it and whether or not it is attached as well.
+ 2. A VolumeAttachment counts on the row of its node while there is one, and only if its persistent volume is a
+    driver's own. `sync` moves attachments when nodes come and go.
+ 3. Giving and taking are exact inverses: a transaction leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mooring.api.views.storage import PersistentVolume, VolumeAttachment
+from mooring.scheduler.cache.arrays import Int64s, grown
+
+if TYPE_CHECKING:
+    from mooring.scheduler.cache.columns import Columns
+
+_RowCounts = dict[int, int]
+
+
+class AttachableVolume(NamedTuple):
+    """A volume that takes one of its driver's places on a node."""
+
+    driver: str
+    name: str
+    """Unique among all volumes of all drivers."""
+
+
+def attachable(driver: str, handle: str) -> AttachableVolume:
+    return AttachableVolume(driver, f"{driver}/{handle}")
+
+
+class AttachmentColumns:
+    """Counts of different volumes, by driver and row."""
+
+    __slots__ = (
+        "_at_row",
+        "_attached",
+        "_attachments",
+        "_columns",
+        "_counts",
+        "_node_at",
+        "_position",
+        "_used",
+        "_volumes",
+    )
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._volumes = columns.objects.of(PersistentVolume)
+        self._counts: dict[str, Int64s] = {}
+        self._used: dict[str, _RowCounts] = {}
+        self._attached: dict[str, _RowCounts] = {}
+        self._attachments = _AttachmentIndex()
+        self._at_row: dict[str, tuple[AttachableVolume, int]] = {}
+        """Which attachments count at the moment, by name, and on which row."""
+        self._node_at: dict[int, str] = {}
+        self._position = -1
+        for attachment in columns.objects.of(VolumeAttachment):
+            self._attachments.add(attachment)
+        columns.objects.of(VolumeAttachment).listen(self._attachment_changed)
+        self._volumes.listen(self._volume_changed)
+
+    def count(self, driver: str) -> Int64s | None:
+        """Per row: how many volumes of the driver are there; None if it never had any."""
+        counts = self._counts.get(driver)
+        if counts is not None and len(counts) < self._columns.height:
+            counts = self._counts[driver] = grown(counts, self._columns.capacity)
+        return counts
+
+    def rows_using(self, volume: AttachableVolume) -> Mapping[int, int]:
+        """The rows with pods that use the volume."""
+        return self._used.get(volume.name, {})
+
+    def use(self, volume: AttachableVolume, row: int, pods: int) -> None:
+        """So many pods more (or fewer) use the volume on the row."""
+        self._shift(self._used, self._attached, volume, row, pods)
+
+    def sync(self) -> None:
+        """Moves the attachments of nodes that came or went since the last time."""
+        changes = self._columns.fact_changes
+        if changes.position == self._position:
+            return
+        rows = changes.since(self._position)
+        moved: dict[str, None] = {}
+        for row in range(self._columns.height) if rows is None else rows.tolist():
+            # Even if it is the same node again: an attachment that changed while it was away was not counted.
+            now = self._columns.node_names[row]
+            moved |= {self._node_at.get(row, now): None, now: None}
+            self._node_at[row] = now
+        for node_name in moved:
+            self._count_again(self._attachments.on_node(node_name))
+        self._position = changes.position
+
+    def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
+        if old is not None:
+            self._attachments.remove(old)
+            self._discount(old.metadata.name)
+        if new is not None:
+            self._attachments.add(new)
+            self._count_again((new,))
+
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        changed = new if new is not None else old
+        assert changed is not None, "a change without an object"
+        self._count_again(self._attachments.of_volume(changed.metadata.name))
+
+    def _count_again(self, attachments: Iterable[VolumeAttachment]) -> None:
+        for attachment in attachments:
+            self._discount(attachment.metadata.name)
+            row = self._columns.row_of.get(attachment.spec.node_name)
+            volume = self._volume_attached(attachment)
+            if row is not None and volume is not None:
+                self._at_row[attachment.metadata.name] = (volume, row)
+                self._shift(self._attached, self._used, volume, row, 1)
+
+    def _discount(self, attachment_name: str) -> None:
+        counted = self._at_row.pop(attachment_name, None)
+        if counted is not None:
+            self._shift(self._attached, self._used, *counted, -1)
+
+    def _volume_attached(self, attachment: VolumeAttachment) -> AttachableVolume | None:
+        name = attachment.spec.source.persistent_volume_name
+        volume = self._volumes.get(name) if name is not None else None
+        if volume is None or volume.spec.csi is None or not attachment.spec.attacher:
+            return None
+        return attachable(attachment.spec.attacher, volume.spec.csi.volume_handle)
+
+    def _shift(
+        self,
+        holders: dict[str, _RowCounts],
+        others: dict[str, _RowCounts],
+        volume: AttachableVolume,
+        row: int,
+        difference: int,
+    ) -> None:
+        rows = holders.setdefault(volume.name, {})
+        before = rows.get(row, 0)
+        after = before + difference
+        assert after >= 0, f"{volume.name} was given back on row {row} more often than it was taken"
+        if after:
+            rows[row] = after
+        else:
+            del rows[row]
+            if not rows:
+                del holders[volume.name]
+        if (before > 0) != (after > 0) and row not in others.get(volume.name, ()):
+            self._counts_at(volume.driver, row)[row] += 1 if after else -1
+
+    def _counts_at(self, driver: str, row: int) -> Int64s:
+        counts = self._counts.get(driver)
+        if counts is None or row >= len(counts):
+            counts = np.zeros(0, dtype=np.int64) if counts is None else counts
+            counts = self._counts[driver] = grown(counts, max(self._columns.capacity, row + 1))
+        return counts
+
+
+class _AttachmentIndex:
+    """VolumeAttachments by node and by persistent volume."""
+
+    __slots__ = ("_by_node", "_by_volume")
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, VolumeAttachment]] = {}
+        self._by_volume: dict[str, dict[str, VolumeAttachment]] = {}
+
+    def add(self, attachment: VolumeAttachment) -> None:
+        for index, key in self._places(attachment):
+            index.setdefault(key, {})[attachment.metadata.name] = attachment
+
+    def remove(self, attachment: VolumeAttachment) -> None:
+        for index, key in self._places(attachment):
+            siblings = index[key]
+            del siblings[attachment.metadata.name]
+            if not siblings:
+                del index[key]
+
+    def on_node(self, node_name: str) -> Iterable[VolumeAttachment]:
+        return self._by_node.get(node_name, {}).values()
+
+    def of_volume(self, volume_name: str) -> Iterable[VolumeAttachment]:
+        return self._by_volume.get(volume_name, {}).values()
+
+    def _places(self, attachment: VolumeAttachment) -> list[tuple[dict[str, dict[str, VolumeAttachment]], str]]:
+        name = attachment.spec.source.persistent_volume_name
+        by_volume = [(self._by_volume, name)] if name is not None else []
+        return [(self._by_node, attachment.spec.node_name), *by_volume]
