@@ -1,0 +1,1 @@
+"""One file for each reason why a node cannot, or should not, take a pod."""

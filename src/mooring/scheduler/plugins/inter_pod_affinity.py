@@ -1,0 +1,330 @@
+"""InterPodAffinity: pods that want to be near others, far from others, or are wanted or unwanted by them.
+
+Comes in   the pod's affinity terms; the terms that placed pods carry; counts of pods by selector
+Goes out   refusals where a required term is not met, in either direction; a preference by all preferred terms
+
+ 1. What the pod says about placed pods is a `Counter` for each term. Required affinity terms are one counter
+    together: a pod that counts must match all of them.
+ 2. What placed pods say about the pod are the carried terms that its label class matches.
+ 3. For the pod's own terms, a namespace selector stands for the namespaces that it selects now, and, as in
+    kube-scheduler, for all namespaces if it would select one without labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api.views.workloads import Namespace
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, grown, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.selectors import Counter, Part
+from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
+from mooring.scheduler.config.arguments import InterPodAffinityArgs
+from mooring.scheduler.framework.normalise import by_table
+from mooring.scheduler.framework.plugin import (
+    SCORE_MAX,
+    SKIP,
+    Adjustable,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Score,
+    Skip,
+)
+from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+
+# One verdict a row: of several the largest is told, so that verdicts are combined by taking the maximum.
+_DISLIKED = 1
+_OWN_DISLIKE = 2
+_NO_FRIEND = 4
+
+
+class OwnTerm(NamedTuple):
+    """A term of the pending pod: whom it counts, over which topology, with which weight."""
+
+    counter: Counter
+    column: LabelColumn
+    weight: int
+
+
+class OwnTerms(NamedTuple):
+    """All that the pending pod says, ready to be counted."""
+
+    affinity: OwnTerm | None
+    """The counter that all required affinity terms share (the column is that of the first)."""
+    affinity_columns: tuple[LabelColumn, ...]
+    matches_itself: bool
+    anti_affinity: tuple[OwnTerm, ...]
+    preferred: tuple[OwnTerm, ...]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The required terms of both sides, counted for each domain."""
+
+    own: OwnTerms
+    affinity_counts: tuple[Int64s, ...]
+    """For each affinity term, the pods that match all terms, by domain of the term's topology."""
+    friends: int
+    """How many (pod, term) pairs lie on nodes with the term's label: 0 means that the pod would be the first."""
+    disliked: Mapping[LabelColumn, Int64s]
+    """For each topology, how many pods the pod's own anti-affinity terms find, by domain."""
+    disliking: Mapping[LabelColumn, Int64s]
+    """For each topology, how many terms of placed pods keep this pod away, by domain."""
+    disliking_terms: tuple[CarriedTerm, ...]
+    """Those terms, also where only a nominated pod would carry them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """For each topology, what its domains are worth."""
+
+    worth: Mapping[LabelColumn, Int64s]
+
+
+class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Preferred], Score[Preferred]):
+    name = "InterPodAffinity"
+    filter_reasons = (
+        Reason("node(s) didn't satisfy existing pods anti-affinity rules"),
+        Reason("node(s) didn't match pod anti-affinity rules"),
+        Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE),
+    )
+    normalises = True
+
+    def __init__(self, columns: Columns, arguments: InterPodAffinityArgs) -> None:
+        self._columns = columns
+        self._hard_weight = arguments.hard_pod_affinity_weight
+        self._ignores_preferences_of_placed = arguments.ignore_preferred_terms_of_existing_pods
+        self._namespaces = columns.objects.of(Namespace)
+
+    # Filter
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[Required] | Skip | Rejection:
+        shape = pod.shape
+        if _is_indifferent(shape):
+            return SKIP
+        own = self._own_terms(shape)
+        if own.error is not None:
+            return unresolvable(f"parsing pod: {own.error}")
+        disliking_terms = tuple(t for t in _speaking_of(shape) if t.kind is TermKind.ANTI_AFFINITY_REQUIRED)
+        carried = [term for term in disliking_terms if term.carriers]
+        if not carried and own.affinity is None and not own.anti_affinity:
+            return SKIP
+        return Proceed(
+            Required(
+                own,
+                *self._count_affinity(own),
+                self._count_disliked(own),
+                self._by_topology((term, 1) for term in carried),
+                disliking_terms,
+            )
+        )
+
+    def filter(self, state: Required, rows: Rows) -> Int64s:
+        # Judged once for each domain of each topology, and gathered to the rows.
+        bits: Int64s | None = None
+        for column, verdicts in self._verdicts(state).items():
+            answer = verdicts.take(column.codes[rows])
+            bits = answer if bits is None else np.maximum(bits, answer)
+        return bits if bits is not None else np.zeros(length_of(rows), dtype=np.int64)
+
+    def _verdicts(self, state: Required) -> dict[LabelColumn, Int64s]:
+        verdicts: dict[LabelColumn, Int64s] = {}
+        for column, counts in state.disliking.items():
+            _judge(verdicts, column, counts > 0, _DISLIKED)
+        for column, counts in state.disliked.items():
+            _judge(verdicts, column, counts > 0, _OWN_DISLIKE)
+        for verdict in verdicts.values():
+            verdict[ABSENT] = 0
+        is_first_of_kind = state.own.matches_itself and state.friends == 0
+        for column, counts in zip(state.own.affinity_columns, state.affinity_counts, strict=True):
+            _judge(verdicts, column, counts <= (-1 if is_first_of_kind else 0), _NO_FRIEND)
+            verdicts[column][ABSENT] = _NO_FRIEND
+        return verdicts
+
+    def measures(self, state: Required) -> int:
+        return 3
+
+    def contribution(self, state: Required, pod: PodRecord, row: int) -> Sequence[int]:
+        shape, own = pod.shape, state.own
+        is_friend = own.affinity is not None and own.affinity.counter.matches(shape.namespace, shape.labels)
+        disliked_here = sum(
+            term.counter.matches(shape.namespace, shape.labels) and term.column.codes[row] != ABSENT
+            for term in own.anti_affinity
+        )
+        carried = set(map(id, shape.terms))
+        dislikes_here = sum(id(term) in carried and term.column.codes[row] != ABSENT for term in state.disliking_terms)
+        return (int(is_friend), int(disliked_here), int(dislikes_here))
+
+    def filter_adjusted(self, state: Required, rows: Int64s, difference: Int64s) -> Int64s:
+        bits: Int64s = (_at_rows(state.disliking, rows, difference[2]) > 0) * _DISLIKED
+        bits = np.maximum(bits, (_at_rows(state.disliked, rows, difference[1]) > 0) * _OWN_DISLIKE)
+        if state.own.affinity is not None:
+            bits = np.maximum(bits, self._lacks_friends(state, rows, difference[0]) * _NO_FRIEND)
+        return bits
+
+    def _lacks_friends(self, state: Required, rows: Int64s, added: Int64s) -> Bools:
+        """Per row: whether a required affinity term finds nobody in the row's domain, or has no domain there."""
+        is_unlabelled = np.zeros(length_of(rows), dtype=np.bool_)
+        finds_all = np.ones(length_of(rows), dtype=np.bool_)
+        labels_here = np.zeros(length_of(rows), dtype=np.int64)
+        for column, counts in zip(state.own.affinity_columns, state.affinity_counts, strict=True):
+            has_label = column.codes[rows] != ABSENT
+            labels_here += has_label
+            is_unlabelled |= ~has_label
+            finds_all &= counts[column.codes[rows]] + added > 0
+        # A pod that wants to be near its own kind must be let in where there is nobody yet.
+        may_be_first = state.own.matches_itself & (state.friends + labels_here * added == 0)
+        lacks: Bools = is_unlabelled | ~(finds_all | may_be_first)
+        return lacks
+
+    def _count_affinity(self, own: OwnTerms) -> tuple[tuple[Int64s, ...], int]:
+        if own.affinity is None:
+            return (), 0
+        counter = self._columns.selectors.fresh(own.affinity.counter)
+        counts = tuple(counter.domains(column, self._columns.height).copy() for column in own.affinity_columns)
+        return counts, sum(int(of_term[1:].sum()) for of_term in counts)
+
+    def _count_disliked(self, own: OwnTerms) -> dict[LabelColumn, Int64s]:
+        disliked: dict[LabelColumn, Int64s] = {}
+        for term in own.anti_affinity:
+            counts = self._columns.selectors.fresh(term.counter).domains(term.column, self._columns.height)
+            _add_worth(disliked, term.column, counts, 1)
+        return disliked
+
+    # Score
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> Preferred | Skip:
+        shape = pod.shape
+        if _is_indifferent(shape):
+            return SKIP
+        own = self._own_terms(shape)
+        if self._ignores_preferences_of_placed and not own.preferred:
+            return SKIP
+        weighed = [(term, self._weight(term)) for term in _speaking_of(shape) if term.carriers and self._weight(term)]
+        worth = self._by_topology(weighed)
+        is_anybody_counted = bool(weighed)
+        for term in own.preferred:
+            counts = self._columns.selectors.fresh(term.counter).domains(term.column, self._columns.height)
+            is_anybody_counted = is_anybody_counted or bool(counts[1:].any())
+            _add_worth(worth, term.column, counts, term.weight)
+        return Preferred(worth) if is_anybody_counted else SKIP
+
+    def score(self, state: Preferred, rows: Rows) -> Int64s:
+        return _at_rows(state.worth, rows, np.zeros(length_of(rows), dtype=np.int64))
+
+    def normalise(self, state: Preferred, scores: Int64s, rows: Rows) -> Int64s:
+        lowest, highest = int(scores.min()), int(scores.max())
+        if highest == lowest:
+            return np.zeros(len(scores), dtype=np.int64)
+        span = float(highest - lowest)
+        return by_table(
+            scores, lambda values: (float(SCORE_MAX) * ((values - lowest) / span)).astype(np.int64), lowest, highest
+        )
+
+    # Both
+
+    def _weight(self, term: CarriedTerm) -> int:
+        """How much a term that a placed pod carries draws this pod near; 0 if it has no say in scoring."""
+        match term.kind:
+            case TermKind.AFFINITY_PREFERRED:
+                return term.weight
+            case TermKind.ANTI_AFFINITY_PREFERRED:
+                return -term.weight
+            case TermKind.AFFINITY_REQUIRED:
+                return self._hard_weight
+            case TermKind.ANTI_AFFINITY_REQUIRED:
+                return 0
+
+    def _by_topology(self, weighed: Iterable[tuple[CarriedTerm, int]]) -> dict[LabelColumn, Int64s]:
+        worth: dict[LabelColumn, Int64s] = {}
+        for term, weight in weighed:
+            _add_worth(worth, term.column, term.domain_counts(), weight)
+        return worth
+
+    def _own_terms(self, shape: Shape) -> OwnTerms:
+        version = self._namespaces.version
+        known = shape.memo.get(self)
+        if known is None or known[0] != version:  # type: ignore[index]
+            known = shape.memo[self] = (version, self._compile(shape))
+        return known[1]  # type: ignore[index,no-any-return]
+
+    def _compile(self, shape: Shape) -> OwnTerms:
+        terms = PodTerms(shape.view)
+        required = [term for term, _ in terms.of_kind.get(TermKind.AFFINITY_REQUIRED, ())]
+        affinity = self._own_term(required, 1) if required else None
+        anti = terms.of_kind.get(TermKind.ANTI_AFFINITY_REQUIRED, ())
+        liked = terms.of_kind.get(TermKind.AFFINITY_PREFERRED, ())
+        disliked = terms.of_kind.get(TermKind.ANTI_AFFINITY_PREFERRED, ())
+        return OwnTerms(
+            affinity=affinity,
+            affinity_columns=tuple(self._columns.labels.column(term.topology_key) for term in required),
+            matches_itself=affinity is not None and affinity.counter.matches(shape.namespace, shape.labels),
+            anti_affinity=tuple(self._own_term([term], 1) for term, _ in anti),
+            preferred=(
+                *(self._own_term([term], weight) for term, weight in liked),
+                *(self._own_term([term], -weight) for term, weight in disliked),
+            ),
+            error=terms.error,
+        )
+
+    def _own_term(self, terms: Sequence[AffinityTerm], weight: int) -> OwnTerm:
+        parts = tuple(Part(self._namespaces_of(term), term.selector) for term in terms)
+        counter = self._columns.selectors.counter(parts, wants_terminating=True)
+        return OwnTerm(counter, self._columns.labels.column(terms[0].topology_key), weight)
+
+    def _namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:
+        selector = term.namespace_selector
+        if selector.matches({}):
+            return None
+        selected = [n.metadata.name for n in self._namespaces if selector.matches(n.metadata.labels)]
+        return term.namespaces.union(selected)
+
+
+def _speaking_of(shape: Shape) -> Sequence[CarriedTerm]:
+    """The terms that some pod may carry and that speak of pods of this shape."""
+    return shape.label_class.terms  # type: ignore[return-value]
+
+
+def _is_indifferent(shape: Shape) -> bool:
+    """Whether a pod says nothing about others, and nobody says anything about it."""
+    affinity = shape.spec.affinity
+    says_nothing = affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None)
+    return says_nothing and not shape.label_class.terms
+
+
+def _judge(verdicts: dict[LabelColumn, Int64s], column: LabelColumn, is_refused: Bools, verdict: int) -> None:
+    """Adds a verdict on the domains that are refused."""
+    judged: Int64s = is_refused * verdict
+    known = verdicts.get(column)
+    if known is not None:
+        length = max(len(known), len(judged))
+        judged = np.maximum(grown(known, length)[:length], grown(judged, length)[:length])
+    verdicts[column] = judged
+
+
+def _at_rows(counts: Mapping[LabelColumn, Int64s], rows: Rows, total: Int64s) -> Int64s:
+    """Per row: the counts of its domains, added up (0 where it has none)."""
+    for column, by_domain in counts.items():
+        by_domain[ABSENT] = 0
+        total = total + by_domain.take(column.codes[rows])
+    return total
+
+
+def _add_worth(worth: dict[LabelColumn, Int64s], column: LabelColumn, counts: Int64s, weight: int) -> None:
+    weighed = counts * weight if weight != 1 else counts.copy()
+    known = worth.get(column)
+    if known is None:
+        worth[column] = weighed
+    else:
+        longer, shorter = (known, weighed) if len(known) >= len(weighed) else (weighed, known)
+        longer = longer.copy()
+        longer[: len(shorter)] += shorter
+        worth[column] = longer

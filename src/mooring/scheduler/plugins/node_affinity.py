@@ -1,0 +1,121 @@
+"""NodeAffinity: the labels (and the name) that a pod wants of its node, and those that a profile adds for all pods.
+
+Comes in   the pod's node selector and node affinity, the profile's `addedAffinity`
+Goes out   refusals for nodes that do not match, a preference for those that match more
+
+A pod that can only go to named nodes says so before filtering, so that nobody else looks at the other nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api.errors import NodeSelectorError
+from mooring.api.nodeselector import (
+    NAME_FIELD,
+    NodeMatcher,
+    PreferredTerm,
+    RequiredNodeAffinity,
+    compile_preferred,
+    compile_strict,
+    preferred_node_affinity,
+    required_node_affinity,
+)
+from mooring.api.views.pod import PodSpec
+from mooring.api.views.selectors import NodeSelector
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config.arguments import NodeAffinityArgs
+from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Reads, Score, Skip
+from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
+
+_ENFORCED = 1
+_OWN = 2
+
+
+class PreferredTerms(NamedTuple):
+    """What makes one node better than another: the pod's own preferences, then the profile's."""
+
+    terms: tuple[PreferredTerm, ...]
+
+
+class NodeAffinity(
+    PreFilter[RequiredNodeAffinity], Filter[RequiredNodeAffinity], PreScore[PreferredTerms], Score[PreferredTerms]
+):
+    name = "NodeAffinity"
+    filter_reads = Reads.FACTS
+    filter_reasons = (
+        Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE),
+        Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE),
+    )
+    score_reads = Reads.FACTS
+    normalises = True
+
+    def __init__(self, columns: Columns, arguments: NodeAffinityArgs) -> None:
+        self._nodes = columns.node_selection
+        added = arguments.added_affinity
+        required = added.required_during_scheduling_ignored_during_execution if added is not None else None
+        self._added_required: NodeMatcher | None = compile_strict(required) if required is not None else None
+        preferred = added.preferred_during_scheduling_ignored_during_execution if added is not None else ()
+        self._added_preferred: tuple[PreferredTerm, ...] = compile_preferred(preferred)
+        self._adds_preferences = bool(preferred)
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[RequiredNodeAffinity] | Skip | Rejection:
+        required = _required_selector(pod.shape.spec)
+        if required is None and self._added_required is None and not pod.shape.spec.node_selector:
+            return SKIP
+        state = required_node_affinity(pod.shape.view)
+        names = named_nodes(required) if required is not None else None
+        if names is not None and not names:
+            return unresolvable("pod affinity terms conflict")
+        return Proceed(state, names)
+
+    def filter(self, state: RequiredNodeAffinity, rows: Rows) -> Int64s:
+        matches_own = self._nodes.required(state, rows)
+        if self._added_required is None:
+            return np.where(matches_own, 0, _OWN)
+        matches_added = self._nodes.any_term(self._added_required, rows)
+        return np.where(matches_added, np.where(matches_own, 0, _OWN), _ENFORCED)
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> PreferredTerms | Skip | Rejection:
+        affinity = pod.shape.spec.affinity
+        try:
+            own = preferred_node_affinity(pod.shape.view)
+        except NodeSelectorError as error:
+            return failure(str(error))
+        has_own = (
+            affinity is not None
+            and affinity.node_affinity is not None
+            and bool(affinity.node_affinity.preferred_during_scheduling_ignored_during_execution)
+        )
+        if not has_own and not self._adds_preferences:
+            return SKIP
+        return PreferredTerms((*own, *self._added_preferred))
+
+    def score(self, state: PreferredTerms, rows: Rows) -> Int64s:
+        return self._nodes.preference(state.terms, rows)
+
+    def normalise(self, state: PreferredTerms, scores: Int64s, rows: Rows) -> Int64s:
+        return scaled_to_best(scores, reverse=False)
+
+
+def named_nodes(required: NodeSelector) -> frozenset[str] | None:
+    """The only nodes that can satisfy the terms, if each term names some; None if any node might."""
+    if not required.node_selector_terms:
+        return None
+    names: set[str] = set()
+    for term in required.node_selector_terms:
+        named = [set(r.values) for r in term.match_fields if r.key == NAME_FIELD and r.operator == "In"]
+        if not named:
+            return None
+        names |= set.intersection(*named)
+    return frozenset(names)
+
+
+def _required_selector(spec: PodSpec) -> NodeSelector | None:
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None

@@ -1,0 +1,47 @@
+"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes to nodes that declare it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.api.views.pod import PodSpec
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
+from mooring.scheduler.framework.status import Code, Reason
+
+Features = frozenset[str]
+
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+
+class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
+    name = "NodeDeclaredFeatures"
+    filter_reads = Reads.FACTS
+    filter_reasons = (Reason("node(s) didn't match Pod's required features", Code.UNRESOLVABLE),)
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[Features] | Skip:
+        needed = needed_features(pod.shape.spec)
+        return Proceed(needed) if needed else SKIP
+
+    def filter(self, state: Features, rows: Rows) -> Int64s:
+        numbers = range(rows.stop) if isinstance(rows, slice) else rows.tolist()
+        nodes = (self._columns.nodes[row] for row in numbers)
+        lacking = [node is None or not state.issubset(node.status.declared_features) for node in nodes]
+        return np.array(lacking, dtype=np.int64)
+
+
+def needed_features(spec: PodSpec) -> Features:
+    """The kubelet features without which the pod could not run as it is written."""
+    needed = set()
+    containers = (*spec.containers, *spec.init_containers)
+    if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules):
+        needed.add(RESTART_ALL_CONTAINERS)
+    if spec.host_network and spec.host_users is False:
+        needed.add(USER_NAMESPACES_HOST_NETWORK)
+    return frozenset(needed)

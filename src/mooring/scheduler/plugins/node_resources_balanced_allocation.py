@@ -1,0 +1,115 @@
+"""NodeResourcesBalancedAllocation: a node is better the more evenly its resources are used.
+
+The score compares the balance with the pod and without it: 75 means that the pod changes nothing, more that it mends
+an imbalance, less that it makes one. Pods that request nothing are left out, or they would all pile up on one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api.resource_names import is_scalar_resource
+from mooring.api.resources import balanced_score_requests
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
+from mooring.scheduler.framework.plugin import SKIP, PreScore, Reads, Score, Skip
+from mooring.scheduler.plugins.allocation import Level, balance_score, evenness, one_balance_score, one_evenness
+
+FEW_ROWS = 4
+"""Up to so many rows are computed one by one: below that numpy's overhead is larger than its gain."""
+_ALWAYS_BALANCED = ("cpu", "memory", "ephemeral-storage")
+"""Other resources are balanced only where the pod requests them; `pods` never."""
+
+
+class Balanced(NamedTuple):
+    """The resources to balance: (slot, what the pod adds)."""
+
+    resources: tuple[tuple[int, int], ...]
+
+
+class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
+    name = "NodeResourcesBalancedAllocation"
+    score_reads = Reads.USAGE
+
+    def __init__(self, columns: Columns, arguments: NodeResourcesBalancedAllocationArgs) -> None:
+        self._columns = columns
+        self._resources = columns.resources
+        self._balances: dict[tuple[int, ...], _Balance] = {}
+        self._names = tuple(spec.name for spec in arguments.resources)
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> Balanced | Skip:
+        requests = balanced_score_requests(pod.shape.view)
+        if not any(requests.get(name, 0) for name in self._names):
+            return SKIP
+        return Balanced(
+            tuple(
+                (self._resources.slot(name), requests.get(name, 0))
+                for name in self._names
+                if name in _ALWAYS_BALANCED or (is_scalar_resource(name) and requests.get(name, 0))
+            )
+        )
+
+    def score_row(self, state: Balanced, row: int) -> int:
+        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
+        if len(offered) > 2:
+            return super().score_row(state, row)
+        return one_balance_score(offered)
+
+    def score(self, state: Balanced, rows: Rows) -> Int64s:
+        if not state.resources:
+            return np.full(length_of(rows), 75, dtype=np.int64)
+        slots = tuple(slot for slot, _ in state.resources)
+        without_pod = self._without_pod(slots)[rows] if isinstance(rows, slice) else self._evenness(slots, rows)
+        return balance_score(self._levels(state.resources, rows), without_pod)
+
+    def _without_pod(self, slots: tuple[int, ...]) -> Int64s:
+        """How even each row is now, which is the same for all pods: kept, and brought up to date."""
+        columns = self._columns
+        balance = self._balances.setdefault(slots, _Balance(np.zeros(0, dtype=np.int64)))
+        positions = (columns.usage_changes.position, columns.fact_changes.position)
+        if balance.positions == positions:
+            return balance.evenness
+        usage = columns.usage_changes.since(balance.positions[0])
+        facts = columns.fact_changes.since(balance.positions[1])
+        if usage is None or facts is None or len(balance.evenness) < columns.height:
+            balance.evenness = np.zeros(columns.capacity, dtype=np.int64)
+            everywhere = slice(0, columns.height)
+            balance.evenness[everywhere] = self._evenness(slots, everywhere)
+        elif not len(facts) and len(usage) <= FEW_ROWS and len(slots) == 2:
+            for row in usage.tolist():
+                balance.evenness[row] = one_evenness(self._offered(slots, row))
+        else:
+            changed = np.union1d(usage, facts)
+            balance.evenness[changed] = self._evenness(slots, changed)
+        balance.positions = positions
+        return balance.evenness
+
+    def _offered(self, slots: tuple[int, ...], row: int) -> list[tuple[int, int]]:
+        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        return [(used[slot], allocatable[slot]) for slot in slots if allocatable[slot]]
+
+    def _evenness(self, slots: tuple[int, ...], rows: Rows) -> Int64s:
+        return evenness(self._levels([(slot, 0) for slot in slots], rows), with_pod=False)
+
+    def _levels(self, resources: Sequence[tuple[int, int]], rows: Rows) -> list[Level]:
+        allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
+        return [
+            Level(used[slot, rows], added, allocatable[slot, rows], 1, *self._resources.bounds(slot, live_rows))
+            for slot, added in resources
+        ]
+
+
+class _Balance:
+    """How even the rows were when the change logs stood at these positions."""
+
+    __slots__ = ("evenness", "positions")
+
+    def __init__(self, evenness: Int64s) -> None:
+        self.evenness = evenness
+        self.positions = (-1, -1)

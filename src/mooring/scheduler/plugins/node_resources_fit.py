@@ -1,0 +1,175 @@
+"""NodeResourcesFit: a node must have free what a pod requests, and is scored by how full it would be.
+
+Comes in   the pod's requests, the columns of what nodes offer and what their pods requested
+Goes out   for each node every resource that is short ("Insufficient cpu"), and a score by the profile's strategy
+
+ 1. A node that could never hold the pod, even empty, is refused for good: preemption is not tried there.
+ 2. Filtering counts real requests; scoring counts at least 100m and 200 MiB for each container that says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api.resource_names import is_extended_resource, is_scalar_resource
+from mooring.api.resources import fit_filter_requests, fit_score_requests
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
+from mooring.scheduler.config.arguments import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+)
+from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Reads, Score
+from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
+from mooring.scheduler.plugins.allocation import (
+    Level,
+    average_score,
+    free_share_score,
+    ratio_score,
+    shape_points,
+    used_share_score,
+)
+
+_CUSTOM_SCORE_MAX = 10
+"""Scores of a shape run from 0 to 10; the scheduler's from 0 to 100."""
+_TOLD_FIRST = ("cpu", "memory", "ephemeral-storage")
+
+
+class Wanted(NamedTuple):
+    """What a node must have free: slots and amounts, and what to say of each that is short."""
+
+    demands: tuple[tuple[int, int], ...]
+    reasons: tuple[Reason, ...]
+
+
+class Added(NamedTuple):
+    """What scoring believes that the pod adds: (slot, amount, weight) for each resource that counts."""
+
+    resources: tuple[tuple[int, int, int], ...]
+
+
+class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score[Added]):
+    name = "NodeResourcesFit"
+    filter_reads = Reads.USAGE
+    score_reads = Reads.USAGE
+
+    def __init__(self, columns: Columns, arguments: NodeResourcesFitArgs) -> None:
+        self._columns = columns
+        self._resources = columns.resources
+        self._ignored = frozenset(arguments.ignored_resources)
+        self._ignored_groups = frozenset(arguments.ignored_resource_groups)
+        self._strategy = arguments.scoring_strategy
+        ratio = self._strategy.requested_to_capacity_ratio
+        self._points = (
+            shape_points([(p.utilization, p.score * (100 // _CUSTOM_SCORE_MAX)) for p in ratio.shape])
+            if self._strategy.type == REQUESTED_TO_CAPACITY_RATIO and ratio is not None
+            else None
+        )
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[Wanted] | Rejection:
+        requests = {
+            name: amount
+            for name, amount in fit_filter_requests(pod.shape.view).items()
+            if amount > 0 and not self._is_ignored(name)
+        }
+        if len(requests) > REASONS_MAX - 2:
+            return unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
+        names = sorted(requests, key=lambda name: (_place(name), name))
+        return Proceed(
+            Wanted(
+                demands=tuple((self._resources.slot(name), requests[name]) for name in names),
+                reasons=(
+                    Reason("Too many pods"),
+                    *(Reason(f"Insufficient {name}") for name in names),
+                    Reason(None, Code.UNRESOLVABLE),
+                ),
+            )
+        )
+
+    def filter(self, state: Wanted, rows: Rows) -> Int64s:
+        allocatable, used = self._resources.allocatable, self._resources.used
+        bits = (used[PODS, rows] >= allocatable[PODS, rows]).astype(np.int64)
+        for place, (slot, amount) in enumerate(state.demands, start=1):
+            offered = allocatable[slot, rows]
+            is_short = amount > offered - used[slot, rows]
+            if is_short.any():
+                bits |= np.where(is_short, 1 << place, 0)
+                bits |= np.where(amount > offered, 1 << (len(state.reasons) - 1), 0)
+        return bits
+
+    def filter_row(self, state: Wanted, row: int) -> int:
+        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        bits = int(used[PODS] >= allocatable[PODS])
+        for place, (slot, amount) in enumerate(state.demands, start=1):
+            if amount > allocatable[slot] - used[slot]:
+                bits |= 1 << place
+                if amount > allocatable[slot]:
+                    bits |= 1 << (len(state.reasons) - 1)
+        return bits
+
+    def reasons(self, state: Wanted) -> tuple[Reason, ...]:
+        return state.reasons
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> Added:
+        requests = fit_score_requests(pod.shape.view)
+        return Added(
+            tuple(
+                (self._score_slot(spec.name), requests.get(spec.name, 0), spec.weight)
+                for spec in self._strategy.resources
+                if _counts_for_score(spec.name, requests)
+            )
+        )
+
+    def score(self, state: Added, rows: Rows) -> Int64s:
+        if not state.resources:
+            return np.zeros(length_of(rows), dtype=np.int64)
+        allocatable, used = self._resources.allocatable, self._resources.used
+        levels = [
+            Level(used[slot, rows], added, allocatable[slot, rows], weight, *self._bounds(slot))
+            for slot, added, weight in state.resources
+        ]
+        if self._points is not None:
+            return ratio_score(levels, self._points)
+        assert self._strategy.type in (LEAST_ALLOCATED, MOST_ALLOCATED), f"unknown strategy {self._strategy.type}"
+        return average_score(levels, free_share_score if self._strategy.type == LEAST_ALLOCATED else used_share_score)
+
+    def score_row(self, state: Added, row: int) -> int:
+        if self._points is not None or not state.resources:
+            return super().score_row(state, row)
+        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        total = weights = 0
+        for slot, added, weight in state.resources:
+            capacity = allocatable[slot]
+            if capacity:
+                requested = min(used[slot] + added, capacity)
+                counted = capacity - requested if self._strategy.type == LEAST_ALLOCATED else requested
+                total += weight * (counted * SCORE_MAX // capacity)
+                weights += weight
+        return int(total // weights) if weights else 0
+
+    def _bounds(self, slot: int) -> tuple[int, int]:
+        return self._resources.bounds(slot, self._columns.live_rows)
+
+    def _score_slot(self, name: str) -> int:
+        return {"cpu": CPU_NON_ZERO, "memory": MEMORY_NON_ZERO}.get(name) or self._resources.slot(name)
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended_resource(name):
+            return False
+        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+
+
+def _counts_for_score(name: str, requests: Mapping[str, int]) -> bool:
+    """Resources of no node are left out (`pods` is none), and extended ones that the pod does not request."""
+    return name in _TOLD_FIRST or (is_scalar_resource(name) and requests.get(name, 0) != 0)
+
+
+def _place(name: str) -> int:
+    return _TOLD_FIRST.index(name) if name in _TOLD_FIRST else len(_TOLD_FIRST)

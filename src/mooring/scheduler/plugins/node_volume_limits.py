@@ -1,0 +1,169 @@
+"""NodeVolumeLimits: a node can attach only so many volumes of a driver.
+
+Comes in   the volumes behind a pod's claims, the limits of CSINodes, the volumes that are attached already
+Goes out   refusals of nodes that the pod's new volumes would push over a driver's limit
+
+A volume that a pod of the node uses already costs nothing more. One that is attached although no pod uses it any more
+counts as attached and, if the pod wants it, once again as new: so does kube-scheduler v1.36.
+
+ 1. A claim that does not exist is told here only if nobody refused the pod for it before.
+ 2. A placed pod whose ephemeral claim belongs to somebody else makes its node an error, not a refusal: nobody can say
+    what is attached there. Beyond `FAULTS_MAX` such texts the rest are told in the words of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.api.csi_translation import TranslationError, plugin_of
+from mooring.api.storage import (
+    claim_named_by,
+    is_controlled_by_pod,
+    is_ephemeral,
+    not_controlled_text,
+    not_found_text,
+)
+from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.api.views.volumes import Volume
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.attachments import AttachableVolume
+from mooring.scheduler.cache.claimed_volumes import (
+    NAMELESS_CLAIM,
+    fault_of_inline,
+    volume_of_claim,
+    volume_of_inline,
+)
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
+from mooring.scheduler.framework.status import Code, Reason
+
+FAULTS_MAX = 32
+"""So many different faults of placed pods are told apart in one answer."""
+
+_EXCEEDED = Reason("node(s) exceed max volume count")
+
+
+@dataclass(slots=True)
+class NewVolumes:
+    """What a pod wants to attach, or why that cannot be told."""
+
+    by_driver: dict[str, dict[AttachableVolume, None]] = field(default_factory=dict)
+    fault: Reason | None = None
+    """What is wrong on nodes with a CSINode."""
+    fault_elsewhere: Reason | None = None
+    """What is wrong on nodes without one, where in-tree volumes are nobody's business."""
+    reasons: list[Reason] = field(default_factory=lambda: [_EXCEEDED])
+
+    def bit(self, reason: Reason) -> int:
+        if reason not in self.reasons:
+            if len(self.reasons) > FAULTS_MAX:
+                return 1 << FAULTS_MAX
+            self.reasons.append(reason)
+        return 1 << self.reasons.index(reason)
+
+
+class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
+    name = "NodeVolumeLimits"
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._claims = columns.objects.of(PersistentVolumeClaim)
+        self._attached = columns.volumes.attached(columns)
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[NewVolumes] | Skip:
+        volumes = [volume for volume in pod.volumes if _may_attach(volume)]
+        if not volumes:
+            return SKIP
+        self._attached.sync()
+        return Proceed(self._new_volumes(pod, volumes))
+
+    def filter(self, state: NewVolumes, rows: Rows) -> Int64s:
+        exceeds = self._exceeds(state, rows) if state.fault is None else None
+        # The bit for going over a limit is the first one.
+        refusals = np.zeros(length_of(rows), dtype=np.int64) if exceeds is None else exceeds.astype(np.int64)
+        if state.by_driver and state.fault is None:
+            self._tell_faults_of_placed(state, rows, refusals)
+        if state.fault is not None or state.fault_elsewhere is not None:
+            has_csi_node = self._attached.csi_nodes.present[rows]
+            for fault, concerned in ((state.fault, has_csi_node), (state.fault_elsewhere, ~has_csi_node)):
+                if fault is not None:
+                    refusals[concerned] = state.bit(fault)
+        return refusals
+
+    def reasons(self, state: NewVolumes) -> list[Reason]:
+        return state.reasons
+
+    def _exceeds(self, state: NewVolumes, rows: Rows) -> Bools | None:
+        """Per row: whether the pod's volumes go over some driver's limit; None if they do so nowhere."""
+        exceeds: Bools | None = None
+        for driver, volumes in state.by_driver.items():
+            limits = self._attached.csi_nodes.limits(driver)
+            if limits is None:
+                continue
+            attached = self._attached.attachments.count(driver)
+            room = limits[rows] if attached is None else limits[rows] - attached[rows]
+            wanted = self._wanted(volumes, rows)
+            over: Bools = room < wanted
+            if not isinstance(wanted, int):
+                over &= wanted > 0
+            exceeds = over if exceeds is None else exceeds | over
+        return exceeds
+
+    def _wanted(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
+        """Per row: how many of the volumes would be new there; one number if that is the same everywhere."""
+        wanted: Int64s | None = None
+        for volume in volumes:
+            users = self._attached.attachments.rows_using(volume)
+            if users:
+                if wanted is None:
+                    wanted = np.full(self._columns.height, len(volumes), dtype=np.int64)
+                wanted[list(users)] -= 1
+        return len(volumes) if wanted is None else wanted[rows]
+
+    def _tell_faults_of_placed(self, state: NewVolumes, rows: Rows, refusals: Int64s) -> None:
+        faults = self._attached.claimed.faults
+        if not faults:
+            return
+        asked = range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
+        for place, row in enumerate(asked):
+            if row in faults and self._attached.csi_nodes.limited[row]:
+                first = next(uid for uid in self._columns.pods_on[row] if uid in faults[row])
+                refusals[place] = state.bit(Reason(faults[row][first], Code.ERROR))
+
+    def _new_volumes(self, pod: PodRecord, volumes: list[Volume]) -> NewVolumes:
+        state = NewVolumes()
+        for volume in volumes:
+            found = self._look_up(pod, volume)
+            if isinstance(found, Reason):
+                state.fault = state.fault or found
+                if claim_named_by(volume, pod.name) is not None:
+                    state.fault_elsewhere = found
+                    break
+            elif found is not None:
+                state.by_driver.setdefault(found.driver, {})[found] = None
+        return state
+
+    def _look_up(self, pod: PodRecord, volume: Volume) -> AttachableVolume | Reason | None:
+        name = claim_named_by(volume, pod.name)
+        if name is None:
+            try:
+                return volume_of_inline(volume)
+            except TranslationError as error:
+                return Reason(fault_of_inline(volume, error), Code.ERROR)
+        if not name:
+            return Reason(NAMELESS_CLAIM, Code.ERROR)
+        claim = self._claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            missing = not_found_text("persistentvolumeclaim", name)
+            return Reason(f"looking up PVC {pod.namespace}/{name}: {missing}", Code.UNRESOLVABLE)
+        if is_ephemeral(volume) and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
+            return Reason(not_controlled_text(claim, pod.namespace, pod.name), Code.ERROR)
+        return volume_of_claim(self._columns.objects, claim)
+
+
+def _may_attach(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None

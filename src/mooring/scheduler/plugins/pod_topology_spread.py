@@ -1,0 +1,270 @@
+"""PodTopologySpread: matching pods are spread evenly over the domains of a topology.
+
+Comes in   constraints (see `spread_constraints`), counts of matching pods, label columns of the topologies
+Goes out   refusals where a hard constraint's skew would grow too large, a preference for emptier domains
+
+Counting a constraint is a sum of the counter's rows over the domains of a label column, over the nodes that count:
+those that have all topology labels and satisfy the inclusion policies. When all nodes count, the sums are kept by the
+counter itself and nothing is summed at all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from mooring.api.errors import LabelSelectorError
+from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.labels import ABSENT
+from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.scheduler.framework.normalise import by_table
+from mooring.scheduler.framework.plugin import (
+    SCORE_MAX,
+    SKIP,
+    Adjustable,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Score,
+    Skip,
+)
+from mooring.scheduler.framework.status import Code, Reason, Rejection, failure
+from mooring.scheduler.plugins.spread_constraints import (
+    HARD,
+    SOFT,
+    SYSTEM_DEFAULTS,
+    Constraint,
+    default_constraints,
+    own_constraints,
+)
+from mooring.scheduler.plugins.spread_domains import Reach, SpreadDomains
+
+Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
+
+_UNEVEN = 1
+_UNLABELLED = 2
+_NO_DOMAIN = np.iinfo(np.int32).max
+"""The fewest pods of any domain when there is no domain at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hard:
+    """One hard constraint, counted: matching pods of each domain, and which domains count."""
+
+    constraint: Constraint
+    domain_counts: Int64s
+    fewest: int
+    """The fewest pods of a domain; 0 if there are fewer domains than the constraint demands."""
+    fewest_elsewhere: int
+    """The fewest pods of a domain but one of those with the fewest."""
+    lone_fewest: bool
+    """Whether only one domain has the fewest."""
+    has_min_domains: bool
+    eligible: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Soft:
+    """The soft constraints of a pod, counted for the nodes that can take it."""
+
+    constraints: tuple[tuple[Constraint, Int64s, float], ...]
+    """Each with the pods of each domain (per host: of each row) and its weight."""
+    ignored: Bools | None
+    """Rows that lack a topology label, where that matters; over all rows."""
+    all_labelled: bool
+    """Every node has the labels of all constraints."""
+
+
+class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
+    name = "PodTopologySpread"
+    filter_reasons = (
+        Reason("node(s) didn't match pod topology spread constraints"),
+        Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE),
+    )
+    normalises = True
+
+    def __init__(self, columns: Columns, arguments: PodTopologySpreadArgs) -> None:
+        self._columns = columns
+        self._system_defaults = arguments.defaulting_type == SYSTEM_DEFAULTING
+        self._defaults = SYSTEM_DEFAULTS if self._system_defaults else arguments.default_constraints
+        self._domains = SpreadDomains(columns)
+        self._selectors_version = 0
+        columns.objects.of(Service).listen(self._selectors_changed)
+        columns.objects.of(ReplicationController).listen(self._selectors_changed)
+        columns.objects.of(ReplicaSet).listen(self._selectors_changed)
+        columns.objects.of(StatefulSet).listen(self._selectors_changed)
+
+    # Filter
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
+        try:
+            constraints = self._constraints(pod.shape, HARD)
+        except LabelSelectorError as error:
+            return failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
+        if not constraints:
+            return SKIP
+        reaches = self._domains.reaches(pod.shape, constraints, requires_all=True)
+        return Proceed(tuple(self._count_hard(c, r) for c, r in zip(constraints, reaches.of_constraint, strict=True)))
+
+    def filter(self, state: tuple[Hard, ...], rows: Rows) -> Int64s:
+        bits: Int64s | None = None
+        for hard in state:
+            # Judged once for each domain, and gathered to the rows.
+            skew = hard.domain_counts + (int(hard.constraint.matches_itself) - hard.fewest)
+            verdicts = np.where(skew > hard.constraint.max_skew, _UNEVEN, 0)
+            verdicts[ABSENT] = _UNLABELLED
+            refusals = verdicts.take(hard.constraint.column.codes[rows])
+            # The first constraint that refuses is the one that is told.
+            bits = refusals if bits is None else np.where(bits != 0, bits, refusals)
+        assert bits is not None, "a pod without hard constraints is skipped"
+        return bits
+
+    def measures(self, state: tuple[Hard, ...]) -> int:
+        return len(state)
+
+    def contribution(self, state: tuple[Hard, ...], pod: PodRecord, row: int) -> list[int]:
+        # As in kube-scheduler, a terminating pod counts here although it was not counted before.
+        shape = pod.shape
+        return [int(h.eligible[row] and h.constraint.selects(shape.namespace, shape.labels)) for h in state]
+
+    def filter_adjusted(self, state: tuple[Hard, ...], rows: Int64s, difference: Int64s) -> Int64s:
+        bits = np.zeros(len(rows), dtype=np.int64)
+        for hard, more in zip(state, difference, strict=True):
+            codes = hard.constraint.column.codes[rows]
+            here = hard.domain_counts[codes]
+            skew = here + more + int(hard.constraint.matches_itself) - _fewest_with(hard, here, more)
+            refusals = np.where(codes == ABSENT, _UNLABELLED, np.where(skew > hard.constraint.max_skew, _UNEVEN, 0))
+            bits = np.where(bits != 0, bits, refusals)
+        return bits
+
+    def _count_hard(self, constraint: Constraint, reach: Reach) -> Hard:
+        counts = self._domain_counts(constraint, reach)
+        fewest, elsewhere, lone = _two_smallest(counts[reach.domains])
+        has_min_domains = len(reach.domains) >= constraint.min_domains
+        return Hard(
+            constraint, counts, fewest if has_min_domains else 0, elsewhere, lone, has_min_domains, reach.eligible
+        )
+
+    def _domain_counts(self, constraint: Constraint, reach: Reach) -> Int64s:
+        column, height = constraint.column, self._columns.height
+        if constraint.counter is None:
+            return np.zeros(column.codes_max, dtype=np.int64)
+        counter = self._columns.selectors.fresh(constraint.counter)
+        if reach.counts_everyone:
+            return counter.domains(column, height).copy()  # a what-if changes the counter's own
+        weights = np.where(reach.eligible, counter.rows[:height], 0)
+        return np.bincount(column.codes[:height], weights=weights, minlength=column.codes_max).astype(np.int64)
+
+    # Score
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> Soft | Skip | Rejection:
+        try:
+            constraints = self._constraints(pod.shape, SOFT)
+        except LabelSelectorError as error:
+            return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
+        if not constraints:
+            return SKIP
+        requires_all = bool(pod.shape.spec.topology_spread_constraints) or not self._system_defaults
+        reaches = self._domains.reaches(pod.shape, constraints, requires_all)
+        ignored = ~reaches.labelled if requires_all and not reaches.all_labelled else None
+        scored = feasible if ignored is None else _only(feasible, reaches.labelled)
+        return Soft(
+            tuple(self._count_soft(c, r, scored) for c, r in zip(constraints, reaches.of_constraint, strict=True)),
+            ignored,
+            reaches.all_labelled,
+        )
+
+    def score(self, state: Soft, rows: Rows) -> Int64s:
+        total = np.full(length_of(rows), 0.5)  # rounds halves up at the end; no score is negative
+        for constraint, counts, weight in state.constraints:
+            bonus = float(constraint.max_skew - 1)
+            if not constraint.is_per_host:
+                points = counts * weight + bonus
+                points[ABSENT] = 0.0
+                total += points.take(constraint.column.codes[rows])
+                continue
+            points = counts[rows] * weight
+            if bonus:
+                points += bonus
+            if not state.all_labelled:
+                points[constraint.column.codes[rows] == ABSENT] = 0.0
+            total += points
+        scores = total.astype(np.int64)
+        return scores if state.ignored is None else np.where(state.ignored[rows], 0, scores)
+
+    def normalise(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
+        ignored = None if state.ignored is None else state.ignored[rows]
+        scored = scores if ignored is None else scores[~ignored]
+        lowest, highest = (int(scored.min()), int(scored.max())) if len(scored) else (0, 0)
+        if highest == 0:
+            normalised = np.full(len(scores), SCORE_MAX, dtype=np.int64)
+        else:
+            normalised = by_table(
+                scores, lambda values: SCORE_MAX * (highest + lowest - values) // highest, min(lowest, 0), highest
+            )
+        return normalised if ignored is None else np.where(ignored, 0, normalised)
+
+    def _count_soft(self, constraint: Constraint, reach: Reach, scored: Rows) -> tuple[Constraint, Int64s, float]:
+        column, height = constraint.column, self._columns.height
+        if constraint.is_per_host:
+            here = np.zeros(height, dtype=np.int64)
+            if constraint.counter is not None:
+                here = self._columns.selectors.fresh(constraint.counter).rows[:height]
+            return constraint, here, math.log(length_of(scored) + 2)
+        counts = self._domain_counts(constraint, reach)
+        is_everywhere = reach.counts_everyone and length_of(scored) == self._columns.node_count
+        domains = reach.domains if is_everywhere else np.flatnonzero(np.bincount(column.codes[scored]))
+        domain_count = len(domains)
+        empty_value = column.code_for("")
+        if empty_value is not None and ABSENT in domains:
+            # kube-scheduler reads an absent label as an empty value here, and so counts the two as one domain.
+            counts[empty_value] += counts[ABSENT]
+            domain_count -= int(empty_value in domains)
+        return constraint, counts, math.log(domain_count + 2)
+
+    # Both
+
+    def _constraints(self, shape: Shape, action: str) -> tuple[Constraint, ...]:
+        known = shape.memo.get((self, action))
+        if known is not None and known[0] == self._selectors_version:  # type: ignore[index]
+            return known[1]  # type: ignore[index,no-any-return]
+        if shape.spec.topology_spread_constraints:
+            constraints = own_constraints(self._columns, shape, action)
+        else:
+            constraints = default_constraints(self._columns, shape, self._defaults, action)
+        shape.memo[self, action] = (self._selectors_version, constraints)
+        return constraints
+
+    def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
+        if old is None or new is None or old.spec.selector != new.spec.selector:
+            self._selectors_version += 1
+
+
+def _fewest_with(hard: Hard, here: Int64s, difference: Int64s) -> Int64s | int:
+    """Per row: the fewest pods of any domain, if the row's own domain had `difference` more."""
+    if not hard.has_min_domains:
+        return 0
+    elsewhere = np.where(hard.lone_fewest & (here == hard.fewest), hard.fewest_elsewhere, hard.fewest)
+    return np.where(difference == 0, hard.fewest, np.minimum(elsewhere, here + difference))
+
+
+def _two_smallest(counts: Int64s) -> tuple[int, int, bool]:
+    """The smallest count, the smallest but one place that holds it, and whether only one place holds it."""
+    if len(counts) == 0:
+        return _NO_DOMAIN, _NO_DOMAIN, True
+    if len(counts) == 1:
+        return int(counts[0]), _NO_DOMAIN, True
+    smallest, second = sorted(counts.tolist())[:2] if len(counts) <= 16 else np.partition(counts, 1)[:2].tolist()
+    return smallest, second, smallest != second
+
+
+def _only(rows: Rows, wanted: Bools) -> Int64s:
+    if isinstance(rows, slice):
+        return np.flatnonzero(wanted[rows])
+    return rows[wanted[rows]]

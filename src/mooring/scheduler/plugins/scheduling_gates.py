@@ -1,0 +1,17 @@
+"""SchedulingGates: a pod with gates does not enter the queue."""
+
+from __future__ import annotations
+
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import PreEnqueue
+from mooring.scheduler.framework.status import Rejection, unresolvable
+
+
+class SchedulingGates(PreEnqueue):
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+        gates = pod.view.spec.scheduling_gates if pod.view is not None else ()
+        if not gates:
+            return None
+        return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")

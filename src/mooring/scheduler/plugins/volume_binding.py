@@ -1,0 +1,332 @@
+"""VolumeBinding: a pod goes where its volumes are, or where volumes for it can be found or made.
+
+Comes in   the claims of a pod, the volumes, classes, drivers and capacities of the cluster
+Goes out   refusals of nodes that a bound volume cannot be reached from, or where no volume can be had for a claim;
+           for the chosen node, which volume each claim gets and which claims wait for one to be made (`Reserved`)
+
+A claim is bound (its volume's node affinity decides), waits for its first consumer (the scheduler finds it a volume, or
+has one made), or should have been bound by somebody else already: then the pod has to wait.
+
+ 1. The answer does not depend on the pods of a node. It is computed for all rows at once and kept in the state.
+ 2. A claim that has chosen a node already goes there or nowhere.
+ 3. What a pod was given in `reserve` is assumed: the next pod sees it as taken. `unreserve` takes back what this pod
+    assumed, and nothing that another pod had assumed before it.
+ 4. Scoring by free capacity (StorageCapacityScoring) is off by default in kube-scheduler v1.36: it always skips here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api.csi_translation import MIGRATED, TranslationError, plugin_of, translate_volume
+from mooring.api.errors import LabelSelectorError
+from mooring.api.storage import (
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    bound_to,
+    claim_named_by,
+    class_of_claim,
+    is_controlled_by_pod,
+    is_ephemeral,
+    is_fully_bound,
+    not_controlled_text,
+    not_found_text,
+    with_selected_node,
+)
+from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.views.volumes import Volume
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config.arguments import VolumeBindingArgs
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Reads, Reserve, Score, Skip
+from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
+from mooring.scheduler.plugins.volume_assumptions import AssumedObjects
+from mooring.scheduler.plugins.volume_matching import Choice, VolumePools, required_nodes
+from mooring.scheduler.plugins.volume_provisioning import Provisioning
+from mooring.scheduler.plugins.volume_reach import Reach
+
+_REASONS = (
+    Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
+    Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
+    Reason("node(s) did not have enough free storage", Code.UNRESOLVABLE),
+    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE),
+)
+_BIND_CONFLICT = 2
+_NOT_ENOUGH_SPACE = 4
+_VOLUME_MISSING = 8
+
+
+class Binding(NamedTuple):
+    """A volume and the claim that it was given to."""
+
+    volume: PersistentVolume
+    claim: PersistentVolumeClaim
+
+
+class Reserved(NamedTuple):
+    """What was decided for a pod on its node, as the API server is to be told."""
+
+    bindings: tuple[Binding, ...]
+    provisions: tuple[PersistentVolumeClaim, ...]
+    """Claims for which a volume is to be made, marked with the node."""
+    assumed_volumes: tuple[PersistentVolume, ...]
+    assumed_claims: tuple[PersistentVolumeClaim, ...]
+
+
+@dataclass(slots=True)
+class PodClaims:
+    """The claims of a pod, and what is known of them."""
+
+    bound: list[PersistentVolume | None] = field(default_factory=list)
+    """The volume of each bound claim; None for one that does not exist."""
+    on_their_way: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Claims that have chosen a node, where a volume is being made."""
+    waiting: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Claims without volume and node."""
+    immediate: bool = False
+    """Whether some claim should have been bound before the pod came."""
+    errors: list[str] = field(default_factory=list)
+    answer: Int64s | None = None
+
+    def error_bit(self, text: str) -> int:
+        if text not in self.errors:
+            self.errors.append(text)
+        return 1 << (len(_REASONS) + self.errors.index(text))
+
+
+class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve):
+    name = "VolumeBinding"
+    score_reads = Reads.FACTS
+    filter_reasons = _REASONS
+
+    def __init__(self, columns: Columns, arguments: VolumeBindingArgs) -> None:
+        self._columns = columns
+        self.bind_timeout_s = arguments.bind_timeout_seconds
+        self._classes = columns.objects.of(StorageClass)
+        self._stored_claims = columns.objects.of(PersistentVolumeClaim)
+        self._claims = AssumedObjects(self._stored_claims)
+        self._volumes = AssumedObjects(columns.objects.of(PersistentVolume))
+        self._reach = Reach(columns)
+        self._pools = VolumePools(columns, self._reach)
+        self._provisioning = Provisioning(columns, self._reach)
+        self._csi_nodes = columns.volumes.csi_nodes(columns)
+        self._reserved: dict[str, Reserved] = {}
+        self._volumes.listen(self._pools.observe)
+
+    # Filter
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[PodClaims] | Skip | Rejection:
+        named = _claims_named(pod)
+        if not named:
+            return SKIP
+        for volume, name, key in named:
+            problem = self._problem_of(pod, volume, name, self._stored_claims.get(key))
+            if problem is not None:
+                return unresolvable(problem)
+        claims = self._sort_claims(named)
+        if isinstance(claims, Rejection):
+            return claims
+        if claims.immediate:
+            return unresolvable("pod has unbound immediate PersistentVolumeClaims")
+        return Proceed(claims)
+
+    def filter(self, state: PodClaims, rows: Rows) -> Int64s:
+        if state.answer is None:
+            state.answer = self._answer(state)
+        return state.answer[rows]
+
+    def reasons(self, state: PodClaims) -> tuple[Reason, ...]:
+        return (*_REASONS, *(Reason(text, Code.ERROR) for text in state.errors))
+
+    # Score
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> Skip:
+        return SKIP
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    # Reserve
+
+    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        claims = self._sort_claims(_claims_named(pod))
+        if isinstance(claims, Rejection):
+            return claims
+        if not claims.waiting and not claims.on_their_way:
+            return None
+        try:
+            choices = self._pools.match(claims.waiting)
+        except LabelSelectorError as error:
+            return failure(str(error))
+        self._reserved[pod.uid] = self._assume(claims, choices, row)
+        return None
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        reserved = self._reserved.pop(pod.uid, None)
+        if reserved is None:
+            return
+        for volume in reserved.assumed_volumes:
+            self._volumes.restore(volume)
+        for claim in reserved.assumed_claims:
+            self._claims.restore(claim)
+
+    def reserved_for(self, pod: PodRecord) -> Reserved | None:
+        """What `reserve` decided for a pod, for whoever binds its volumes; None if all of them were bound already."""
+        return self._reserved.get(pod.uid)
+
+    def _assume(self, claims: PodClaims, choices: list[Choice], row: int) -> Reserved:
+        node_name = self._columns.node_names[row]
+        chosen = [(choice.claim, choice.at(row)) for choice in choices]
+        found = [(claim, volume) for claim, volume in chosen if volume is not None]
+        bound = [(volume, Binding(bound_to(volume, claim), claim)) for claim, volume in found]
+        unmatched = [claim for claim, volume in chosen if volume is None]
+        marked = [(claim, with_selected_node(claim, node_name)) for claim in (*claims.on_their_way, *unmatched)]
+        reserved = Reserved(
+            bindings=tuple(binding for _, binding in bound),
+            provisions=tuple(after for _, after in marked),
+            assumed_volumes=tuple(binding.volume for before, binding in bound if binding.volume is not before),
+            assumed_claims=tuple(after for before, after in marked if after is not before),
+        )
+        for assumed_volume in reserved.assumed_volumes:
+            self._volumes.assume(assumed_volume)
+        for assumed_claim in reserved.assumed_claims:
+            self._claims.assume(assumed_claim)
+        return reserved
+
+    # The claims of a pod
+
+    @staticmethod
+    def _problem_of(pod: PodRecord, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> str | None:
+        """Why a pod with this volume cannot be scheduled for now, wherever."""
+        if claim is None:
+            if is_ephemeral(volume):
+                return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+            return not_found_text("persistentvolumeclaim", name)
+        if claim.status.phase == "Lost":
+            volume_name = claim.spec.volume_name
+            return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume_name}"'
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if is_ephemeral(volume) and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
+            return not_controlled_text(claim, pod.namespace, pod.name)
+        return None
+
+    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodClaims | Rejection:
+        claims = PodClaims()
+        for _, _, key in named:
+            claim = self._claims.get(key)
+            if claim is None:
+                continue
+            if is_fully_bound(claim):
+                claims.bound.append(self._volumes.get(claim.spec.volume_name))
+                continue
+            waits = self._waits_for_consumer(claim)
+            if isinstance(waits, Rejection):
+                return waits
+            if not waits or claim.spec.volume_name:
+                claims.immediate = True
+            elif SELECTED_NODE in claim.metadata.annotations:
+                claims.on_their_way.append(claim)
+            else:
+                claims.waiting.append(claim)
+        return claims
+
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Rejection:
+        class_name = class_of_claim(claim)
+        storage_class = self._classes.get(class_name) if class_name else None
+        if storage_class is None:
+            return False
+        if storage_class.volume_binding_mode is None:
+            return failure(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    # The answer for all rows
+
+    def _answer(self, claims: PodClaims) -> Int64s:
+        refusals = self._refusals_of_bound(claims)
+        if claims.waiting or claims.on_their_way:
+            unbound = self._refusals_of_unbound(claims)
+            is_error = refusals >= 1 << len(_REASONS)
+            is_unbound_error = unbound >= 1 << len(_REASONS)
+            refusals = np.where(is_error, refusals, np.where(is_unbound_error, unbound, refusals | unbound))
+        return refusals
+
+    def _refusals_of_bound(self, claims: PodClaims) -> Int64s:
+        """Per row: what the first bound claim that has something against the node says."""
+        refusals: Int64s | None = None
+        for volume in claims.bound:
+            own = self._refusals_of_volume(claims, volume)
+            refusals = own if refusals is None else np.where(refusals != 0, refusals, own)
+        return refusals if refusals is not None else np.zeros(self._columns.height, dtype=np.int64)
+
+    def _refusals_of_volume(self, claims: PodClaims, volume: PersistentVolume | None) -> Int64s:
+        if volume is None:
+            return np.full(self._columns.height, _VOLUME_MISSING, dtype=np.int64)
+        refusals = self._conflicts(required_nodes(volume))
+        migrated = self._migrated_rows(volume)
+        if migrated is None:
+            return refusals
+        try:
+            of_driver = self._conflicts(translate_volume(volume).node_selector)
+        except TranslationError as error:
+            fault = claims.error_bit(f"could not translate pv: {error}")
+            of_driver = np.full(self._columns.height, fault, dtype=np.int64)
+        return np.where(migrated, of_driver, refusals)
+
+    def _refusals_of_unbound(self, claims: PodClaims) -> Int64s:
+        """Per row: whether each claim without a volume gets one there."""
+        refusals = np.zeros(self._columns.height, dtype=np.int64)
+        for claim in claims.on_their_way:
+            is_elsewhere = np.ones(self._columns.height, dtype=np.bool_)
+            row = self._columns.row_of.get(claim.metadata.annotations[SELECTED_NODE])
+            if row is not None:
+                is_elsewhere[row] = False
+            refusals[is_elsewhere] = _BIND_CONFLICT
+        try:
+            choices = self._pools.match(claims.waiting)
+        except LabelSelectorError as error:
+            return np.where(refusals == 0, claims.error_bit(str(error)), refusals)
+        everywhere = np.ones(self._columns.height, dtype=np.bool_)
+        for claim in claims.on_their_way:
+            self._refuse_provision(claim, everywhere, refusals)
+        for choice in choices:
+            self._refuse_provision(choice.claim, ~choice.is_found, refusals)
+        return refusals
+
+    def _refuse_provision(self, claim: PersistentVolumeClaim, is_needed: Bools, refusals: Int64s) -> None:
+        """Refuses rows, of those that nothing refused yet, that need a new volume which cannot be made for them."""
+        is_needed = is_needed & (refusals == 0)
+        if not is_needed.any():
+            return
+        is_allowed, has_space = self._provisioning.of_claim(claim)
+        refusals[is_needed & ~is_allowed] = _BIND_CONFLICT
+        refusals[is_needed & is_allowed & ~has_space] = _NOT_ENOUGH_SPACE
+
+    def _migrated_rows(self, volume: PersistentVolume) -> Bools | None:
+        """Per row: whether the node's driver took over the in-tree volume; None if that is so nowhere."""
+        plugin = plugin_of(volume.spec)
+        if plugin is None or plugin not in MIGRATED:
+            return None
+        self._csi_nodes.sync()
+        migrated = self._csi_nodes.migrated(plugin)
+        return migrated[: self._columns.height] if migrated is not None else None
+
+    def _conflicts(self, selector: NodeSelector | None) -> Int64s:
+        if selector is None:
+            return np.zeros(self._columns.height, dtype=np.int64)
+        return (~self._reach.selected(selector)).astype(np.int64)  # the bit of a node conflict is the first one
+
+
+def _claims_named(pod: PodRecord) -> list[tuple[Volume, str, str]]:
+    """The volumes of a pod that need a claim, with the claim's name and key."""
+    named = []
+    for volume in pod.volumes:
+        name = claim_named_by(volume, pod.name)
+        if name is not None:
+            named.append((volume, name, f"{pod.namespace}/{name}"))
+    return named

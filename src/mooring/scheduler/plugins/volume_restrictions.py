@@ -1,0 +1,115 @@
+"""VolumeRestrictions: disks that cannot be shared, and claims that only one pod may use.
+
+Comes in   the disks that a pod names itself, its claims with access mode ReadWriteOncePod
+Goes out   refusals where a pod of the node holds the disk, and everywhere while some pod uses the claim
+
+A claim for one pod alone is in use wherever its user is: then every node refuses, until preemption removes the user.
+
+ 1. What is in use is counted once, before filtering, and differences are added to that: see `Adjustable`.
+ 2. As in kube-scheduler v1.36, a claim in use counts as one use, however many pods name it; but each mention by a pod
+    that comes or goes counts, even of a claim by that name in another namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.api.storage import READ_WRITE_ONCE_POD, not_found_text
+from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.volumes import Disk, disks_of
+from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
+from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
+
+_NO_DISK = 1
+_CLAIM_IN_USE = 2
+
+_CLAIM_USES = 0
+_DISK_HOLDERS = 1
+_MEASURES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Restricted:
+    """What a pod wants for itself, and who has it."""
+
+    disks: tuple[Disk, ...]
+    disk_holders: Mapping[int, int]
+    """Pods with a conflicting disk, by row."""
+    exclusive_claims: frozenset[str]
+    claims_in_use: int
+
+
+class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
+    name = "VolumeRestrictions"
+    filter_reasons = (
+        Reason("node(s) had no available disk"),
+        Reason(
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+            "another pod"
+        ),
+    )
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._claims = columns.objects.of(PersistentVolumeClaim)
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[Restricted] | Skip | Rejection:
+        if not pod.volumes:
+            return SKIP
+        exclusive: list[str] = []
+        for key in pod.claims:
+            claim = self._claims.get(key)
+            if claim is None:
+                return unresolvable(not_found_text("persistentvolumeclaim", key.removeprefix(f"{pod.namespace}/")))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive.append(key)
+        volumes = self._columns.volumes
+        disks = disks_of(pod.volumes)
+        in_use = sum(1 for key in dict.fromkeys(exclusive) if volumes.users_of(key))
+        if not disks and not in_use:
+            return SKIP
+        names = frozenset(key.removeprefix(f"{pod.namespace}/") for key in exclusive)
+        return Proceed(Restricted(disks, volumes.conflicting_pods(disks), names, in_use))
+
+    def filter(self, state: Restricted, rows: Rows) -> Int64s:
+        return _refusals(self._holders(state)[rows], state.claims_in_use)
+
+    def measures(self, state: Restricted) -> int:
+        return _MEASURES
+
+    def contribution(self, state: Restricted, pod: PodRecord, row: int) -> tuple[int, int]:
+        others = disks_of(pod.volumes)
+        return _claims_named(state, pod), int(
+            any(mine.conflicts_with(other) for mine in state.disks for other in others)
+        )
+
+    def filter_adjusted(self, state: Restricted, rows: Int64s, difference: Int64s) -> Int64s:
+        holders = self._holders(state)[rows] + difference[_DISK_HOLDERS]
+        return _refusals(holders, state.claims_in_use + difference[_CLAIM_USES])
+
+    def _holders(self, state: Restricted) -> Int64s:
+        """Per row of the whole table: how many pods hold a disk that the pod wants."""
+        holders = np.zeros(self._columns.height, dtype=np.int64)
+        for row, pods in state.disk_holders.items():
+            holders[row] = pods
+        return holders
+
+
+def _refusals(disk_holders: Int64s, claims_in_use: Int64s | int) -> Int64s:
+    """Per row: the disk if somebody holds it, else the claim if somebody uses it."""
+    claim_refusal = np.where(np.greater(claims_in_use, 0), _CLAIM_IN_USE, 0)
+    return np.where(disk_holders > 0, _NO_DISK, claim_refusal)
+
+
+def _claims_named(state: Restricted, pod: PodRecord) -> int:
+    return sum(
+        volume.persistent_volume_claim is not None
+        and volume.persistent_volume_claim.claim_name in state.exclusive_claims
+        for volume in pod.volumes
+    )
