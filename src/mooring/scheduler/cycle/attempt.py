@@ -1,0 +1,164 @@
+"""One pod's try at the cluster: who was asked, what each node answered, and which nodes are left.
+
+Comes in   the answers of PreFilter and Filter plugins
+Goes out   an `Attempt`, read by scoring, by PostFilter plugins and by the diagnosis
+
+ 1. `first[row]` is the number of the filter that refused the row, `FITS` if none did, `LEFT_OUT` if the row was left
+    out of the search (dead, or excluded by a PreFilter's node names); `bits[row]` is what that filter said. Both are
+    put together when somebody asks: a pod that fits needs neither.
+ 2. An attempt describes the columns as they were when it was made. It is read before they change, or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cycle.kept import FITS, Kept
+from mooring.scheduler.framework.profile import FilterUse, Profile
+from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, refusal_of
+
+LEFT_OUT = 254
+"""The number of rows that nobody was asked about."""
+
+
+class Attempt:
+    """Everything that filtering found out about one pod."""
+
+    __slots__ = (
+        "_answers",
+        "_bits",
+        "_first",
+        "asked",
+        "columns",
+        "feasible",
+        "fits_as_kept",
+        "kept",
+        "naming_plugins",
+        "node_names",
+        "pod",
+        "profile",
+        "rejection",
+        "says_as_kept",
+        "states",
+    )
+
+    def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, kept: Kept) -> None:
+        self.pod = pod
+        self.profile = profile
+        self.columns = columns
+        self.kept = kept
+        self.states: dict[str, Any] = kept.filter_states
+        """The filter state of each plugin that has a say, by name."""
+        self.asked: list[FilterUse] = []
+        """The filters among them that read the cluster, and so were asked for this pod."""
+        self.rejection: Rejection | None = None
+        """Set if a PreFilter ended the attempt."""
+        self.node_names: frozenset[str] | None = None
+        """The only nodes that PreFilters left in question; None: all."""
+        self.naming_plugins: tuple[str, ...] = ()
+        self.feasible: Rows = slice(0, 0)
+        self.says_as_kept = False
+        """Whether only the row-local filters had anything to say: then what is kept is the whole answer."""
+        self.fits_as_kept = False
+        """Whether the feasible rows are just those that the row-local filters let through."""
+        self._first: UInt8s | None = None
+        self._bits: Int64s | None = None
+        self._answers: list[tuple[FilterUse, Rows, Int64s]] = []
+
+    @property
+    def first(self) -> UInt8s:
+        self._put_together()
+        assert self._first is not None
+        return self._first
+
+    @property
+    def bits(self) -> Int64s:
+        self._put_together()
+        assert self._bits is not None
+        return self._bits
+
+    def answered(self, use: FilterUse, rows: Rows, answer: Int64s) -> None:
+        """A filter's answer, remembered until somebody asks for `first` or `bits`."""
+        self._answers.append((use, rows, answer))
+
+    def _put_together(self) -> None:
+        height = self.columns.height
+        if self._first is None or self._bits is None:
+            self._first, self._bits = self.kept.first[:height].copy(), self.kept.bits[:height].copy()
+            if self.columns.node_count != height:
+                self._first[~self.columns.alive[:height]] = LEFT_OUT
+        for use, rows, answer in self._answers:
+            first, bits = self._first[rows], self._bits[rows]
+            earlier = (answer != 0) & (first > use.number) & (first != LEFT_OUT)
+            self._first[rows] = np.where(earlier, np.uint8(use.number), first)
+            self._bits[rows] = np.where(earlier, answer, bits)
+        self._answers = []
+
+    def was_pre_filtered(self, plugin: str) -> bool:
+        """Whether the plugin's PreFilter was asked, before another one ended the attempt for good."""
+        names = [each.name for each in self.profile.pre_filters]
+        rejection = self.rejection
+        if rejection is not None and rejection.plugin and rejection.code is not Code.UNSCHEDULABLE:
+            names = names[: names.index(rejection.plugin)]
+        return plugin in names
+
+    def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
+        return tuple(use.plugin.reasons(self.states[use.plugin.name]))
+
+    def refusal(self, row: int) -> Refusal | None:
+        """Why a row refuses, or None if it fits."""
+        number = int(self.first[row])
+        if number == FITS:
+            return None
+        if number == LEFT_OUT:
+            return self.left_out()
+        use = self.profile.filters[number]
+        return refusal_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
+
+    def left_out(self) -> Refusal:
+        """What is said of nodes that were not even asked."""
+        names = " ".join(sorted(self.naming_plugins))
+        return Refusal("", Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
+
+    def refusing(self) -> list[tuple[FilterUse, Int64s, Int64s]]:
+        """The filters that refused some rows, with those rows and what was said of them."""
+        counts = np.bincount(self.first, minlength=FITS + 1)
+        found = []
+        for use in self.profile.filters:
+            if counts[use.number]:
+                rows = np.flatnonzero(self.first == use.number)
+                found.append((use, rows, self.bits[rows]))
+        return found
+
+    def is_refused_with(self, code: Code) -> Bools:
+        """Per row: whether it was refused, by a filter that was asked, with this code."""
+        refused = np.zeros(len(self.first), dtype=np.bool_)
+        for use, rows, bits in self.refusing():
+            reasons = self.reasons_of(use)
+            severer = sum(1 << n for n, r in enumerate(reasons) if r.code.severity > code.severity)
+            alike = sum(1 << n for n, r in enumerate(reasons) if r.code is code)
+            if alike:
+                refused[rows] = (bits & alike != 0) & (bits & severer == 0) if severer else bits & alike != 0
+        return refused
+
+    @property
+    def left_out_count(self) -> int:
+        """How many nodes were not even asked."""
+        if self.node_names is None:
+            return 0
+        height = self.columns.height
+        return int(np.count_nonzero((self.first == LEFT_OUT) & self.columns.alive[:height]))
+
+    def code_at(self, row: int) -> Code:
+        """The code of a row's refusal."""
+        number = int(self.first[row])
+        if number == FITS:
+            return Code.SUCCESS
+        if number == LEFT_OUT:
+            return Code.UNRESOLVABLE
+        return code_of(int(self.bits[row]), self.reasons_of(self.profile.filters[number]))

@@ -1,0 +1,122 @@
+"""Experiments on many nodes at once: what would the filters say if these pods were here, and those were not?
+
+Comes in   an attempt, the rows in question, pods to add to and to take from each of them
+Goes out   the filters' answers for those rows, each row judged as if only it had changed
+
+Preemption tries one node at a time: take its victims away, look, put them back one by one. Here all candidate rows
+are changed in one what-if of the columns and judged together. That is the same, because:
+
+ 1. A filter that reads its row alone sees just the changes of that row.
+ 2. A filter that counts beyond the row (`Adjustable`) is not shown the changed counts at all: it keeps the state from
+    before, and is told for each row what that row's own changes add to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Int64s, UInt8s
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.kept import FITS
+from mooring.scheduler.framework.plugin import Adjustable, Reads
+from mooring.scheduler.framework.profile import FilterUse
+
+
+class Experiment:
+    """Some rows, changed as an experiment. A context manager: leaving it takes everything back."""
+
+    def __init__(self, attempt: Attempt, rows: Int64s, filters: Sequence[FilterUse]) -> None:
+        self._attempt = attempt
+        self._rows = rows
+        self._what_if = WhatIf(attempt.columns)
+        # What reads only facts says the same as before, and that is kept.
+        self._uses = [
+            use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_reads is not Reads.FACTS
+        ]
+        self._differences: dict[str, Int64s] = {}
+        self._adjustables: list[tuple[Adjustable[Any], Any]] = []
+        for use in self._uses:
+            if isinstance(use.plugin, Adjustable):
+                state = attempt.states[use.plugin.name]
+                self._adjustables.append((use.plugin, state))
+                shape = (use.plugin.measures(state), len(rows))
+                self._differences[use.plugin.name] = np.zeros(shape, dtype=np.int64)
+
+    def __enter__(self) -> Experiment:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._what_if.rollback()
+
+    def add(self, index: int, pod: PodRecord) -> None:
+        """Puts a pod onto the row at this place of `rows`."""
+        self._what_if.place(pod, int(self._rows[index]))
+        self._adjust(index, pod, 1)
+
+    def remove(self, index: int, pod: PodRecord) -> None:
+        self._what_if.displace(pod)
+        self._adjust(index, pod, -1)
+
+    def refusals(self, at: Int64s) -> tuple[UInt8s, Int64s]:
+        """For the rows at these places: the first filter that refuses, and its bits."""
+        rows, kept = self._rows[at], self._attempt.kept
+        if len(rows) == 1 and not self._adjustables:
+            return self._refusal_of_one(int(rows[0]))
+        first, bits = kept.facts_first[rows], kept.facts_bits[rows]
+        for use in self._uses:
+            state = self._attempt.states[use.plugin.name]
+            if isinstance(use.plugin, Adjustable):
+                answer = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
+            else:
+                answer = use.plugin.filter(state, rows)
+            is_first = (answer != 0) & (first > use.number)
+            if is_first.any():
+                first[is_first] = use.number
+                bits[is_first] = answer[is_first]
+        return first, bits
+
+    def _refusal_of_one(self, row: int) -> tuple[UInt8s, Int64s]:
+        kept = self._attempt.kept
+        number, bits = int(kept.facts_first[row]), int(kept.facts_bits[row])
+        for use in self._uses:
+            if use.number < number:
+                answer = use.plugin.filter_row(self._attempt.states[use.plugin.name], row)
+                if answer:
+                    number, bits = use.number, answer
+        return np.array([number], dtype=np.uint8), np.array([bits], dtype=np.int64)
+
+    def refusals_beside_nominated(self, at: Int64s) -> tuple[UInt8s, Int64s]:
+        """As `refusals`, where each row must take the pod with its nominated pods and without them."""
+        added: list[tuple[int, PodRecord]] = []
+        columns, pod = self._attempt.columns, self._attempt.pod
+        if len(columns.nominations):
+            for index in at.tolist():
+                for nominated in columns.nominations.on(columns.node_names[self._rows[index]]):
+                    if nominated.priority >= pod.priority and nominated.uid != pod.uid:
+                        self.add(index, nominated)
+                        added.append((index, nominated))
+        first, bits = self.refusals(at)
+        if not added:
+            return first, bits
+        for index, nominated in reversed(added):
+            self.remove(index, nominated)
+        plain_first, plain_bits = self.refusals(at)
+        refused = first != FITS
+        return np.where(refused, first, plain_first), np.where(refused, bits, plain_bits)
+
+    def _adjust(self, index: int, pod: PodRecord, count: int) -> None:
+        row = int(self._rows[index])
+        for plugin, state in self._adjustables:
+            contribution = plugin.contribution(state, pod, row)
+            difference = self._differences[plugin.name]
+            for measure, amount in enumerate(contribution):
+                if amount:
+                    difference[measure, index] += count * amount

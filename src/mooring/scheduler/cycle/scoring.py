@@ -1,0 +1,102 @@
+"""Scoring: which of the feasible nodes is best.
+
+Comes in   an attempt with feasible rows
+Goes out   the best rows; and, when asked in full, what each plugin contributed to each feasible row
+
+Scores of row-local plugins are kept with the shape; a total is those plus what the plugins say that read the cluster.
+Which rows a plugin normalises over decides its numbers, so normalised scores are kept only while the feasible rows
+are just the ones that the row-local filters let through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
+from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.kept import Keeper
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP
+from mooring.scheduler.framework.profile import ScoreUse
+from mooring.scheduler.framework.status import Rejection, failure
+
+ClusterScore: TypeAlias = tuple[ScoreUse, Any]
+
+
+class InvalidScoreError(ValueError):
+    """A plugin scored outside of 0 to 100."""
+
+    def __init__(self, plugin: str, score: int) -> None:
+        super().__init__(
+            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, {SCORE_MAX}] after '
+            "normalizing"
+        )
+
+
+def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
+    """The scores that must be asked for this pod alone, with their state: those whose PreScore did not skip."""
+    if attempt.kept.score_failure is not None:
+        return _as_error(attempt.kept.score_failure)
+    found: list[ClusterScore] = []
+    for use in attempt.profile.scores:
+        if use.is_row_local:
+            continue
+        pod, feasible = attempt.pod, attempt.feasible
+        state = use.pre_score.pre_score(pod, feasible) if use.pre_score else use.plugin.prepare_score(pod)
+        if state is SKIP:
+            continue
+        if isinstance(state, Rejection):
+            return _as_error(replace(state, plugin=use.plugin.name))
+        found.append((use, state))
+    return found
+
+
+def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> Int64s:
+    """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums."""
+    kept, rows = attempt.kept, attempt.feasible
+    if attempt.fits_as_kept:
+        keeper.refresh_normalised(kept)
+        if not asked:
+            ranked = kept.ranked[: attempt.columns.height]
+            return rows_at_max(ranked)
+        total = kept.ranked[rows]
+    else:
+        total = kept.scores[rows]
+        for use, state, raw in kept.varying_scores:
+            total = total + use.weight * use.plugin.normalise(state, raw[rows], rows)
+    for use, state in asked:
+        total = total + _weighted(use, state, rows)
+    best = rows_at_max(total)
+    return best if isinstance(rows, slice) else rows[best]
+
+
+def rows_at_max(total: Int64s) -> Int64s:
+    is_best: Bools = total == total.max()
+    return is_best.nonzero()[0]
+
+
+def scores_in_full(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:
+    """What each plugin contributes to each feasible row, normalised and weighted, in the profile's order."""
+    rows, kept = attempt.feasible, attempt.kept
+    states: dict[str, Any] = {use.plugin.name: state for use, state in kept.score_states}
+    states |= {use.plugin.name: state for use, state, _ in kept.raw_scores}
+    states |= {use.plugin.name: state for use, state in asked}
+    return {
+        use.plugin.name: _weighted(use, states[use.plugin.name], rows)
+        for use in attempt.profile.scores
+        if use.plugin.name in states
+    }
+
+
+def _weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
+    scores = use.plugin.score(state, rows)
+    if use.plugin.normalises:
+        scores = use.plugin.normalise(state, scores, rows)
+    lowest, highest = int(scores.min()), int(scores.max())
+    if lowest < 0 or highest > SCORE_MAX:
+        raise InvalidScoreError(use.plugin.name, lowest if lowest < 0 else highest)
+    return scores if use.weight == 1 else use.weight * scores
+
+
+def _as_error(rejection: Rejection) -> Rejection:
+    return failure(f'running PreScore plugin "{rejection.plugin}": {rejection.message}')

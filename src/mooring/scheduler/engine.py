@@ -1,0 +1,187 @@
+"""The engine: the believed cluster and the decisions about it, as a library.
+
+Comes in   objects of a cluster as views; pending pods; a configuration
+Goes out   decisions; with `assume`, columns that believe them
+
+    engine = Engine(load_configuration(None), entropy=Entropy(seed=1))
+    for view in views: engine.put(view)
+    decision = engine.decide(engine.record(pod_view))
+    if decision.node_name: engine.assume(decision)
+
+Nothing here waits or writes anywhere: the scheduler's loop, `mooring explain`, benchmarks and tests all drive this
+same object.
+
+ 1. A pod with a node is placed, unless it has finished; a pod without one is nobody's business until `decide`.
+ 2. `assume` believes a decision (and reserves what plugins reserve); `forget` takes it back exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
+from mooring.scheduler.cycle.cycle import Cycle, TieBreak
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.plugins.catalogue import default_registry
+from mooring.scheduler.plugins.default_binder import Binder
+
+FINISHED = frozenset(("Succeeded", "Failed"))
+
+
+class UnknownProfileError(LookupError):
+    """A pod asks for a scheduler name that no profile has."""
+
+
+class Engine:
+    """Columns and profiles, and the decisions that come of them."""
+
+    def __init__(
+        self,
+        configuration: SchedulerConfiguration,
+        *,
+        entropy: Entropy,
+        registry: Registry | None = None,
+        binder: Binder | None = None,
+        clock: Clock | None = None,
+        tie_break: Callable[[Columns], TieBreak] | None = None,
+    ) -> None:
+        registry = registry if registry is not None else default_registry()
+        self.columns = Columns()
+        self.configuration = configuration
+        services: dict[str, object] = {"columns": self.columns, "binder": binder or _NoBinder()}
+        if clock is not None:
+            services["clock"] = clock
+        die = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
+        self.cycles: Mapping[str, Cycle] = {
+            name: Cycle(
+                registry.build(plan, {**services, "entropy": entropy.fork(f"profile {name}")}), self.columns, die
+            )
+            for name, plan in expand_profiles(configuration, registry.implements).items()
+        }
+
+    def put(self, view: ApiObject) -> None:
+        """Takes in an object, new or changed."""
+        if isinstance(view, Node):
+            self.columns.put_node(view)
+        elif isinstance(view, Pod):
+            self._put_pod(view)
+        else:
+            self.columns.objects.of(type(view)).put(view)
+
+    def remove(self, view: ApiObject) -> None:
+        """Forgets an object. Forgetting one that nobody knows changes nothing."""
+        if isinstance(view, Node):
+            if view.metadata.name in self.columns.row_of:
+                self.columns.remove_node(view.metadata.name)
+        elif isinstance(view, Pod):
+            uid = view.metadata.uid or view.key
+            self._withdraw(uid)
+            known = self.columns.pods.get(uid)
+            if known is not None:
+                self.columns.displace(known)
+        else:
+            self.columns.objects.of(type(view)).remove(view.key)
+
+    def record(self, view: Pod) -> PodRecord:
+        """A pending pod, ready to be decided about."""
+        return self.columns.record(view)
+
+    def decide(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+        """Where should this pod go? Changes nothing."""
+        if not pod.shape.registered:
+            pod.shape = self.columns.shapes.current(pod.shape)
+        return self.cycle_for(pod).decide(pod, in_full=in_full)
+
+    def cycle_for(self, pod: PodRecord) -> Cycle:
+        name = pod.shape.spec.scheduler_name or "default-scheduler"
+        cycle = self.cycles.get(name)
+        if cycle is None:
+            raise UnknownProfileError(
+                f"pod {pod.key} asks for scheduler {name!r}; the configuration has {', '.join(self.cycles)}"
+            )
+        return cycle
+
+    def assume(self, decision: Decision) -> Rejection | None:
+        """Believes a decision: the pod counts on its node from now on. If a plugin cannot reserve, nothing changes."""
+        pod, node_name = decision.pod, decision.node_name
+        assert node_name is not None, f"{pod} was given no node"
+        self.columns.withdraw(pod)
+        self.columns.place(pod, node_name)
+        reserves = self.cycle_for(pod).profile.reserves
+        for count, plugin in enumerate(reserves):
+            rejection = plugin.reserve(pod, pod.row)
+            if rejection is not None:
+                for done in reversed(reserves[: count + 1]):
+                    done.unreserve(pod, node_name)
+                self.columns.displace(pod)
+                return Rejection(rejection.code, rejection.reasons, plugin.name)
+        return None
+
+    def forget(self, pod: PodRecord) -> None:
+        """Takes an assumption back."""
+        for plugin in reversed(self.cycle_for(pod).profile.reserves):
+            plugin.unreserve(pod, pod.node_name)
+        self.columns.displace(pod)
+
+    def nominate(self, decision: Decision) -> tuple[PodRecord, ...]:
+        """Promises the room that preemption will make. Returns the pods of lower priority that lose such a promise."""
+        plan = decision.preemption
+        assert plan is not None, f"{decision.pod} preempts nobody"
+        outranked = tuple(
+            pod for pod in self.columns.nominations.on(plan.node_name) if pod.priority < decision.pod.priority
+        )
+        for pod in outranked:
+            self.columns.withdraw(pod)
+            pod.nominated_node = ""
+        decision.pod.nominated_node = plan.node_name
+        self.columns.nominate(decision.pod, plan.node_name)
+        return outranked
+
+    def _put_pod(self, view: Pod) -> None:
+        uid = view.metadata.uid or view.key
+        known = self.columns.pods.get(uid)
+        if known is not None:
+            self.columns.displace(known)
+        is_finished = view.status.phase in FINISHED
+        if view.spec.node_name or is_finished or view.metadata.deletion_timestamp is not None:
+            self._withdraw(uid)
+        if is_finished:
+            return
+        pod = self.record(view)
+        if known is not None:
+            pod.arrival = known.arrival
+        if view.spec.node_name:
+            pod.view = None  # a placed pod is counted, not read
+            self.columns.place(pod, view.spec.node_name)
+        elif view.status.nominated_node_name and not pod.terminating:
+            self.columns.nominate(pod, view.status.nominated_node_name)
+
+    def _withdraw(self, uid: str) -> None:
+        """A pod that has a node, or none to come, is promised none."""
+        nominated = self.columns.nominations.get(uid)
+        if nominated is not None:
+            self.columns.withdraw(nominated)
+
+
+class _NoBinder:
+    """For engines that only decide: nothing can be bound."""
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        raise OSError(f"cannot bind {namespace}/{name} to {node_name}: this engine has no API server")
+
+
+def _random_tie_break(entropy: Entropy) -> TieBreak:
+    def choose(rows: Int64s) -> int:
+        return int(rows[entropy.integer_below(len(rows))])
+
+    return choose
