@@ -21,6 +21,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
 
 EVALUATIONS_MAX = 4096
+FEW_VALUES = 3
 
 
 class NodeSelection:
@@ -59,11 +60,11 @@ class NodeSelection:
 
     def labelled(self, requirements: Iterable[Requirement], rows: Rows) -> Bools:
         """Per row: whether the node's labels satisfy all requirements."""
-        matching = np.ones(length_of(rows), dtype=np.bool_)
+        matching: Bools | None = None
         for requirement in requirements:
-            column, answers = self._evaluate(requirement)
-            matching &= answers[column.codes[rows]]
-        return matching
+            answer = self._answer(requirement, rows)
+            matching = answer if matching is None else matching & answer
+        return matching if matching is not None else np.ones(length_of(rows), dtype=np.bool_)
 
     def preference(self, terms: Iterable[PreferredTerm], rows: Rows) -> Int64s:
         """Per row: the weights of the terms that the node satisfies, added up."""
@@ -71,6 +72,20 @@ class NodeSelection:
         for preferred in terms:
             total += preferred.weight * self.term(preferred.term, rows)
         return total
+
+    def _answer(self, requirement: Requirement, rows: Rows) -> Bools:
+        """Per row: whether one requirement holds. A few values are compared, which is cheaper than gathering."""
+        is_in = requirement.operator is Operator.IN
+        if (is_in or requirement.operator is Operator.NOT_IN) and len(requirement.values) <= FEW_VALUES:
+            column = self._labels.column(requirement.key)
+            codes, known = column.codes[rows], [column.code_for(value) for value in requirement.values]
+            carries = np.zeros(len(codes), dtype=np.bool_)
+            for code in known:
+                if code is not None:
+                    carries |= codes == code
+            return carries if is_in else ~carries
+        column, answers = self._evaluate(requirement)
+        return answers.take(column.codes[rows])
 
     def _evaluate(self, requirement: Requirement) -> tuple[LabelColumn, Bools]:
         known = self._evaluations.get(requirement)

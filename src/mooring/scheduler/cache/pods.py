@@ -151,20 +151,20 @@ def shape_key(view: Pod) -> bytes:
             metadata.labels,
             (owner.api_version, owner.kind, owner.name) if owner is not None else None,
             spec,
-            _granted(status) if status.conditions or status.container_statuses or status.resources else None,
+            _granted(status),
         )
     )
 
 
 def _granted(status: PodStatus) -> object:
-    """In-place resize: what a running pod counts for depends on what its kubelet has granted."""
-    return (
-        status.resize,
-        status.resources,
-        status.allocated_resources,
-        [c for c in (*status.container_statuses, *status.init_container_statuses) if c.resources is not None],
-        [(c.status, c.reason) for c in status.conditions if c.type in ("PodResizePending", "PodResizeInProgress")],
-    )
+    """In-place resize: what a running pod counts for depends on what its kubelet has granted. None: nothing special."""
+    if not (status.container_statuses or status.init_container_statuses or status.resources or status.conditions):
+        return None
+    containers = [c for c in (*status.container_statuses, *status.init_container_statuses) if c.resources is not None]
+    resizing = [(c.type, c.reason) for c in status.conditions if c.type in ("PodResizePending", "PodResizeInProgress")]
+    if not containers and not resizing and status.resources is None:
+        return None
+    return status.resources, status.allocated_resources, containers, resizing
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:

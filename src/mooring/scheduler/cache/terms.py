@@ -6,8 +6,8 @@ Goes out   `AffinityTerm` (whom a term speaks of) and `CarriedTerm` (how many pl
 A placed pod speaks too: its anti-affinity keeps others away, its preferences draw them near. Pods of one template
 say the same thing, so a term is kept once, with a count for each domain of its topology.
 
- 1. `domains[code]` is the number of placed pods that carry the term on rows whose topology label has that code;
-    `carriers` is their sum. Pods on rows without the label carry a term that reaches nobody.
+ 1. `domain_counts()[code]` is the number of placed pods that carry the term on rows whose topology label has that
+    code; `carriers` is their sum. Pods on rows without the label carry a term that reaches nobody.
  2. A pod whose terms cannot be parsed carries none of that sort: kube-scheduler ignores what it cannot read on pods
     that already run, and refuses to schedule new ones.
 """
@@ -25,6 +25,10 @@ from mooring.api.views.pod import Affinity, Pod, PodAffinityTerm, WeightedPodAff
 from mooring.scheduler.cache.arrays import Int64s, grown
 from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
 from mooring.scheduler.cache.selectors import Pair, SelectorColumns
+
+
+FEW_DOMAINS = 32
+"""Up to so many domains are counted in a dictionary: there may be as many terms as pods, and as many domains as nodes."""
 
 
 class TermKind(Enum):
@@ -70,10 +74,11 @@ class CarriedTerm:
     """A term as placed pods carry it: with its kind, its weight and the domains that it reaches."""
 
     __slots__ = (
+        "_few",
+        "_many",
         "_namespace_labels",
         "carriers",
         "column",
-        "domains",
         "kind",
         "required_pair",
         "shapes",
@@ -93,7 +98,8 @@ class CarriedTerm:
         self.kind = kind
         self.weight = weight
         self.column = column
-        self.domains: Int64s = np.zeros(column.codes_max, dtype=np.int64)
+        self._few: dict[int, int] = {}
+        self._many: Int64s | None = None
         self.carriers = 0
         self.shapes = 0
         self.required_pair: Pair | None = next(iter(term.selector.equality_pairs), None)
@@ -105,18 +111,31 @@ class CarriedTerm:
         return in_reach and term.selector.matches(labels)
 
     def place(self, row: int, count: int) -> None:
-        code = self.column.codes[row]
-        if code:
-            if code >= len(self.domains):
-                self.domains = grown(self.domains, self.column.codes_max)
-            self.domains[code] += count
-            self.carriers += count
+        code = int(self.column.codes[row])
+        if not code:
+            return
+        self.carriers += count
+        if self._many is None:
+            self._few[code] = self._few.get(code, 0) + count
+            if not self._few[code]:
+                del self._few[code]
+            return
+        if code >= len(self._many):
+            self._many = grown(self._many, self.column.codes_max)
+        self._many[code] += count
 
     def domain_counts(self) -> Int64s:
         """Carriers for each code of the topology's column, with a place for every code that exists now."""
-        if len(self.domains) < self.column.codes_max:
-            self.domains = grown(self.domains, self.column.codes_max)
-        return self.domains
+        if self._many is not None:
+            if len(self._many) < self.column.codes_max:
+                self._many = grown(self._many, self.column.codes_max)
+            return self._many
+        counts = np.zeros(self.column.codes_max, dtype=np.int64)
+        for code, count in self._few.items():
+            counts[code] = count
+        if len(self._few) > FEW_DOMAINS:
+            self._few, self._many = {}, counts
+        return counts
 
 
 class TermColumns:

@@ -54,7 +54,7 @@ class Cycle:
             return Decision(pod, message="no nodes available to schedule pods", error="nonodes")
         attempt = find_feasible(self.profile, self._columns, self._keeper.kept(pod), pod)
         if attempt.rejection is not None and attempt.rejection.code is Code.ERROR:
-            return Decision(pod, rejection=attempt.rejection, error="prefilter")
+            return _failed(pod, attempt.rejection, "prefilter")
         failed = _failed_filter(attempt)
         if failed is not None:
             return self._errored(attempt, failed, in_full)
@@ -65,12 +65,12 @@ class Cycle:
     def _place(self, attempt: Attempt, in_full: bool) -> Decision:
         asked = cluster_scores(attempt)
         if isinstance(asked, Rejection):
-            return Decision(attempt.pod, rejection=asked, error="prescore")
+            return _failed(attempt.pod, asked, "prescore")
         try:
             best = best_rows(attempt, self._keeper, asked)
             details = scores_in_full(attempt, asked) if in_full else {}
         except InvalidScoreError as error:
-            return Decision(attempt.pod, rejection=failure(str(error)), error="score")
+            return _failed(attempt.pod, failure(str(error)), "score")
         row = int(best[0]) if len(best) == 1 else self._tie_break(best)
         return Decision(
             attempt.pod,
@@ -109,10 +109,12 @@ class Cycle:
         )
 
     def _errored(self, attempt: Attempt, refusal: Refusal, in_full: bool) -> Decision:
+        rejection = Rejection(Code.ERROR, refusal.reasons, refusal.plugin)
         return Decision(
             attempt.pod,
             node_names=attempt.node_names,
-            rejection=Rejection(Code.ERROR, refusal.reasons, refusal.plugin),
+            rejection=rejection,
+            message=rejection.message,
             error="filter",
             refusals=self._refusals(attempt) if in_full else {},
         )
@@ -136,6 +138,11 @@ class Cycle:
     def _numbers(self, rows: Rows) -> list[int]:
         numbers: list[int] = np.arange(self._columns.height)[rows].tolist()
         return numbers
+
+
+def _failed(pod: PodRecord, rejection: Rejection, error: str) -> Decision:
+    """A cycle that ends in an error: what went wrong is what the event says."""
+    return Decision(pod, rejection=rejection, message=rejection.message, error=error)
 
 
 def _failed_filter(attempt: Attempt) -> Refusal | None:

@@ -105,14 +105,15 @@ def _ask_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
     """Asks the filters that read the cluster about the rows that fit so far. Returns those that still do."""
     rows: Rows = slice(0, len(fits)) if 2 * np.count_nonzero(fits) > len(fits) else fits.nonzero()[0]
     for use in attempt.asked:
-        answer = use.plugin.filter(attempt.states[use.plugin.name], rows)
+        asked = fits.nonzero()[0] if use.plugin.wants_few_rows else rows
+        answer = use.plugin.filter(attempt.states[use.plugin.name], asked)
         if np.count_nonzero(answer):
-            attempt.answered(use, rows, answer)
-            if isinstance(rows, slice):
+            attempt.answered(use, asked, answer)
+            if isinstance(asked, slice):
                 fits = fits & (answer == 0)
             else:
                 fits = fits.copy()
-                fits[rows[answer != 0]] = False
+                fits[asked[answer != 0]] = False
     if attempt.asked and len(attempt.columns.nominations):
         fits = _ask_beside_nominated(attempt, fits, rows)
     return fits

@@ -35,7 +35,7 @@ KEPT_BYTES_MAX = 64 << 20
 KEPT_MIN = 8
 """So many shapes are kept however large the cluster."""
 ROW_BYTES = 1 + 8 + 1 + 8 + 1 + 8 + 8 + 8 + 8
-FEW_ROWS = 4
+FEW_ROWS = 16
 """Up to so many rows are asked one by one, in plain Python: below that numpy's overhead is larger than its gain."""
 
 
@@ -191,12 +191,14 @@ class Keeper:
         rows: Rows = slice(0, self._columns.height)
         if not kept.varying_scores and not kept.normalised[rows].any():
             return
-        fits = kept.fits[rows]
-        feasible = np.flatnonzero(fits)
-        kept.normalised[rows] = 0
+        feasible = kept.fits[rows].nonzero()[0]
+        total = np.zeros(len(feasible), dtype=np.int64)
         for use, state, raw in kept.varying_scores:
-            kept.normalised[feasible] += use.weight * use.plugin.normalise(state, raw[feasible], feasible)
-        kept.ranked[rows] = np.where(fits, kept.scores[rows] + kept.normalised[rows], REFUSED)
+            total += use.weight * use.plugin.normalise(state, raw.take(feasible), feasible)
+        kept.normalised[rows] = 0
+        kept.normalised[feasible] = total
+        kept.ranked[rows] = REFUSED
+        kept.ranked[feasible] = kept.scores.take(feasible) + total
 
     def _sync(self, kept: Kept, pod: PodRecord) -> None:
         columns = self._columns
@@ -272,7 +274,7 @@ class Keeper:
         if not length_of(rows):
             return
         first, bits = first_refusals(
-            self._usage_filters, kept.filter_states, rows, kept.facts_first[rows], kept.facts_bits[rows]
+            self._usage_filters, kept.filter_states, rows, kept.facts_first[rows].copy(), kept.facts_bits[rows].copy()
         )
         kept.first[rows], kept.bits[rows] = first, bits
         fits = first == FITS
@@ -340,16 +342,20 @@ def first_refusals(
     bits: Int64s | None = None,
 ) -> tuple[UInt8s, Int64s]:
     """Per row: the smallest number of a filter that refuses, and its bits; starting from what others refused."""
+    is_fresh = first is None or bits is None
     if first is None or bits is None:
         first = np.full(length_of(rows), FITS, dtype=np.uint8)
         bits = np.zeros(length_of(rows), dtype=np.int64)
-    for use in uses:
+    # Backwards, so that of the filters asked here the one that comes first has the last word.
+    for use in reversed(uses):
         name = use.plugin.name
         if name not in states:
             continue
         answer = use.plugin.filter(states[name], rows)
-        if answer.any():
-            earlier = (answer != 0) & (first > use.number)
-            first = np.where(earlier, np.uint8(use.number), first)
-            bits = np.where(earlier, answer, bits)
+        if np.count_nonzero(answer):
+            refused = answer != 0
+            if not is_fresh:
+                refused &= first > use.number
+            np.copyto(first, use.number, where=refused)
+            np.copyto(bits, answer, where=refused)
     return first, bits

@@ -20,7 +20,7 @@ from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationAr
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Reads, Score, Skip
 from mooring.scheduler.plugins.allocation import Level, balance_score, evenness, one_balance_score, one_evenness
 
-FEW_ROWS = 4
+FEW_ROWS = 16
 """Up to so many rows are computed one by one: below that numpy's overhead is larger than its gain."""
 _ALWAYS_BALANCED = ("cpu", "memory", "ephemeral-storage")
 """Other resources are balanced only where the pod requests them; `pods` never."""
