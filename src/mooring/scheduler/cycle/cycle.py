@@ -25,7 +25,8 @@ from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import count_reasons, failure_text
 from mooring.scheduler.cycle.filtering import ask_everywhere, find_feasible
 from mooring.scheduler.cycle.kept import Keeper
-from mooring.scheduler.cycle.scoring import InvalidScoreError, best_rows, cluster_scores, scores_in_full
+from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full
+from mooring.scheduler.framework.plugin import InvalidScoreError
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
 

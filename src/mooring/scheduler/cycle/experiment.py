@@ -75,6 +75,9 @@ class Experiment:
             state = self._attempt.states[use.plugin.name]
             if isinstance(use.plugin, Adjustable):
                 answer = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
+            elif use.plugin.wants_few_rows:
+                answer = np.zeros(len(rows), dtype=np.int64)
+                answer[first > use.number] = use.plugin.filter(state, rows[first > use.number])
             else:
                 answer = use.plugin.filter(state, rows)
             is_first = (answer != 0) & (first > use.number)

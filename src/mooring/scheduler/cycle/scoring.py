@@ -16,21 +16,11 @@ from typing import Any, TypeAlias
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.kept import Keeper
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, InvalidScoreError
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
 
 ClusterScore: TypeAlias = tuple[ScoreUse, Any]
-
-
-class InvalidScoreError(ValueError):
-    """A plugin scored outside of 0 to 100."""
-
-    def __init__(self, plugin: str, score: int) -> None:
-        super().__init__(
-            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, {SCORE_MAX}] after '
-            "normalizing"
-        )
 
 
 def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:

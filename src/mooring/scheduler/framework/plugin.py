@@ -102,6 +102,8 @@ class Filter(Plugin, ABC, Generic[State]):
 
     filter_reads: ClassVar[Reads] = Reads.CLUSTER
     filter_reasons: ClassVar[tuple[Reason, ...]] = ()
+    wants_few_rows: ClassVar[bool] = False
+    """Each row is dear to this filter: it is asked only about those that row-local and earlier filters let through."""
 
     def prepare(self, pod: PodRecord) -> State | Skip:
         """What `filter` needs to know of the pod, for a plugin that does not serve PreFilter."""
@@ -185,6 +187,16 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
         """The scores of all feasible rows together, brought to 0 to SCORE_MAX. Equal scores stay equal."""
         return scores
+
+
+class InvalidScoreError(ValueError):
+    """A plugin scored outside of 0 to 100."""
+
+    def __init__(self, plugin: str, score: int) -> None:
+        super().__init__(
+            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, {SCORE_MAX}] after '
+            "normalizing"
+        )
 
 
 class Reserve(Plugin, ABC):

@@ -75,7 +75,10 @@ def refusal_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Refusal:
     said = [reason for place, reason in enumerate(reasons) if bits >> place & 1]
     assert said, f"{plugin} answered {bits:#b}, but has only {len(reasons)} reasons"
     code = max((reason.code for reason in said), key=lambda code: code.severity)
-    return Refusal(plugin, code, tuple(reason.message for reason in said if reason.message is not None))
+    messages = tuple(reason.message for reason in said if reason.message is not None)
+    if code is Code.ERROR:
+        messages = (f'running "{plugin}" filter plugin: {", ".join(messages)}',)
+    return Refusal(plugin, code, messages)
 
 
 def code_of(bits: int, reasons: Sequence[Reason]) -> Code:

@@ -1,0 +1,73 @@
+"""RackPowerColumns: the rule of `rack_power.py`, written for all nodes at once.
+
+Worth the trouble in a large cluster: it takes less time for 5,000 nodes than the other one for a hundred. And since it
+promises to read nothing but a node's facts and a pod's labels, what it said is kept for all pods of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Int64s, Rows, grown
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.plugin import SKIP, Filter, Reads, Score, Skip
+from mooring.scheduler.framework.status import Code, Reason
+
+DRAWS = "power.example.com/watts"
+SPARE = "power.example.com/spare-watts"
+
+
+class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    reserve_watts: int = 0
+
+
+class RackPowerColumns(Filter[int], Score[int]):
+    """The state that goes from `prepare` to `filter` is the number of watts that the pod draws."""
+
+    name = "RackPowerColumns"
+    filter_reads = Reads.FACTS
+    score_reads = Reads.FACTS
+    filter_reasons = (Reason("node(s) lacked power on their rack", Code.UNRESOLVABLE),)
+    normalises = True
+
+    def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
+        self._columns = columns
+        self._reserve_watts = msgspec.convert(arguments, Arguments).reserve_watts
+        self._spare_watts: Int64s = np.zeros(0, dtype=np.int64)
+        self._read_until = 0
+
+    def prepare(self, pod: PodRecord) -> int | Skip:
+        # From the shape, not from the pod: that is what it means to be asked once for a kind of pod.
+        draws = pod.shape.labels.get(DRAWS)
+        return SKIP if draws is None else int(draws)
+
+    def prepare_score(self, pod: PodRecord) -> int | Skip:
+        return self.prepare(pod)
+
+    def filter(self, state: int, rows: Rows) -> Int64s:
+        lacks_power = self._spare()[rows] < state
+        return lacks_power.astype(np.int64)  # the first bit, for the only reason
+
+    def score(self, state: int, rows: Rows) -> Int64s:
+        return self._spare()[rows]
+
+    def normalise(self, state: int, scores: Int64s, rows: Rows) -> Int64s:
+        return scaled_to_best(scores, reverse=False)
+
+    def _spare(self) -> Int64s:
+        """Per node: the watts that its rack can spare. A column of our own: only nodes that changed are read again."""
+        columns, log = self._columns, self._columns.fact_changes
+        if log.position != self._read_until:
+            self._spare_watts = grown(self._spare_watts, columns.height)
+            changed = log.since(self._read_until)
+            for row in range(columns.height) if changed is None else changed.tolist():
+                node = columns.nodes[row]
+                watts = node.metadata.annotations.get(SPARE, "0") if node is not None else "0"
+                self._spare_watts[row] = int(watts) - self._reserve_watts
+            self._read_until = log.position
+        return self._spare_watts

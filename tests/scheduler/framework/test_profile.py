@@ -1,0 +1,74 @@
+"""Which answers of a plugin can be kept with the shape: it depends on what the plugin says that it reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import Filter, PreFilter, PreScore, Proceed, Reads, Score, Skip
+from mooring.scheduler.framework.profile import filter_use, score_use
+from tests.scheduler.harness import engine_of
+
+
+class Plain(Filter[None], Score[None]):
+    name = "Plain"
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+
+class Prepared(Plain, PreFilter[None], PreScore[None]):
+    def pre_filter(self, pod: PodRecord) -> Proceed[None]:
+        return Proceed(None)
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> Skip | None:
+        return None
+
+
+@pytest.mark.parametrize(("reads", "is_kept"), [(Reads.FACTS, True), (Reads.USAGE, True), (Reads.CLUSTER, False)])
+def test_refusals_are_kept_unless_they_read_the_cluster(
+    reads: Reads, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plain, "filter_reads", reads)
+    assert filter_use(Plain(), 3).is_row_local is is_kept
+
+
+@pytest.mark.parametrize(
+    ("reads", "normalises", "is_kept"),
+    [
+        (Reads.FACTS, False, True),
+        (Reads.FACTS, True, True),
+        (Reads.USAGE, False, True),
+        pytest.param(Reads.USAGE, True, False, id="normalised anew whenever a row's pods change"),
+        (Reads.CLUSTER, False, False),
+        (Reads.CLUSTER, True, False),
+    ],
+)
+def test_scores_are_kept_where_nobody_else_decides_their_value(
+    reads: Reads, normalises: bool, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plain, "score_reads", reads)
+    monkeypatch.setattr(Plain, "normalises", normalises)
+    assert score_use(Plain(), 1).is_row_local is is_kept
+
+
+@pytest.mark.parametrize(("plugin", "prepares"), [(Plain(), False), (Prepared(), True)], ids=["without", "with"])
+def test_a_use_knows_whether_its_plugin_prepares(plugin: Any, prepares: bool) -> None:
+    assert filter_use(plugin, 0).pre_filter is (plugin if prepares else None)
+    assert score_use(plugin, 1).pre_score is (plugin if prepares else None)
+
+
+def test_the_lists_that_the_cycle_walks_agree_with_the_profile() -> None:
+    profile = engine_of().cycles["default-scheduler"].profile
+    assert [use.number for use in profile.filters] == list(range(len(profile.filters)))
+    assert profile.cluster_filters == tuple(use for use in profile.filters if not use.is_row_local)
+    assert profile.prepared_filters == tuple(use for use in profile.cluster_filters if use.pre_filter is None)
+    kept = {use.plugin.name for use in profile.filters if use.is_row_local}
+    assert {plugin.name for plugin in profile.cluster_pre_filters} == {p.name for p in profile.pre_filters} - kept

@@ -1,0 +1,246 @@
+"""The registry: bad plugins are refused in words, good ones are made once and given what they ask for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import expand_profiles, load_configuration
+from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, QueueSort, Reads, Score
+from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
+from mooring.scheduler.framework.status import Reason
+from mooring.scheduler.plugins.catalogue import PLUGINS, default_registry
+from mooring.scheduler.plugins.default_binder import DefaultBinder
+from mooring.scheduler.plugins.priority_sort import PrioritySort
+from tests.scheduler.config.builders import Written, configuration, plugins
+
+HERE = "(tests.scheduler.framework.test_registry)"
+NO = Reason("node(s) were asleep")
+
+
+class Likes(Score[None]):
+    """A good plugin, and the start of some bad ones."""
+
+    name = "Likes"
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+
+class Refuses(Filter[None]):
+    name = "Refuses"
+    filter_reasons: ClassVar[tuple[Reason, ...]] = (NO,)
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+
+class Nameless(Refuses):
+    name = ""
+
+
+class Numbered(Refuses):
+    name = 7  # type: ignore[assignment]
+
+
+class Idle(Plugin):
+    name = "Idle"
+
+
+class HalfWritten(PreFilter[None], Score[None]):
+    name = "HalfWritten"
+
+
+class Greedy(Refuses):
+    name = "Greedy"
+
+    def __init__(self, columns: Columns, database: object, cache: object) -> None: ...
+
+
+class Wordless(Refuses):
+    name = "Wordless"
+    filter_reasons = ()
+
+
+class Mistaken(Refuses):
+    name = "Mistaken"
+    filter_reasons = ("node(s) were asleep",)  # type: ignore[assignment]
+
+
+class Talkative(Refuses):
+    name = "Talkative"
+    filter_reasons = (NO,) * 63
+
+
+class Forgetful(Adjustable[None]):
+    name = "Forgetful"
+    filter_reads = Reads.USAGE
+    filter_reasons = (NO,)
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        raise NotImplementedError
+
+    def measures(self, state: None) -> int:
+        raise NotImplementedError
+
+    def contribution(self, state: None, pod: PodRecord, row: int) -> list[int]:
+        raise NotImplementedError
+
+    def filter_adjusted(self, state: None, rows: Int64s, difference: Int64s) -> Int64s:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (Nameless, f'plugin Nameless {HERE} has no name: set `name = "…"`, which is what configurations call it'),
+        (Numbered, f'plugin Numbered {HERE} has no name: set `name = "…"`, which is what configurations call it'),
+        (
+            Idle,
+            f"plugin Idle {HERE} serves no extension point: inherit from Filter, Score, … in "
+            "mooring.scheduler.framework",
+        ),
+        (
+            HalfWritten,
+            f"plugin HalfWritten {HERE} does not define pre_filter, score, which its extension points demand",
+        ),
+        (
+            Greedy,
+            f"plugin Greedy {HERE} wants database, cache in its constructor; a plugin is given only columns, "
+            "arguments, entropy, clock, binder",
+        ),
+        (
+            Wordless,
+            f"plugin Wordless {HERE} can refuse but has no reasons: set filter_reasons, or define reasons(state)",
+        ),
+        (Mistaken, f"plugin Mistaken {HERE}: filter_reasons must be Reason values, found ('node(s) were asleep',)"),
+        (Talkative, f"plugin Talkative {HERE} has 63 reasons; a filter can tell 62 apart"),
+        (
+            Forgetful,
+            f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable), so filter_reads must be Reads.CLUSTER",
+        ),
+        ("Likes", "'Likes' is no plugin class: inherit from Filter, Score, …"),
+        (int, "<class 'int'> is no plugin class: inherit from Filter, Score, …"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_bad_plugin_is_refused_in_words(bad: type[Plugin], complaint: str) -> None:
+    with pytest.raises(BadPluginError) as refused:
+        Registry([bad])
+    assert str(refused.value) == complaint
+
+
+def test_two_plugins_of_one_name_are_refused() -> None:
+    class Impostor(Likes):
+        name = "Refuses"
+
+    registry = Registry([Refuses])
+    with pytest.raises(BadPluginError) as refused:
+        registry.register(Impostor)
+    assert str(refused.value).endswith(
+        f"a plugin called 'Refuses' is registered already (plugin Refuses {HERE}); give one of them another name"
+    )
+
+
+def test_the_same_plugin_may_be_registered_twice() -> None:
+    registry = Registry([Likes, Likes])
+    assert registry.implements("Likes", ExtensionPoint.SCORE)
+
+
+def test_all_of_our_own_plugins_are_let_in() -> None:
+    registry = default_registry()
+    for plugin in PLUGINS:
+        served = [point for point in POINTS if registry.implements(plugin.name, point)]
+        assert served == [point for point, kind in POINTS.items() if issubclass(plugin, kind)] != [], plugin.name
+
+
+def test_nobody_serves_a_point_that_is_not_there() -> None:
+    registry = default_registry()
+    assert not registry.implements("NodeName", ExtensionPoint.SCORE)
+    assert not registry.implements("NodeName", ExtensionPoint.PLACEMENT_SCORE)
+    assert not registry.implements("Nobody", ExtensionPoint.FILTER)
+
+
+class Remembers(PreFilter[int], Filter[int], Score[int]):
+    """Remembers what it was given."""
+
+    name = "Remembers"
+    filter_reasons = (NO,)
+
+    def __init__(self, columns: Columns, arguments: object, verbose: bool = True) -> None:
+        self.columns = columns
+        self.arguments = arguments
+        self.verbose = verbose
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[int]:
+        return Proceed(1)
+
+    def filter(self, state: int, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    def score(self, state: int, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+
+class Timely(Likes):
+    name = "Timely"
+
+    def __init__(self, clock: object) -> None: ...
+
+
+def test_a_plugin_is_made_once_and_given_what_it_names() -> None:
+    columns = Columns()
+    arguments = [{"name": "Remembers", "args": {"colour": "blue"}}]
+    profile = built(["PrioritySort", "Remembers", "DefaultBinder"], columns=columns, pluginConfig=arguments)
+    plugin = profile.plugins["Remembers"]
+    assert isinstance(plugin, Remembers)
+    assert plugin.columns is columns
+    assert plugin.arguments == {"colour": "blue"}
+    assert plugin.verbose, "a parameter with a default is the plugin's own business"
+    assert [use.plugin for use in profile.filters] == [plugin]
+    assert [use.plugin for use in profile.scores] == [plugin]
+    assert profile.filters[0].pre_filter is plugin
+
+
+def test_a_plugin_without_arguments_is_given_none() -> None:
+    plugin = built(["PrioritySort", "Remembers", "DefaultBinder"]).plugins["Remembers"]
+    assert isinstance(plugin, Remembers)
+    assert plugin.arguments == {}
+
+
+def test_a_service_that_the_scheduler_lacks_is_named() -> None:
+    with pytest.raises(BadPluginError) as refused:
+        built(["PrioritySort", "Timely", "DefaultBinder"])
+    assert str(refused.value) == f"plugin Timely {HERE} needs clock, which this scheduler was not given"
+
+
+def test_only_plugins_of_the_plan_are_made() -> None:
+    assert set(built(["PrioritySort", "Refuses", "DefaultBinder"]).plugins) == {
+        "PrioritySort",
+        "Refuses",
+        "DefaultBinder",
+    }
+
+
+def test_filters_are_numbered_and_scores_are_weighed_as_the_plan_says() -> None:
+    profile = built(["PrioritySort", "Refuses", "Remembers=3", "Likes=7", "DefaultBinder"])
+    assert [(use.number, use.plugin.name) for use in profile.filters] == [(0, "Refuses"), (1, "Remembers")]
+    assert [(use.plugin.name, use.weight) for use in profile.scores] == [("Remembers", 3), ("Likes", 7)]
+    assert isinstance(profile.queue_sort, QueueSort)
+
+
+def built(names: list[str], columns: Columns | None = None, **profile: object) -> Profile:
+    """The profile with these plugins and no others."""
+    registry = Registry([PrioritySort, DefaultBinder, Likes, Refuses, Remembers, Timely])
+    enabled = {"multiPoint": {"enabled": plugins(*names), "disabled": plugins("*")}}
+    written: Written = configuration(profiles=[{"plugins": enabled, **profile}])
+    plans = expand_profiles(load_configuration(written), registry.implements)
+    services: dict[str, object] = {"columns": columns or Columns(), "binder": object()}
+    return registry.build(plans["default-scheduler"], services)

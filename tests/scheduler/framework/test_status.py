@@ -1,0 +1,91 @@
+"""Refusals as values: bit sets in words, and the severest code among them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.framework.status import (
+    Code,
+    Reason,
+    Refusal,
+    Rejection,
+    code_of,
+    failure,
+    refusal_of,
+    unresolvable,
+    unschedulable,
+)
+
+CPU, MEMORY = Reason("Insufficient cpu"), Reason("Insufficient memory")
+NEVER, SILENT = Reason("node(s) were unschedulable", Code.UNRESOLVABLE), Reason(None, Code.UNRESOLVABLE)
+BROKEN, WORSE = Reason("looking up x: not found", Code.ERROR), Reason("out of luck", Code.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("bits", "reasons", "code", "said"),
+    [
+        pytest.param(0b01, [CPU, MEMORY], Code.UNSCHEDULABLE, ["Insufficient cpu"], id="one bit is one reason"),
+        pytest.param(
+            0b11,
+            [CPU, MEMORY],
+            Code.UNSCHEDULABLE,
+            ["Insufficient cpu", "Insufficient memory"],
+            id="several are told in the order of the reasons",
+        ),
+        pytest.param(
+            0b101,
+            [CPU, MEMORY, SILENT],
+            Code.UNRESOLVABLE,
+            ["Insufficient cpu"],
+            id="a reason without words only raises the code",
+        ),
+        pytest.param(
+            0b11,
+            [CPU, NEVER],
+            Code.UNRESOLVABLE,
+            ["Insufficient cpu", "node(s) were unschedulable"],
+            id="the severest code counts",
+        ),
+        pytest.param(
+            0b1,
+            [BROKEN],
+            Code.ERROR,
+            ['running "Fit" filter plugin: looking up x: not found'],
+            id="a failure says who failed",
+        ),
+        pytest.param(
+            0b11,
+            [BROKEN, WORSE],
+            Code.ERROR,
+            ['running "Fit" filter plugin: looking up x: not found, out of luck'],
+            id="several failures are told in one sentence",
+        ),
+        pytest.param(1 << 61, [CPU] * 61 + [MEMORY], Code.UNSCHEDULABLE, ["Insufficient memory"], id="the last bit"),
+    ],
+)
+def test_a_bit_set_in_words(bits: int, reasons: list[Reason], code: Code, said: list[str]) -> None:
+    assert refusal_of("Fit", bits, reasons) == Refusal("Fit", code, tuple(said))
+    assert code_of(bits, reasons) is code
+
+
+def test_no_bits_are_no_refusal() -> None:
+    assert code_of(0, [CPU]) is Code.SUCCESS
+    with pytest.raises(AssertionError, match="Fit answered 0b10, but has only 1 reasons"):
+        refusal_of("Fit", 0b10, [CPU])
+
+
+def test_codes_are_ordered_from_harmless_to_severe() -> None:
+    said = [Code.SUCCESS, Code.SKIP, Code.WAIT, Code.PENDING, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.ERROR]
+    assert sorted(Code, key=lambda code: code.severity) == said
+
+
+@pytest.mark.parametrize(
+    ("rejection", "code"),
+    [
+        (unschedulable("no", "never"), Code.UNSCHEDULABLE),
+        (unresolvable("no", "never"), Code.UNRESOLVABLE),
+        (failure("no", "never"), Code.ERROR),
+    ],
+)
+def test_a_rejection_joins_its_reasons(rejection: Rejection, code: Code) -> None:
+    assert (rejection.code, rejection.message, rejection.plugin) == (code, "no, never", "")
