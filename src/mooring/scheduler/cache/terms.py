@@ -26,9 +26,8 @@ from mooring.scheduler.cache.arrays import Int64s, grown
 from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
 from mooring.scheduler.cache.selectors import Pair, SelectorColumns
 
-
 FEW_DOMAINS = 32
-"""Up to so many domains are counted in a dictionary: there may be as many terms as pods, and as many domains as nodes."""
+"""Up to so many domains are counted in a dictionary: there may be as many terms as pods, and domains as nodes."""
 
 
 class TermKind(Enum):

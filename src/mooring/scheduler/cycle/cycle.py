@@ -53,7 +53,11 @@ class Cycle:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
         if self._columns.node_count == 0:
             return Decision(pod, message="no nodes available to schedule pods", error="nonodes")
-        attempt = find_feasible(self.profile, self._columns, self._keeper.kept(pod), pod)
+        try:
+            kept = self._keeper.kept(pod)
+        except InvalidScoreError as error:
+            return Decision(pod, rejection=failure(str(error)), error="score")
+        attempt = find_feasible(self.profile, self._columns, kept, pod)
         if attempt.rejection is not None and attempt.rejection.code is Code.ERROR:
             return _failed(pod, attempt.rejection, "prefilter")
         failed = _failed_filter(attempt)

@@ -13,6 +13,7 @@ Row-local filters are answered from what is kept; the others are asked about the
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
 from mooring.scheduler.cycle.experiment import Experiment
 from mooring.scheduler.cycle.kept import FITS, Kept
-from mooring.scheduler.framework.plugin import SKIP, Proceed
+from mooring.scheduler.framework.plugin import SKIP, Proceed, Skip
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
@@ -59,9 +60,9 @@ def run_pre_filters(attempt: Attempt) -> None:
     """Asks the PreFilters in order; what row-local plugins say to this shape is known already."""
     kept, pod, profile = attempt.kept, attempt.pod, attempt.profile
     for use in profile.prepared_filters:
-        state = use.plugin.prepare(pod)
-        if state is not SKIP:
-            _hand_over(attempt, use.plugin.name, state)
+        prepared = use.plugin.prepare(pod) if use.pre_filter is None else _state_of(use.pre_filter.pre_filter(pod))
+        if prepared is not SKIP:
+            _hand_over(attempt, use.plugin.name, prepared)
     deferred: Rejection | None = None
     naming: list[str] = []
     # Where no row-local plugin rejects or names nodes, only the others are worth asking.
@@ -93,6 +94,11 @@ def run_pre_filters(attempt: Attempt) -> None:
     attempt.rejection = deferred
     if attempt.states is not kept.filter_states:
         attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in attempt.states]
+
+
+def _state_of(answer: Proceed[Any] | Skip | Rejection) -> object:
+    """The state for a filter whose PreFilter the profile does not want to hear."""
+    return answer.state if isinstance(answer, Proceed) else SKIP
 
 
 def _hand_over(attempt: Attempt, name: str, state: object) -> None:

@@ -24,7 +24,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.cache.whatif import WhatIf
-from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Reads, Skip
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, InvalidScoreError, Plugin, Proceed, Reads, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
 
@@ -176,8 +176,8 @@ class Keeper:
         if kept is None:
             kept = Kept(self._profile, pod)
             self._make_room(kept)
+        self._sync(kept, pod)  # if a plugin fails here, what it left half done is not kept
         self._kept[shape] = kept
-        self._sync(kept, pod)
         return kept
 
     def forget_all(self) -> None:
@@ -249,7 +249,10 @@ class Keeper:
             score = int(kept.facts_scores[row])
             for scored, state in kept.score_states:
                 if scored.plugin.score_reads is Reads.USAGE:
-                    score += scored.weight * scored.plugin.score_row(state, row)
+                    of_row = scored.plugin.score_row(state, row)
+                    if not 0 <= of_row <= SCORE_MAX:
+                        raise InvalidScoreError(scored.plugin.name, of_row)
+                    score += scored.weight * of_row
             fits = number == FITS
             if fits != kept.fits[row]:
                 kept.fits[row] = fits
@@ -289,6 +292,8 @@ class Keeper:
         for use, state in kept.score_states:
             if use.plugin.score_reads is reads:
                 scores = use.plugin.score(state, rows)
+                if not use.is_ours:
+                    check_scores(use.plugin.name, scores)
                 total = total + (scores if use.weight == 1 else use.weight * scores)
         return total
 
@@ -332,6 +337,13 @@ class Keeper:
             dropped = self._kept.pop(next(iter(self._kept)))
             if len(dropped.first) == self._columns.capacity:
                 newcomer.take_arrays_of(dropped)
+
+
+def check_scores(plugin: str, scores: Int64s) -> None:
+    """Raises `InvalidScoreError` if a score lies outside of 0 to 100."""
+    lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+    if lowest < 0 or highest > SCORE_MAX:
+        raise InvalidScoreError(plugin, lowest if lowest < 0 else highest)
 
 
 def first_refusals(

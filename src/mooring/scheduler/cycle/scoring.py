@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.kept import Keeper
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, InvalidScoreError
+from mooring.scheduler.cycle.kept import Keeper, check_scores
+from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
 
@@ -82,9 +82,7 @@ def _weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     scores = use.plugin.score(state, rows)
     if use.plugin.normalises:
         scores = use.plugin.normalise(state, scores, rows)
-    lowest, highest = int(scores.min()), int(scores.max())
-    if lowest < 0 or highest > SCORE_MAX:
-        raise InvalidScoreError(use.plugin.name, lowest if lowest < 0 else highest)
+    check_scores(use.plugin.name, scores)
     return scores if use.weight == 1 else use.weight * scores
 
 

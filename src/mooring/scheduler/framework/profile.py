@@ -52,6 +52,8 @@ class ScoreUse:
     weight: int
     pre_score: PreScore[Any] | None
     is_row_local: bool
+    is_ours: bool
+    """Whether the plugin comes with the scheduler: our tests hold its scores between 0 and 100."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +78,7 @@ class Profile:
     cluster_filters: tuple[FilterUse, ...] = ()
     """The filters that must be asked for every pod."""
     prepared_filters: tuple[FilterUse, ...] = ()
-    """Those among them that have no PreFilter."""
+    """Those among them without a PreFilter, or whose PreFilter the profile has disabled."""
     cluster_pre_filters: tuple[PreFilter[Any], ...] = ()
     """The PreFilters whose answer is not kept with the shape."""
 
@@ -90,4 +92,5 @@ def score_use(plugin: Score[Any], weight: int) -> ScoreUse:
     # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
     reads = plugin.score_reads
     is_row_local = reads is Reads.FACTS or (reads is Reads.USAGE and not plugin.normalises)
-    return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local)
+    is_ours = type(plugin).__module__.startswith("mooring.")
+    return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local, is_ours)

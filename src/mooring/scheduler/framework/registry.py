@@ -126,7 +126,7 @@ class Registry:
             post_binds=at(ExtensionPoint.POST_BIND),
             percentage_of_nodes_to_score=plan.percentage_of_nodes_to_score,
             cluster_filters=cluster_filters,
-            prepared_filters=tuple(use for use in cluster_filters if use.pre_filter is None),
+            prepared_filters=tuple(use for use in cluster_filters if use.pre_filter not in pre_filters),
             cluster_pre_filters=tuple(plugin for plugin in pre_filters if plugin.name not in kept_names),
         )
 

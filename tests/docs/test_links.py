@@ -1,0 +1,108 @@
+"""Pages lead somewhere: every link, every file that is named, every command that is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from bench.__main__ import main as bench
+from bench.workload import workload_names
+from mooring.cli.main import main as mooring
+from tests.docs.pages import ROOT, Page, all_pages, page
+
+PAGES = [pytest.param(each, id=each.name) for each in all_pages()]
+_MAKE = re.compile(r"\bmake ([a-z]+)\b(?=`|\s|$)")
+_PLACEHOLDERS = {"FAMILY", "NAME", "FILE", "TheKind"}
+
+
+def test_there_are_pages() -> None:
+    names = {each.name for each in all_pages()}
+    assert {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/README.md"} <= names
+
+
+@pytest.mark.parametrize("each", PAGES)
+def test_links_lead_somewhere(each: Page) -> None:
+    assert [link for link in each.links if not _leads_somewhere(each, link)] == []
+
+
+def _leads_somewhere(each: Page, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = (each.path.parent / path).resolve() if path else each.path
+    if not target.exists():
+        return False
+    return not anchor or anchor in Page(target).anchors
+
+
+@pytest.mark.parametrize("each", PAGES)
+def test_files_that_are_named_exist(each: Page) -> None:
+    assert [path for path in each.paths if not _exists(each, path)] == []
+
+
+def _exists(each: Page, path: str) -> bool:
+    """From the top of the repository, from the page, in the package, or in the folder that the page's heading names."""
+    if any(word in path for word in _PLACEHOLDERS) or path == "utils.py":
+        return True
+    package = ROOT / "src" / "mooring"
+    homes = [ROOT, each.path.parent, package, ROOT / "tests", *(ROOT / folder for folder in _folders_of(each))]
+    return any((home / path).exists() for home in homes)
+
+
+def _folders_of(each: Page) -> list[str]:
+    return [path for path in each.paths if path.endswith("/")]
+
+
+@pytest.mark.parametrize("each", PAGES)
+def test_make_has_the_targets_that_are_named(each: Page) -> None:
+    in_code = [*each.codes, *re.findall(r"^    (.+)$", each.text, re.MULTILINE), *each.blocks("console")]
+    named = {target for code in in_code for target in _MAKE.findall(code)}
+    assert named - _targets() == set()
+
+
+def _targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("each", PAGES)
+def test_commands_have_the_options_that_are_shown(each: Page) -> None:
+    for line in _command_lines(each):
+        words = shlex.split(line, comments=True)
+        command, arguments = _command_of(words)
+        if command is not None:
+            known = {option for parameter in command.params for option in parameter.opts} | {"-h", "--help"}
+            options = [
+                word.partition("=")[0] for word in arguments if re.fullmatch(r"-[a-z]|--[a-z][\w-]*(=.*)?", word)
+            ]
+            assert [option for option in options if option not in known] == [], line
+
+
+def _command_lines(each: Page) -> list[str]:
+    """Lines that somebody could type: indented, in a shell block, or in code font."""
+    lines = re.findall(r"^    (?:\$ )?(\S.*)$", each.prose, re.MULTILINE)
+    for block in (*each.blocks("console"), *each.blocks("sh"), *each.blocks("bash"), *each.blocks("shell")):
+        lines += [line.removeprefix("$ ") for line in block.splitlines()]
+    lines += [code for code in each.codes if " " in code]
+    return [line for line in lines if re.match(r"(\S*/)?(mooring|python) ", line) and line.count('"') % 2 == 0]
+
+
+def _command_of(words: list[str]) -> tuple[click.Command | None, list[str]]:
+    name = Path(words[0]).name
+    if name == "mooring" and len(words) > 1 and not words[1].startswith("-") and words[1] != "…":
+        assert isinstance(mooring, click.Group)
+        assert words[1] in mooring.commands, f"mooring has no command {words[1]!r}"
+        return mooring.commands[words[1]], words[2:]
+    if words[1:3] == ["-m", "bench"]:
+        assert all(word in workload_names() for word in words[3:4] if not word.startswith(("-", "NAME", "[")))
+        return bench, words[3:]
+    return None, []
+
+
+def test_the_index_lists_every_page_of_docs() -> None:
+    index = page("docs/README.md")
+    listed = {(index.path.parent / link.partition("#")[0]).resolve() for link in index.links}
+    assert [
+        each.name for each in all_pages() if each.path.is_relative_to(ROOT / "docs") and each.path not in listed
+    ] == ["docs/README.md"]

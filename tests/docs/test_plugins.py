@@ -1,0 +1,162 @@
+"""The guide to plugins: its examples work, its tables are complete, and what it says one may be told one is told."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.config import ConfigurationError, load_configuration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
+from mooring.scheduler.framework.per_node import TEXTS_MAX, NodeSituation, PerNode, PerNodeFilter, PerNodeScore
+from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
+from mooring.scheduler.plugins.catalogue import default_registry
+from tests.builders import node, pod
+from tests.docs.pages import page
+from tests.scheduler.harness import decide
+
+GUIDE = page("docs/plugins.md")
+
+
+def table(section: str) -> list[tuple[str, ...]]:
+    return [row.cells for row in GUIDE.rows if row.section == section]
+
+
+def codes(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+PATTERNS = [codes(message)[0] for message, _ in table("What you may be told")]
+"""What one may be told; … stands for anything."""
+
+
+# --- the tables -------------------------------------------------------------------------------------------------
+
+
+def test_the_extension_points_are_all_there_are() -> None:
+    assert [tuple(codes(point) + codes(name)) for point, name, _, _ in table("Extension points")] == [
+        (point.config_field, plugin.__name__) for point, plugin in POINTS.items()
+    ]
+
+
+def test_what_a_constructor_may_ask_for() -> None:
+    assert [codes(name)[0] for name, _ in table("Arguments")] == list(SERVICES)
+
+
+def test_what_a_rule_sees_of_a_node() -> None:
+    told = [name for names, _ in table("What a rule sees") for name in codes(names)]
+    public = [name for name, _ in inspect.getmembers(NodeSituation, lambda value: isinstance(value, property))]
+    assert sorted(told) == sorted(public)
+
+
+def test_the_methods_that_a_rule_may_define() -> None:
+    told = [codes(method)[0] for method, *_ in table("Write it") if method.endswith(")`")]
+    methods: list[Callable[..., object]] = [
+        PerNode.concerns,
+        PerNodeFilter.why_not,
+        PerNodeScore.score_node,
+        PerNode.configure,
+    ]
+    wanted = [f"{each.__name__}({', '.join(list(inspect.signature(each).parameters)[1:])})" for each in methods]
+    assert [method for method in told if not method.startswith("for_good")] == wanted
+
+
+def test_how_many_texts_are_told_apart() -> None:
+    assert f"rule {TEXTS_MAX} different ones are told apart" in GUIDE.prose.replace("\n", " ")
+
+
+# --- the examples -----------------------------------------------------------------------------------------------
+
+
+def test_the_examples_work(tmp_path: Path) -> None:
+    quiet_nodes, few_pods, a_test = GUIDE.blocks("python")
+    path = tmp_path / "rules.py"
+    path.write_text(quiet_nodes + few_pods)
+    names: dict[str, Any] = {plugin.name: plugin for plugin in load_plugins(path)}
+    assert list(names) == ["QuietNodes", "FewPods"]
+    exec(compile(a_test, "docs/plugins.md", "exec"), names)
+    names["test_a_database_finds_a_quiet_node"]()
+
+
+# --- what one may be told ---------------------------------------------------------------------------------------
+
+
+def rule(*lines: str, bases: str = "PerNodeFilter", name: str = "Rule") -> str:
+    """A file with one rule."""
+    body = "\n    ".join([f'name = "{name}"', *lines])
+    return f"""
+from mooring.scheduler.framework.per_node import *
+from mooring.scheduler.framework.plugin import *
+import numpy as np
+
+class Rule({bases}):
+    {body}
+"""
+
+
+FITS = "def why_not(self, pod, node): return None"
+FILES: Mapping[str, str | None] = {
+    "there is no such file": None,
+    "is not Python": "class Rule(:",
+    "fails when it is loaded": "1 / 0",
+    "found no plugin class": "import os",
+    "has no name": rule(FITS, name=""),
+    "does not define": rule(),
+    "wants … in its constructor": rule("def __init__(self, database): ...", FITS),
+    "needs …, which": rule("def __init__(self, columns, arguments, clock): ...", FITS),
+    "is registered already": rule(FITS, name="NodeName"),
+    "is never kept": rule("filter_reads = Reads.FACTS", FITS),
+    "initializing plugin": rule("def configure(self, arguments): raise ValueError('wanted more')", FITS),
+    "filter plugin": rule("def why_not(self, pod, node): return 1 / 0"),
+    "running Score plugins": rule("def score_node(self, pod, node): return 0.5", bases="PerNodeScore"),
+    "returns an invalid score": rule(
+        "def prepare_score(self, pod): return 101",
+        "def score(self, state, rows): return np.full(70, state)",
+        bases="Score[int]",
+    ),
+    "for yet other reasons": rule("def why_not(self, pod, node): return node.name"),
+    "does not exist": rule(FITS),
+}
+"""Files that somebody is told something for, by words of what he is told."""
+
+
+def told(path: Path, words: str) -> str:
+    """What is said when a pod is decided about with the plugin of a file."""
+    registry = default_registry()
+    try:
+        for plugin in load_plugins(path):
+            registry.register(plugin)
+        enabled = "Other" if words == "does not exist" else "Rule"
+        configuration = enabled_if_unmentioned(load_configuration(None), [enabled])
+        engine = Engine(configuration, entropy=Entropy(1), registry=registry)
+    except (PluginFileError, BadPluginError, ConfigurationError) as error:
+        return str(error)
+    for number in range(70):
+        engine.put(node(f"n{number}"))
+    return decide(engine, pod()).message or ""
+
+
+def matches(pattern: str, message: str) -> bool:
+    return re.search(".+".join(re.escape(part) for part in pattern.strip("…").split("…")), message) is not None
+
+
+@pytest.mark.parametrize("words", FILES)
+def test_one_is_told_what_the_guide_says(words: str, tmp_path: Path) -> None:
+    path = tmp_path / "rule.py"
+    text = FILES[words]
+    if text is not None:
+        path.write_text(text)
+    message = told(path, words)
+    expected = [pattern for pattern in PATTERNS if words in pattern]
+    assert [pattern for pattern in PATTERNS if matches(pattern, message)] == expected, message
+    assert len(expected) == 1
+
+
+def test_the_guide_says_nothing_else() -> None:
+    assert [pattern for pattern in PATTERNS if not any(words in pattern for words in FILES)] == []
