@@ -1,0 +1,181 @@
+"""What an API server would have added: defaults and admission, for objects that never saw one.
+
+Comes in   objects as they were found, from people's editors and from dumps of clusters
+Goes out   `ClusterInput`: objects as a scheduler would see them, the pods among them sorted by whether they have a node
+
+An object with a uid comes from an API server and is taken as it is. To any other object happens what would happen
+on `kubectl apply`:
+
+  pods         requests from limits, host ports of the host's network, the two tolerations that every pod gets,
+               labels for `matchLabelKeys`; priority and preemption policy from the priority class
+  nodes        allocatable from capacity
+  namespaces   the label with their name; namespaces that pods live in exist even if nobody wrote them down
+  storage      the default class, the binding mode of a class, the phase of a volume that nobody has claimed
+
+ 1. Of two objects with one kind, namespace and name the later one counts, and a note says so.
+ 2. Nothing here looks at nodes and pods together: that is scheduling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from mooring.api.views.meta import ApiObject, ObjectMeta
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.views.workloads import Namespace, PriorityClass
+from mooring.cli.admission import PriorityRules, admitted_pod
+from mooring.cli.manifests import Found, Manifests
+from mooring.kit.entropy import Entropy
+
+CLUSTER_SCOPED = frozenset(
+    (
+        "CSIDriver",
+        "CSINode",
+        "DeviceClass",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "ResourceSlice",
+        "StorageClass",
+        "VolumeAttachment",
+    )
+)
+FINISHED = frozenset(("Succeeded", "Failed"))
+NAME_LABEL = "kubernetes.io/metadata.name"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+@dataclass(slots=True)
+class ClusterInput:
+    """The cluster, ready to be put into an engine."""
+
+    objects: list[ApiObject] = field(default_factory=list)
+    """Everything but pods, nodes included."""
+    placed: list[Pod] = field(default_factory=list)
+    pending: list[Pod] = field(default_factory=list)
+    finished: list[Pod] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    node_count: int = 0
+
+    def pods(self) -> list[Pod]:
+        return [*self.pending, *self.placed, *self.finished]
+
+
+def complete(manifests: Manifests, entropy: Entropy) -> ClusterInput:
+    """The cluster as a scheduler would find it."""
+    cluster = ClusterInput()
+    found = _named(manifests.objects, entropy, cluster.notes)
+    views = [entry.view for entry in found]
+    default_class = _default_class(views)
+    priorities = PriorityRules([view for view in views if isinstance(view, PriorityClass)])
+    for entry in found:
+        match entry.view:
+            case Pod() as pod:
+                _sort_in(admitted_pod(pod, priorities), cluster)
+            case PriorityClass():
+                pass  # it did its part when pods got their priority
+            case view:
+                cluster.node_count += isinstance(view, Node)
+                cluster.objects.append(_completed(view, default_class))
+    cluster.objects += _implied_namespaces(cluster)
+    cluster.notes += _notes(cluster, priorities)
+    return cluster
+
+
+def _named(objects: Iterable[Found], entropy: Entropy, notes: list[str]) -> list[Found]:
+    """Every object with a name and a namespace, and of several with the same ones the last."""
+    names = entropy.fork("names")
+    by_identity: dict[tuple[str, str], Found] = {}
+    replaced: list[Found] = []
+    for found in objects:
+        view = _with_identity(found.view, names)
+        identity = (view.kind, view.key)
+        if identity in by_identity:
+            replaced.append(Found(view, found.origin))
+        by_identity[identity] = Found(view, found.origin)
+    if replaced:
+        first, others = replaced[0], f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+        which = f"{first.view.kind} {first.view.key} ({first.origin.at()})"
+        notes.append(f"found twice, the later one counts: {which}{others}")
+    return list(by_identity.values())
+
+
+def _with_identity(view: ApiObject, names: Entropy) -> ApiObject:
+    metadata = view.metadata
+    if not metadata.name:
+        metadata = replace(metadata, name=metadata.generate_name + names.suffix())
+    if not metadata.namespace and view.kind not in CLUSTER_SCOPED:
+        metadata = replace(metadata, namespace="default")
+    return view if metadata is view.metadata else replace(view, metadata=metadata)
+
+
+def _sort_in(pod: Pod, cluster: ClusterInput) -> None:
+    if pod.status.phase in FINISHED:
+        cluster.finished.append(pod)
+    elif pod.spec.node_name:
+        cluster.placed.append(pod)
+    else:
+        cluster.pending.append(pod)
+
+
+def _completed(view: ApiObject, default_class: str | None) -> ApiObject:
+    match view:
+        case Node() if not view.status.allocatable and view.status.capacity:
+            return replace(view, status=replace(view.status, allocatable=view.status.capacity))
+        case Namespace():
+            labels = {**view.metadata.labels, NAME_LABEL: view.metadata.name}
+            return replace(view, metadata=replace(view.metadata, labels=labels))
+        case StorageClass() if view.volume_binding_mode is None:
+            return replace(view, volume_binding_mode="Immediate")
+        case PersistentVolume() if not view.status.phase and view.spec.claim_ref is None:
+            # An API server would say Pending, and the controller Available a moment later.
+            return replace(view, status=replace(view.status, phase="Available"))
+        case PersistentVolumeClaim() if not view.metadata.uid and view.spec.storage_class_name is None:
+            return replace(view, spec=replace(view.spec, storage_class_name=default_class))
+        case _:
+            return view
+
+
+def _default_class(views: Iterable[ApiObject]) -> str | None:
+    """The name of the storage class that claims without one get; of several the newest."""
+    marked = [
+        view
+        for view in views
+        if isinstance(view, StorageClass) and view.metadata.annotations.get(DEFAULT_CLASS) == "true"
+    ]
+    newest = max(marked, key=lambda view: (view.metadata.creation_timestamp or "", view.key), default=None)
+    return newest.metadata.name if newest is not None else None
+
+
+def _implied_namespaces(cluster: ClusterInput) -> list[Namespace]:
+    known = {view.metadata.name for view in cluster.objects if isinstance(view, Namespace)}
+    used = dict.fromkeys(pod.metadata.namespace for pod in cluster.pods())
+    return [Namespace(metadata=ObjectMeta(name=name, labels={NAME_LABEL: name})) for name in used if name not in known]
+
+
+def _notes(cluster: ClusterInput, priorities: PriorityRules) -> list[str]:
+    notes = [
+        f'priority class "{name}" is not in the input: {_count(count, "pod")} of it counted with priority 0'
+        for name, count in priorities.missing.items()
+    ]
+    nodes = {view.metadata.name for view in cluster.objects if isinstance(view, Node)}
+    homeless = sum(pod.spec.node_name not in nodes for pod in cluster.placed)
+    if homeless and nodes:
+        notes.append(f"{_count(homeless, 'pod')} on nodes that are not in the input: not counted anywhere")
+    return notes
+
+
+def skipped_note(skipped: Mapping[str, int]) -> str:
+    """`skipped 12 objects of kinds that scheduling does not read: ConfigMap 10, Secret 2`."""
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(skipped.items(), key=lambda e: (-e[1], e[0])))
+    return f"skipped {_count(sum(skipped.values()), 'object')} of kinds that scheduling does not read: {kinds}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

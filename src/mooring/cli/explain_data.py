@@ -1,0 +1,112 @@
+"""Explanations for machines: JSON and YAML of a documented, stable structure (docs/explain.md).
+
+Comes in   the report
+Goes out   text in the format that was asked for
+
+ 1. Fields are only ever added. A field that does not apply to an outcome is left out, not null.
+"""
+
+from __future__ import annotations
+
+from mooring.cli.explanation import NodeObstacles, PodExplanation, Preemption, RefusalGroup, Scores, Victim
+from mooring.cli.report import Report
+from mooring.scheduler.cycle.obstacle import Obstacle
+
+VERSION = 1
+Data = dict[str, object]
+
+
+def as_json(report: Report) -> str:
+    import json
+
+    return json.dumps(as_data(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def as_yaml(report: Report) -> str:
+    import yaml
+
+    return yaml.dump(as_data(report), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def as_data(report: Report) -> Data:
+    return {
+        "version": VERSION,
+        "seed": report.seed,
+        "nodes": report.node_count,
+        "pods": [_pod(pod) for pod in report.pods],
+    }
+
+
+def _pod(pod: PodExplanation) -> Data:
+    data: Data = {
+        "pod": pod.pod,
+        "outcome": pod.outcome.value,
+        "priority": pod.priority,
+        "scheduler": pod.scheduler,
+    }
+    if pod.node is not None:
+        data["node"] = pod.node
+    if pod.message:
+        data["message"] = pod.message
+    if pod.scores is not None:
+        data["feasible"] = pod.feasible_count
+        data |= _scores(pod.scores)
+    if pod.reasons:
+        data["reasons"] = [{"reason": reason, "nodes": count} for reason, count in pod.reasons.items()]
+    if pod.refusals:
+        data["refusals"] = [_refusal(group) for group in pod.refusals]
+    if pod.everywhere:
+        data["obstaclesEverywhere"] = [_obstacle(obstacle) for obstacle in pod.everywhere]
+        data["otherwiseFeasible"] = pod.otherwise_count
+    if pod.nearest:
+        data["obstacles"] = [_node(node) for node in pod.nearest]
+    if pod.preemption is not None:
+        data["preemption"] = _preemption(pod.preemption)
+    return data
+
+
+def _scores(scores: Scores) -> Data:
+    return {
+        "tied": scores.tied_count,
+        "scores": [{"node": row.node, "total": row.total, "plugins": dict(row.by_plugin)} for row in scores.rows],
+    }
+
+
+def _refusal(group: RefusalGroup) -> Data:
+    return {
+        "plugin": group.plugin,
+        "code": group.code,
+        "reasons": list(group.reasons),
+        "nodes": list(group.nodes),
+    }
+
+
+def _node(node: NodeObstacles) -> Data:
+    return {"node": node.node, "missing": [_obstacle(obstacle) for obstacle in node.obstacles]}
+
+
+def _obstacle(obstacle: Obstacle) -> Data:
+    return {
+        "kind": obstacle.kind.value,
+        "plugin": obstacle.plugin,
+        "text": obstacle.text,
+        "details": dict(obstacle.details),
+    }
+
+
+def _preemption(preemption: Preemption) -> Data:
+    if preemption.node is None:
+        return {"helps": False, "reason": preemption.why_not}
+    return {
+        "helps": True,
+        "node": preemption.node,
+        "victims": [_victim(victim) for victim in preemption.victims],
+    }
+
+
+def _victim(victim: Victim) -> Data:
+    data: Data = {"pod": victim.pod, "priority": victim.priority}
+    if victim.started is not None:
+        data["startTime"] = victim.started
+    data["budgetsBroken"] = list(victim.budgets_broken)
+    return data

@@ -1,0 +1,287 @@
+"""Explanations for people: a few lines for each pod, in a terminal of 80 columns.
+
+Comes in   the report, and the paper to write on
+Goes out   lines
+
+ 1. The FailedScheduling message stands there to the letter, broken at spaces: it is what a search finds.
+ 2. Pods that go nowhere for the very same reasons as the one before them get one line each.
+ 3. A score table has a column for each plugin that tells nodes apart. The others are named once, below. Columns that
+    do not fit are summed up under `others`, those that tell least first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from mooring.cli.explanation import Outcome, PodExplanation, Preemption, ScoreRow, Scores, Victim
+from mooring.cli.layout import Paper, cut_both, cut_middle, listed_names, told_apart, wrapped
+from mooring.cli.report import Report
+
+HEADINGS: Mapping[str, str] = {
+    "NodeResourcesFit": "fit",
+    "NodeResourcesBalancedAllocation": "balance",
+    "ImageLocality": "images",
+    "TaintToleration": "taints",
+    "NodeAffinity": "labels",
+    "PodTopologySpread": "spread",
+    "InterPodAffinity": "affinity",
+    "VolumeBinding": "volumes",
+    "DynamicResources": "devices",
+}
+"""What a plugin is called above its column."""
+
+OTHERS = "others"
+SCORE_WIDTH = 3
+HEADING_WIDTH_MAX = 12
+NODE_WIDTH_MIN = 18
+NODE_WIDTH_MAX = 40
+"""Between these the column of node names gives way to the columns of scores."""
+NODE_WIDTH_BESIDE = 24
+"""Longer names of nodes have a line to themselves, above what is missing there."""
+NAMES_WIDTH_MIN = 14
+"""So much room is left for the names of nodes beside a reason; a longer reason has the line to itself."""
+_CHOSEN = "▸"
+
+
+def as_lines(report: Report, paper: Paper) -> Iterator[str]:
+    """The whole screen."""
+    if not report.is_about_one:
+        yield from _opening(report, paper)
+    told: PodExplanation | None = None
+    for pod in report.pods:
+        if told is not None and replace(pod, pod=told.pod) == told:
+            yield _as_told(pod, told, paper)
+            continue
+        if not report.is_about_one:
+            yield ""
+        yield from _pod(pod, report, paper)
+        told = pod if pod.outcome is Outcome.UNSCHEDULABLE else None
+    if len(report.pods) > 1:
+        yield ""
+        yield from _closing(report, paper)
+
+
+def _opening(report: Report, paper: Paper) -> Iterator[str]:
+    pods = _count(report.placed_count, "pod") if report.placed_count else "no pods"
+    where = "it" if report.node_count == 1 else "them"
+    text = f"{_count(report.node_count, 'node')}, {pods} on {where}, {report.pending_count or 'none'} pending"
+    yield paper.paint(text, dim=True)
+
+
+def _closing(report: Report, paper: Paper) -> Iterator[str]:
+    outcomes = report.outcomes()
+    preempting = sum(pod.preemption is not None and pod.preemption.node is not None for pod in report.pods)
+    nowhere = outcomes[Outcome.UNSCHEDULABLE] - preempting
+    parts = [
+        (outcomes[Outcome.PLACED], "placed"),
+        (preempting, "after preemption"),
+        (nowhere, "nowhere"),
+        (outcomes[Outcome.GATED], "gated"),
+        (outcomes[Outcome.LEFT_ALONE], "left alone"),
+        (outcomes[Outcome.ERROR], "in error"),
+    ]
+    said = ", ".join(f"{count} {word}" for count, word in parts if count)
+    yield paper.paint(f"{_count(len(report.pods), 'pending pod')}: {said}.", bold=True)
+
+
+def _pod(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
+    match pod.outcome:
+        case Outcome.PLACED:
+            yield _heading(pod, "goes to", "green", paper, pod.node or "")
+            yield from _placed(pod, report, paper)
+        case Outcome.UNSCHEDULABLE:
+            preempts = pod.preemption is not None and pod.preemption.node is not None
+            fate = "goes nowhere yet: it has to preempt" if preempts else "goes nowhere"
+            yield _heading(pod, fate, "yellow" if preempts else "red", paper)
+            yield from _nowhere(pod, paper)
+        case Outcome.GATED:
+            yield from _remark(pod, "is not in the queue", "cyan", paper)
+        case Outcome.ERROR:
+            yield from _remark(pod, "could not be decided", "red", paper)
+        case Outcome.LEFT_ALONE:
+            yield from _remark(pod, "is left alone", "cyan", paper)
+        case Outcome.RUNNING:
+            yield _heading(pod, "runs already on", "green", paper, pod.node or "")
+        case Outcome.FINISHED:
+            yield from _remark(pod, "has finished", "cyan", paper)
+
+
+def _remark(pod: PodExplanation, fate: str, colour: str, paper: Paper) -> Iterator[str]:
+    """`default/web is left alone: asks for scheduler volcano`, on two lines if it must be."""
+    whole = f"{pod.pod} {fate}: {pod.message}"
+    if len(whole) <= paper.width:
+        yield f"{paper.paint(pod.pod, bold=True)} {paper.paint(fate, colour=colour)}: {pod.message}"
+        return
+    yield _heading(pod, f"{fate}:", colour, paper)
+    yield from wrapped(pod.message, paper.width, indent=2)
+
+
+def _as_told(pod: PodExplanation, told: PodExplanation, paper: Paper) -> str:
+    """A replica that goes nowhere for the same reasons: once is enough."""
+    room = (paper.width - len(" goes nowhere, just as ")) // 2
+    name, model = paper.paint(cut_middle(pod.pod, room), bold=True), cut_middle(told.pod, room)
+    return f"{name} {paper.paint('goes nowhere', colour='red')}, just as {model}"
+
+
+def _heading(pod: PodExplanation, fate: str, colour: str, paper: Paper, node: str = "") -> str:
+    """`default/web goes to node-3`, and the priority at the right end of the line."""
+    rank = f"priority {pod.priority}" if pod.priority else ""
+    room = paper.width - len(fate) - 2 - (len(rank) + 2 if rank else 0)
+    name, node = cut_both(pod.pod, node, room)
+    said = f"{fate} {node}" if node else fate
+    gap = " " * max(paper.width - len(name) - 1 - len(said) - len(rank), 2) if rank else ""
+    return f"{paper.paint(name, bold=True)} {paper.paint(said, colour=colour)}{gap}{paper.paint(rank, dim=True)}"
+
+
+# --- a pod that has a place -------------------------------------------------------------------------------------
+
+
+def _placed(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
+    scores = pod.scores
+    if pod.feasible_count == 1 or scores is None:
+        of_all = f"of {pod.node_count} nodes that can take it" if pod.node_count > 1 else "there is"
+        yield f"  the only one {of_all}"
+    elif scores.tied_count == pod.feasible_count:
+        yield f"  {pod.feasible_count} of {_count(pod.node_count, 'node')} can take it, all equally well"
+        yield from _score_notes(scores, report.seed, paper)
+    else:
+        yield f"  {pod.feasible_count} of {_count(pod.node_count, 'node')} can take it, best first:"
+        yield from _score_table(scores, pod.node, paper)
+        hidden = pod.feasible_count - len(scores.rows)
+        if hidden:
+            yield paper.paint(f"    and {hidden} more; --nodes all shows them", dim=True)
+        yield from _score_notes(scores, report.seed, paper)
+    refusing = pod.node_count - pod.feasible_count
+    if refusing and pod.reasons:
+        said = ", ".join(f"{count} {reason}" for reason, count in pod.reasons.items())
+        yield from wrapped(f"{'refuses' if refusing == 1 else 'refuse'}: {said}", paper.width, indent=2, hanging=4)
+
+
+def _score_table(scores: Scores, chosen: str | None, paper: Paper) -> Iterator[str]:
+    room = paper.width - len("  ▸ ")
+    longest = max(len("node"), *(len(row.node) for row in scores.rows))
+    columns = _columns_that_fit(scores, room - min(longest, NODE_WIDTH_MIN))
+    headings = ["total", *columns]
+    cells = [[row.total, *_cells(row, columns)] for row in scores.rows]
+    widths = [max(len(heading), *(len(str(line[at])) for line in cells)) for at, heading in enumerate(headings)]
+    node_width = min(longest, NODE_WIDTH_MAX, room - sum(width + 2 for width in widths))
+    names = told_apart([row.node for row in scores.rows], node_width)
+    node_width = max(len("node"), *map(len, names))
+    titles = "  ".join(heading.rjust(width) for heading, width in zip(headings, widths))
+    yield paper.paint(f"    {'node'.ljust(node_width)}  {titles}", dim=True)
+    for row, name, line in zip(scores.rows, names, cells):
+        numbers = "  ".join(str(cell).rjust(width) for cell, width in zip(line, widths))
+        mark = _CHOSEN if row.node == chosen else " "
+        text = f"  {mark} {name.ljust(node_width)}  {numbers}"
+        yield paper.paint(text, colour="green") if row.node == chosen else text
+
+
+def _columns_that_fit(scores: Scores, room: int) -> dict[str, tuple[str, ...]]:
+    """Heading -> plugins summed up under it, in the order of the profile."""
+    kept = list(scores.telling)
+    while kept:
+        folded = [name for name in scores.telling if name not in kept]
+        headings = ["total", *(heading_of(name) for name in kept), *([OTHERS] if folded else [])]
+        if sum(max(len(heading), SCORE_WIDTH) + 2 for heading in headings) <= room:
+            break
+        kept.remove(min(kept, key=lambda name: _spread(scores, name)))
+    folded = [name for name in scores.telling if name not in kept]
+    columns: dict[str, tuple[str, ...]] = {heading_of(name): (name,) for name in kept}
+    if folded:
+        columns[OTHERS] = tuple(folded)
+    return columns
+
+
+def _spread(scores: Scores, plugin: str) -> int:
+    found = [row.by_plugin[plugin] for row in scores.rows]
+    return max(found) - min(found)
+
+
+def _cells(row: ScoreRow, columns: Mapping[str, tuple[str, ...]]) -> list[int]:
+    return [sum(row.by_plugin[name] for name in plugins) for plugins in columns.values()]
+
+
+def _score_notes(scores: Scores, seed: int, paper: Paper) -> Iterator[str]:
+    same = [f"{heading_of(name)} {score}" for name, score in scores.same_for_all.items() if score]
+    if same:
+        yield from wrapped(f"the same for all nodes: {', '.join(same)}", paper.width, indent=2, hanging=4)
+    if scores.tied_count > 1:
+        yield f"  {scores.tied_count} nodes tie with {scores.rows[0].total}; one was drawn with seed {seed}"
+
+
+def heading_of(plugin: str) -> str:
+    return HEADINGS.get(plugin) or cut_middle(plugin, HEADING_WIDTH_MAX)
+
+
+# --- a pod that has none ----------------------------------------------------------------------------------------
+
+
+def _nowhere(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+    for line in wrapped(pod.message, paper.width, indent=2):
+        yield paper.paint(line, dim=True)
+    if pod.refusals:
+        yield "  why:"
+        yield from _reasons(pod, paper)
+    for obstacle in pod.everywhere:
+        yield from wrapped(f"whatever the node: {obstacle.text}", paper.width, indent=2, hanging=4)
+    if pod.everywhere and pod.otherwise_count:
+        yield f"  otherwise {pod.otherwise_count} of {_count(pod.node_count, 'node')} would take it"
+    if pod.nearest and not pod.otherwise_count:
+        yield "  nearest nodes, and what is missing:"
+        yield from _nearest(pod, paper)
+    if pod.preemption is not None:
+        yield from _preemption(pod.preemption, paper)
+
+
+def _reasons(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+    digits = max(len(str(count)) for count in pod.reasons.values())
+    room = paper.width - digits - len("     ×   ") - NAMES_WIDTH_MIN
+    width = max((len(reason) for reason in pod.reasons if len(reason) <= room), default=0)
+    for reason, count in pod.reasons.items():
+        nodes = sorted(node for group in pod.refusals if reason in group.reasons for node in group.nodes)
+        start = f"    {str(count).rjust(digits)} × "
+        if len(reason) <= width:
+            names = listed_names(nodes, paper.width - len(start) - width - 2)
+            yield f"{start}{reason.ljust(width)}  {paper.paint(names, dim=True)}"
+        else:
+            lines = wrapped(reason, paper.width, indent=len(start))
+            yield start + lines[0].lstrip()
+            yield from lines[1:]
+            yield " " * len(start) + paper.paint(listed_names(nodes, paper.width - len(start)), dim=True)
+
+
+def _nearest(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+    width = max(len(entry.node) for entry in pod.nearest)
+    for entry in pod.nearest:
+        missing = "; ".join(obstacle.text for obstacle in entry.obstacles)
+        if width > NODE_WIDTH_BESIDE:
+            yield f"    {paper.paint(cut_middle(entry.node, paper.width - 4), bold=True)}"
+            yield from wrapped(missing, paper.width, indent=6)
+        else:
+            lines = wrapped(missing, paper.width, indent=width + 6)
+            yield f"    {paper.paint(entry.node.ljust(width), bold=True)}{lines[0][width + 4 :]}"
+            yield from lines[1:]
+
+
+def _preemption(preemption: Preemption, paper: Paper) -> Iterator[str]:
+    if preemption.node is None:
+        return  # the message says why not, in Kubernetes' own words
+    node = cut_middle(preemption.node, paper.width - len("  would preempt on , and be nominated there:"))
+    yield f"  would preempt on {paper.paint(node, bold=True)}, and be nominated there:"
+    ranks = max(len(str(victim.priority)) for victim in preemption.victims)
+    tails = [f"  priority {str(victim.priority).rjust(ranks)}  {_since(victim)}" for victim in preemption.victims]
+    longest = max(len(victim.pod) for victim in preemption.victims)
+    width = min(longest, paper.width - 4 - max(map(len, tails)))
+    for victim, tail in zip(preemption.victims, tails):
+        yield f"    {cut_middle(victim.pod, width).ljust(width)}{tail}"
+        for budget in victim.budgets_broken:
+            yield paper.paint(f"      breaks the disruption budget {budget}", colour="red")
+
+
+def _since(victim: Victim) -> str:
+    return f"since {victim.started[:16].replace('T', ' ')}" if victim.started is not None else "not started yet"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

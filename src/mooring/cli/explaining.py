@@ -1,0 +1,246 @@
+"""Explaining: asks the engine about every pending pod in turn, and lays out what it answers.
+
+Comes in   the cluster, an engine, and which pod is wanted
+Goes out   a `PodExplanation` for each pod that is to be shown
+
+ 1. Pods are decided in the order of the queue: by priority, then by age, then as they were written down; one without
+    a creation time is the newest. Each sees those before it as placed, as it would in a cluster.
+ 2. A pod that would preempt is nominated and its victims stay, as at the moment when kube-scheduler decides so.
+ 3. Pods that are not shown are decided all the same, if they come before one that is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from mooring.api.errors import LabelSelectorError
+from mooring.api.labels import compile_selector
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.cli.completion import ClusterInput
+from mooring.cli.explanation import (
+    NodeObstacles,
+    Outcome,
+    PodExplanation,
+    Preemption,
+    RefusalGroup,
+    ScoreRow,
+    Scores,
+    Victim,
+)
+from mooring.kit.clock import format_rfc3339, parse_rfc3339
+from mooring.scheduler.cache.pods import NO_START_S, PodRecord
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.disruption import Budgets
+from mooring.scheduler.cycle.obstacles import survey
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.status import Refusal, Rejection
+
+_PREEMPTION = "preemption: "
+_NEVER_S = float("inf")
+
+
+def in_queue_order(pods: list[Pod]) -> list[Pod]:
+    """As the queue would hand them out."""
+
+    def place(pod: Pod) -> tuple[int, float]:
+        created = pod.metadata.creation_timestamp
+        return -(pod.spec.priority or 0), parse_rfc3339(created) if created is not None else _NEVER_S
+
+    return sorted(pods, key=place)  # sorting keeps the order of those that are equal
+
+
+class Explainer:
+    """An engine that has taken in a cluster, and answers for its pending pods."""
+
+    def __init__(self, engine: Engine, cluster: ClusterInput, node_limit: int | None) -> None:
+        self._engine = engine
+        self._node_limit = node_limit
+        for view in (*cluster.objects, *cluster.placed):
+            engine.put(view)
+        self._budgets = Budgets(engine.columns.objects.of(PodDisruptionBudget))
+        self._queue = [(pod, engine.record(pod)) for pod in in_queue_order(cluster.pending)]
+        for _, record in self._queue:
+            if record.nominated_node and not record.terminating:
+                engine.columns.nominate(record, record.nominated_node)
+
+    def explain_all(self, decided: Callable[[int], None]) -> Iterator[PodExplanation]:
+        """All pending pods, in the order of the queue."""
+        for _, record in self._queue:
+            yield self._explain(record)
+            decided(1)
+
+    def explain_one(self, pod: Pod, decided: Callable[[int], None], *, alone: bool) -> PodExplanation:
+        """One pending pod, after all that come before it (or, alone, as if none did)."""
+        for other, record in self._queue:
+            if other is pod:
+                break
+            if not alone and self._is_ours(record):
+                self._settle(self._engine.decide(record))
+                decided(1)
+        return self._explain(next(record for other, record in self._queue if other is pod))
+
+    def _is_ours(self, record: PodRecord) -> bool:
+        return _scheduler_of(record) in self._engine.cycles
+
+    def _explain(self, record: PodRecord) -> PodExplanation:
+        if not self._is_ours(record):
+            return self._said(record, Outcome.LEFT_ALONE, f"asks for scheduler {_scheduler_of(record)}")
+        if record.terminating:
+            return self._said(record, Outcome.LEFT_ALONE, "is being deleted")
+        decision = self._engine.decide(record, in_full=True)
+        # Before the decision is believed: afterwards the nodes look different.
+        explanation = self._laid_out(decision)
+        rejection = self._settle(decision)
+        if rejection is not None:
+            return self._said(record, Outcome.ERROR, f"{rejection.plugin} could not reserve: {rejection.message}")
+        return explanation
+
+    def _settle(self, decision: Decision) -> Rejection | None:
+        """Lets the columns believe a decision, as the scheduler's loop would."""
+        engine, record = self._engine, decision.pod
+        if decision.is_placed:
+            return engine.assume(decision)
+        if decision.preemption is not None:
+            engine.nominate(decision)
+        elif decision.clears_nomination:
+            engine.columns.withdraw(record)
+            record.nominated_node = ""
+        return None
+
+    # Laying out
+
+    def _laid_out(self, decision: Decision) -> PodExplanation:
+        if decision.is_placed:
+            return self._placed(decision)
+        if decision.error is not None:
+            reasons = decision.rejection.message if decision.rejection is not None else decision.message or ""
+            return self._said(decision.pod, Outcome.ERROR, reasons)
+        if decision.message is None:
+            gates = decision.rejection.message if decision.rejection is not None else ""
+            return self._said(decision.pod, Outcome.GATED, gates)
+        return self._unschedulable(decision)
+
+    def _said(self, record: PodRecord, outcome: Outcome, message: str) -> PodExplanation:
+        return PodExplanation(
+            pod=record.key,
+            outcome=outcome,
+            priority=record.priority,
+            scheduler=_scheduler_of(record),
+            node_count=self._engine.columns.node_count,
+            message=message,
+        )
+
+    def _placed(self, decision: Decision) -> PodExplanation:
+        return PodExplanation(
+            pod=decision.pod.key,
+            outcome=Outcome.PLACED,
+            priority=decision.pod.priority,
+            scheduler=_scheduler_of(decision.pod),
+            node=decision.node_name,
+            node_count=self._engine.columns.node_count,
+            feasible_count=decision.feasible_count,
+            scores=_scores(decision, self._node_limit),
+            refusals=_grouped(decision),
+            reasons=_counted(_grouped(decision)),
+        )
+
+    def _unschedulable(self, decision: Decision) -> PodExplanation:
+        found = survey(self._engine, decision.pod)
+        groups = _grouped(decision)
+        node_count = self._engine.columns.node_count
+        rejection = decision.rejection
+        reasons = _counted(groups) if rejection is None else dict.fromkeys(rejection.reasons, node_count)
+        return PodExplanation(
+            pod=decision.pod.key,
+            outcome=Outcome.UNSCHEDULABLE,
+            priority=decision.pod.priority,
+            scheduler=_scheduler_of(decision.pod),
+            node_count=node_count,
+            message=decision.message or "",
+            refusals=groups,
+            reasons=reasons,
+            everywhere=found.everywhere,
+            nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest[: self._node_limit]),
+            otherwise_count=found.free_count if found.everywhere else 0,
+            preemption=self._preemption(decision),
+        )
+
+    # Preemption
+
+    def _preemption(self, decision: Decision) -> Preemption:
+        plan = decision.preemption
+        if plan is None:
+            _, marker, why_not = (decision.message or "").partition(_PREEMPTION)
+            return Preemption(why_not=why_not if marker else "no plugin of the profile preempts")
+        broken = self._broken_budgets(plan.victims)
+        return Preemption(
+            node=plan.node_name,
+            victims=tuple(
+                Victim(
+                    pod=victim.key,
+                    priority=victim.priority,
+                    started=format_rfc3339(victim.start_s) if victim.start_s != NO_START_S else None,
+                    budgets_broken=broken.get(victim.uid, ()),
+                )
+                for victim in plan.victims
+            ),
+        )
+
+    def _broken_budgets(self, victims: tuple[PodRecord, ...]) -> dict[str, tuple[str, ...]]:
+        violating, _ = self._budgets.split(victims)
+        return {victim.uid: tuple(self._budgets_over(victim)) for victim in violating}
+
+    def _budgets_over(self, victim: PodRecord) -> Iterator[str]:
+        for budget in self._engine.columns.objects.of(PodDisruptionBudget).in_namespace(victim.namespace):
+            try:
+                matcher = compile_selector(budget.spec.selector)
+            except LabelSelectorError:
+                continue
+            if not matcher.matches_everything and matcher.matches(victim.shape.labels):
+                yield budget.key
+
+
+def _scheduler_of(record: PodRecord) -> str:
+    return record.shape.spec.scheduler_name or "default-scheduler"
+
+
+def _scores(decision: Decision, limit: int | None) -> Scores:
+    def place(entry: tuple[str, Mapping[str, int]]) -> tuple[int, bool, str]:
+        node, scores = entry
+        return -scores["total"], node != decision.node_name, node
+
+    # A large cluster has thousands of rows, and five are shown: the others are only looked through.
+    count = limit if limit is not None else len(decision.scores)
+    best = heapq.nsmallest(count, decision.scores.items(), key=place)
+    plugins = [name for name in best[0][1] if name != "total"] if best else []
+    given = {name: {scores[name] for scores in decision.scores.values()} for name in plugins}
+    return Scores(
+        rows=tuple(ScoreRow(node, scores["total"], {name: scores[name] for name in plugins}) for node, scores in best),
+        same_for_all={name: found.copy().pop() for name, found in given.items() if len(found) == 1},
+        telling=tuple(name for name in plugins if len(given[name]) > 1),
+        tied_count=sum(scores["total"] == best[0][1]["total"] for scores in decision.scores.values()),
+    )
+
+
+def _grouped(decision: Decision) -> tuple[RefusalGroup, ...]:
+    """The refusals, those of most nodes first."""
+    by_refusal: dict[Refusal, list[str]] = {}
+    for node, refusal in decision.refusals.items():
+        if refusal is not None:
+            by_refusal.setdefault(refusal, []).append(node)
+    groups = [
+        RefusalGroup(refusal.plugin, refusal.code.value, refusal.reasons, tuple(sorted(nodes)))
+        for refusal, nodes in by_refusal.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.reasons)))
+
+
+def _counted(groups: tuple[RefusalGroup, ...]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for group in groups:
+        for reason in group.reasons:
+            counts[reason] += len(group.nodes)
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))

@@ -1,0 +1,118 @@
+"""Explanations as data: what was decided about each pod, and why.
+
+Comes in   decisions and surveys of obstacles, laid out by `explaining`
+Goes out   one value for each pod, which the text and the data printers print: both say the same
+
+ 1. Nodes are in the order in which people want them: scores best first, obstacles nearest first, at most as many as
+    were asked for; refusals are complete, grouped by what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mooring.scheduler.cycle.obstacle import Obstacle
+
+
+class Outcome(StrEnum):
+    """How it ended for a pod."""
+
+    PLACED = "placed"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    """It has scheduling gates, and is not in the queue."""
+    ERROR = "error"
+    """The cycle failed, which says nothing about the nodes."""
+    LEFT_ALONE = "left-alone"
+    """It is none of this scheduler's business: another scheduler's, or being deleted."""
+    RUNNING = "running"
+    """It has a node already."""
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """What one node scored: in total, and from each plugin, weighted."""
+
+    node: str
+    total: int
+    by_plugin: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of the nodes that can take the pod."""
+
+    rows: tuple[ScoreRow, ...]
+    """The best ones, best first; of equal ones the chosen first."""
+    same_for_all: Mapping[str, int]
+    """The plugins that gave every node the same."""
+    telling: tuple[str, ...]
+    """The plugins that did not, in the order of the profile."""
+    tied_count: int
+    """How many nodes have the highest total."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalGroup:
+    """Nodes that refused with the same words of the same plugin."""
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObstacles:
+    """All that is in the way on one node."""
+
+    node: str
+    obstacles: tuple[Obstacle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A pod that would be evicted."""
+
+    pod: str
+    priority: int
+    started: str | None
+    budgets_broken: tuple[str, ...]
+    """The disruption budgets that its eviction would violate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Who would be evicted where; or why nobody."""
+
+    node: str | None = None
+    victims: tuple[Victim, ...] = ()
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodExplanation:
+    """What happened to one pod, and why."""
+
+    pod: str
+    outcome: Outcome
+    priority: int = 0
+    scheduler: str = ""
+    node: str | None = None
+    node_count: int = 0
+    feasible_count: int = 0
+    message: str = ""
+    """The text of the FailedScheduling event, or what else there is to say."""
+    scores: Scores | None = None
+    refusals: tuple[RefusalGroup, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many nodes gave each reason, most frequent first."""
+    everywhere: tuple[Obstacle, ...] = ()
+    """What is in the way whatever the node."""
+    nearest: tuple[NodeObstacles, ...] = ()
+    otherwise_count: int = 0
+    """How many nodes would take the pod, were it not for what is in the way everywhere."""
+    preemption: Preemption | None = None

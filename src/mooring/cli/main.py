@@ -1,0 +1,63 @@
+"""`mooring`: the one command, and how it ends.
+
+Comes in   arguments, signals, a pipe that may break
+Goes out   a subcommand's work, and an exit code: 0 done, 1 asked for (`--exit-code`), 2 bad input, 130 interrupted
+
+ 1. Imports here are paid by `mooring --help`: click and nothing else. Subcommands import what they need when they run.
+ 2. A reader that goes away (`mooring … | head`) ends the command without a word, as it ends `cat`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from mooring import __version__
+from mooring.cli.explain import explain
+from mooring.cli.problems import InputError
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+class Command(click.Group):
+    """A group of commands that end as the door plate says."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a broken pipe can still be caught
+            return result
+        except InputError as error:
+            for line in error.lines():
+                click.echo(f"mooring: {line}", err=True)
+            ctx.exit(EXIT_BAD_INPUT)
+        except KeyboardInterrupt:
+            click.echo("mooring: interrupted", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            _send_output_nowhere()
+            ctx.exit(EXIT_BROKEN_PIPE)
+
+
+def _send_output_nowhere() -> None:
+    """What is still buffered would break on the same pipe again when the interpreter flushes it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mooring", message="%(prog)s %(version)s")
+def main() -> None:
+    """Mooring, the Kubernetes scheduling system in Python.
+
+    Decides exactly as kube-scheduler v1.36 does, and says why.
+    """
+
+
+main.add_command(explain)

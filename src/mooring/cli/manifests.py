@@ -1,0 +1,316 @@
+"""Manifests: files, folders and standard input in, objects out.
+
+Comes in   what `-f` names: YAML with any number of documents, JSON, dumps of `kubectl get -o yaml`
+Goes out   `Manifests`: every object that scheduling reads, as a checked view with its origin, and what was skipped
+
+ 1. All problems of all files are told together. A file that is not YAML has one problem; each object has its own.
+ 2. Objects keep the order of the files and of the text. Of two with the same name the later one counts, as it would
+    if both were applied; see `completion`.
+ 3. JSON is decoded straight from its bytes, item by item; only JSON that is odd takes the way of YAML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from mooring.api.decode import convert_as, decode_as, view_of
+from mooring.api.errors import DecodeError, UnknownKindError
+from mooring.api.views.base import View
+from mooring.api.views.meta import ApiObject
+from mooring.api.yaml import YamlError, load_documents
+from mooring.cli.checks import faults_of
+from mooring.cli.chunks import Chunk, CutList, cut_list, documents_of
+from mooring.cli.kinds import WORKLOADS, advice_for, is_skipped
+from mooring.cli.origins import JsonOrigin, Origin, TextOrigin
+from mooring.cli.problems import InputError, Problem
+
+SUFFIXES = frozenset((".yaml", ".yml", ".json"))
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+
+Advance = Callable[[int], None]
+"""Told how many bytes more have been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object, and where it was found."""
+
+    view: ApiObject
+    origin: Origin
+
+
+@dataclass(slots=True)
+class Manifests:
+    """All that the files hold."""
+
+    objects: list[Found] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Objects of kinds that scheduling does not read, by kind."""
+    workloads: Counter[str] = field(default_factory=Counter)
+    """Objects that make pods, by kind, read or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something to read."""
+
+    name: str
+    path: Path | None
+    size_bytes: int = 0
+
+
+def find_sources(names: Iterable[str]) -> list[Source]:
+    """The files behind what `-f` named, folders unfolded. Raises `InputError`."""
+    sources: list[Source] = []
+    problems: list[Problem] = []
+    for name in names:
+        if name == STDIN:
+            if any(source.path is None for source in sources):
+                problems.append(Problem("", "-f - was given twice, but standard input can be read once"))
+            sources.append(Source(STDIN_NAME, None))
+            continue
+        path = Path(name)
+        if path.is_dir():
+            files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+            if not files:
+                problems.append(Problem(name, "found no manifests; wanted files *.yaml, *.yml or *.json in the folder"))
+            sources += [Source(str(file), file, file.stat().st_size) for file in files]
+        elif path.exists():
+            sources.append(Source(name, path, path.stat().st_size))
+        else:
+            problems.append(Problem(name, "no such file or folder; check the path given to -f"))
+    if problems:
+        raise InputError(problems)
+    return sources
+
+
+def read_manifests(sources: Iterable[Source], stdin: BinaryIO, advance: Advance) -> Manifests:
+    """Every object of every source. Raises `InputError` with all that is wrong."""
+    reader = _Reader(advance)
+    for source in sources:
+        try:
+            content = source.path.read_bytes() if source.path is not None else stdin.read()
+        except OSError as error:
+            reader.problems.append(Problem(source.name, f"cannot be read: {error.strerror or error}"))
+            continue
+        reader.read(source.name, content)
+    if reader.problems:
+        raise InputError(reader.problems)
+    return reader.manifests
+
+
+class _Listed(View):
+    """A list whose items are left as they are."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+class _Head(View):
+    api_version: str | None = None
+    kind: str | None = None
+
+
+_decode_listed = msgspec.json.Decoder(_Listed).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+class _Reader:
+    """Takes in one file after the other, and collects objects and problems."""
+
+    def __init__(self, advance: Advance) -> None:
+        self.manifests = Manifests()
+        self.problems: list[Problem] = []
+        self._advance = advance
+        self._is_empty = True
+        """Whether the file that is being read has held nothing so far; an empty list is something."""
+
+    def read(self, name: str, content: bytes) -> None:
+        self._is_empty = True
+        if not (content.lstrip()[:1] == b"{" and self._read_json(name, content)):
+            self._read_yaml(name, content)
+        if self._is_empty:
+            wanted = "wanted Kubernetes objects, such as the output of kubectl get nodes,pods -A -o yaml"
+            self.problems.append(Problem(name, f"found nothing in it; {wanted}"))
+
+    # JSON
+
+    def _read_json(self, name: str, content: bytes) -> bool:
+        """Reads one object, or one list, from its bytes; False if it is anything else."""
+        try:
+            head = _decode_listed(content)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        self._is_empty = False
+        if head.items is None or not (head.kind or "").endswith("List"):
+            self._take_raw(msgspec.Raw(content), JsonOrigin(name, content, content), "", "")
+            self._advance(len(content))
+            return True
+        item_kind = (head.kind or "").removesuffix("List")
+        for item in head.items:
+            raw = memoryview(item)
+            self._take_raw(item, JsonOrigin(name, content, raw), head.api_version or "", item_kind)
+            self._advance(raw.nbytes)
+        return True
+
+    def _take_raw(self, raw: msgspec.Raw, origin: JsonOrigin, api_version: str, kind: str) -> None:
+        try:
+            head = _decode_head(raw)
+            own_version, own_kind = head.api_version or "", head.kind or ""
+            if not own_kind.endswith("List") and (own_kind or kind):
+                identity = (own_version, own_kind) if own_kind else (api_version, kind)
+                self._take(*identity, lambda view: decode_as(view, raw), origin)
+                return
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass
+        # Odd things (a list in a list, a number for an object) are complained about in one place only.
+        self._take_plain(msgspec.json.decode(raw), origin.as_text())
+
+    # YAML
+
+    def _read_yaml(self, name: str, content: bytes) -> None:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            self._refuse(f"{name}:{line}", "found bytes that are not UTF-8; wanted YAML or JSON")
+            return
+        for chunk in documents_of(text):
+            cut = cut_list(chunk)
+            if cut is None or not self._read_cut(name, cut):
+                self._read_chunk(name, chunk)
+                self._advance(len(chunk.text))
+
+    def _read_chunk(self, name: str, chunk: Chunk) -> None:
+        try:
+            documents = load_documents(chunk.text, name)
+        except YamlError as error:
+            self._refuse(f"{name}:{error.line + chunk.lines_before}", f"cannot be read as YAML or JSON: {error.text}")
+            return
+        for number, document in enumerate(documents):
+            self._is_empty = False
+            self._take_plain(document.data, TextOrigin(name, chunk.text, chunk.lines_before, number))
+
+    def _read_cut(self, name: str, cut: CutList) -> bool:
+        """Reads a list item by item; False, with nothing taken, if its pieces do not stand alone."""
+        kept = (len(self.manifests.objects), self.manifests.skipped.copy(), self.manifests.workloads.copy())
+        problems_before = len(self.problems)
+        try:
+            head = load_documents(cut.head, name)[0].data
+            if not isinstance(head, Mapping) or not str(head.get("kind")).endswith("List"):
+                return False
+            item_kind, version = str(head["kind"]).removesuffix("List"), str(head.get("apiVersion") or "")
+            for item in cut.items:
+                data = load_documents(item.text, name)[0].data
+                if not isinstance(data, list) or len(data) != 1:
+                    raise ValueError("not one item")
+                origin = TextOrigin(name, item.text, item.lines_before, 0, "[0]")
+                self._take_plain(_named(data[0], version, item_kind), origin)
+                self._advance(len(item.text))
+        except (YamlError, ValueError, IndexError):
+            del self.manifests.objects[kept[0] :], self.problems[problems_before:]
+            self.manifests.skipped, self.manifests.workloads = kept[1], kept[2]
+            return False
+        self._is_empty = False
+        return True
+
+    # Objects
+
+    def _take_plain(self, plain: object, origin: TextOrigin) -> None:
+        """Takes in a plain object, or all objects of a list."""
+        if not isinstance(plain, Mapping):
+            wanted = "wanted a Kubernetes object with apiVersion, kind and metadata"
+            self._complain(origin, "", f"found {_described(plain)}; {wanted}")
+            return
+        api_version, kind = plain.get("apiVersion") or "", plain.get("kind") or ""
+        for path, value in (("kind", kind), ("apiVersion", api_version)):
+            if not isinstance(value, str):
+                self._complain(origin, path, f"{path}: found {_described(value)}; wanted text such as {_SUCH_AS[path]}")
+                return
+        if not kind:
+            self._complain(origin, "", f"found an object without kind; wanted one such as {_SUCH_AS['kind']}")
+        elif kind.endswith("List") and "items" in plain:
+            self._take_items(plain, str(api_version), str(kind).removesuffix("List"), origin)
+        else:
+            self._take(str(api_version), str(kind), lambda view: convert_as(view, plain), origin)
+
+    def _take_items(self, plain: Mapping[str, object], version: str, item_kind: str, origin: TextOrigin) -> None:
+        items = plain["items"]
+        if items is None:
+            return
+        if not isinstance(items, list):
+            self._complain(origin, "items", f"items: found {_described(items)}; wanted a list of objects")
+            return
+        for index, item in enumerate(items):
+            self._take_plain(_named(item, version, item_kind), origin.item(index))
+
+    def _take(
+        self, api_version: str, kind: str, decode: Callable[[type[ApiObject]], ApiObject], origin: Origin
+    ) -> None:
+        """Decodes and checks one object, or skips it."""
+        if kind in WORKLOADS:
+            self.manifests.workloads[kind] += 1
+        try:
+            view = decode(view_of(api_version, kind))
+        except UnknownKindError as error:
+            if is_skipped(api_version, kind):
+                self.manifests.skipped[kind] += 1
+            elif not api_version:
+                wanted = error.known_versions[0] if error.known_versions else _SUCH_AS["apiVersion"]
+                self._complain(origin, "", f"found {kind} without apiVersion; wanted {wanted}")
+            else:
+                self._complain(origin, "kind", f"{error}; {advice_for(api_version)}")
+            return
+        except DecodeError as error:
+            advice = "; put it in quotes" if _UNQUOTED.search(error.problem) else ""
+            self._complain(origin, error.path, f"{error}{advice}")
+            return
+        faults = list(faults_of(view))
+        for path, text in faults:
+            subject = f'{kind} "{view.key}"' if view.metadata.name else kind
+            self._complain(origin, path, f"{subject}: {path}: {text}")
+        if not faults:
+            self.manifests.objects.append(Found(view, origin))
+
+    def _complain(self, origin: Origin, path: str, text: str) -> None:
+        self.problems.append(Problem(origin.at(path), text))
+
+    def _refuse(self, where: str, text: str) -> None:
+        """The file, or a document of it, cannot be read at all."""
+        self._is_empty = False
+        self.problems.append(Problem(where, text))
+
+
+_UNQUOTED = re.compile(r"expected a string, found (true|false|[-+.\d]\S*)$")
+"""What YAML makes of `yes` and `1.10` where a label's value was meant."""
+_SUCH_AS = {"kind": "Pod or Node", "apiVersion": "v1 or apps/v1"}
+
+
+def _named(item: object, api_version: str, kind: str) -> object:
+    """An item with the kind that its list implies: those of a `PodList` need not say that they are pods."""
+    if kind and isinstance(item, Mapping) and not item.get("kind"):
+        return {**item, "apiVersion": item.get("apiVersion") or api_version, "kind": kind}
+    return item
+
+
+def _described(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case Mapping():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return f'the text "{value if len(value) <= 40 else value[:37] + "..."}"'
+        case _:
+            return str(value)

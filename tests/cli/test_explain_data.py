@@ -1,0 +1,71 @@
+"""Data for machines: fields that do not apply are left out, and nothing is told that the text does not tell."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from mooring.cli.explain_data import as_data, as_json, as_yaml
+from mooring.cli.explanation import Outcome, PodExplanation, Preemption, Victim
+from mooring.cli.report import Report
+from mooring.scheduler.cycle.obstacle import Kind, Obstacle
+
+
+def written(pod: PodExplanation) -> dict[str, object]:
+    data = as_data(Report((pod,), node_count=2, placed_count=0, pending_count=1, seed=3))
+    assert {key: data[key] for key in ("version", "seed", "nodes")} == {"version": 1, "seed": 3, "nodes": 2}
+    pods = data["pods"]
+    assert isinstance(pods, list)
+    entry: dict[str, object] = pods[0]
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields"),
+    [
+        pytest.param(PodExplanation("a/b", Outcome.GATED, message="x"), ["message"], id="gated"),
+        pytest.param(PodExplanation("a/b", Outcome.RUNNING, node="n1"), ["node"], id="running"),
+        pytest.param(
+            PodExplanation("a/b", Outcome.UNSCHEDULABLE, message="x", preemption=Preemption(why_not="no")),
+            ["message", "preemption"],
+            id="unschedulable",
+        ),
+        pytest.param(
+            PodExplanation("a/b", Outcome.UNSCHEDULABLE, everywhere=(Obstacle("P", Kind.OTHER, "x"),)),
+            ["obstaclesEverywhere", "otherwiseFeasible"],
+            id="whatever the node",
+        ),
+    ],
+)
+def test_fields_that_do_not_apply_are_left_out(pod: PodExplanation, fields: list[str]) -> None:
+    assert list(written(pod)) == ["pod", "outcome", "priority", "scheduler", *fields]
+
+
+@pytest.mark.parametrize(
+    ("preemption", "data"),
+    [
+        pytest.param(Preemption(why_not="no"), {"helps": False, "reason": "no"}, id="does not help"),
+        pytest.param(
+            Preemption("n1", (Victim("a/c", 3, None, ()), Victim("a/d", 2, "2026-01-01T00:00:00Z", ("a/x",)))),
+            {
+                "helps": True,
+                "node": "n1",
+                "victims": [
+                    {"pod": "a/c", "priority": 3, "budgetsBroken": []},
+                    {"pod": "a/d", "priority": 2, "startTime": "2026-01-01T00:00:00Z", "budgetsBroken": ["a/x"]},
+                ],
+            },
+            id="helps",
+        ),
+    ],
+)
+def test_preemption(preemption: Preemption, data: dict[str, object]) -> None:
+    assert written(PodExplanation("a/b", Outcome.UNSCHEDULABLE, preemption=preemption))["preemption"] == data
+
+
+def test_both_formats_read_back_to_the_same() -> None:
+    pod = PodExplanation("a/b", Outcome.ERROR, message="übel: « … »")
+    report = Report((pod,), node_count=2, placed_count=0, pending_count=1, seed=3)
+    assert json.loads(as_json(report)) == yaml.safe_load(as_yaml(report)) == as_data(report)

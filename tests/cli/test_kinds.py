@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.decode import KINDS
+from mooring.cli.kinds import UNREAD, WORKLOADS, advice_for, group_of, is_skipped
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "skipped"),
+    [
+        pytest.param("v1", "ConfigMap", True, id="a kind that nobody reads here"),
+        pytest.param("apps/v1", "Deployment", True, id="a workload"),
+        pytest.param("batch/v1beta1", "CronJob", True, id="in an old version"),
+        pytest.param("example.com/v1", "Boat", True, id="somebody's own kind"),
+        pytest.param("snapshot.storage.k8s.io/v1", "VolumeSnapshot", True, id="a custom resource of Kubernetes people"),
+        pytest.param("v1", "Nonsense", False, id="a kind that Kubernetes does not have"),
+        pytest.param("apps/v1", "Deploymnet", False, id="a typing error"),
+        pytest.param("networking.k8s.io/v1", "Ingres", False, id="a typing error in a group with dots"),
+        pytest.param("boats/v1", "Boat", False, id="a group that nobody can own"),
+        pytest.param("apps/v1", "ConfigMap", False, id="a kind of another group"),
+        pytest.param("kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration", False, id="a configuration"),
+    ],
+)
+def test_what_is_skipped(api_version: str, kind: str, skipped: bool) -> None:
+    assert is_skipped(api_version, kind) is skipped
+
+
+def test_no_kind_is_both_read_and_skipped() -> None:
+    assert [view.kind for view in KINDS if view.kind in UNREAD.get(group_of(view.api_version), ())] == []
+
+
+def test_all_workloads_are_known_kinds() -> None:
+    known = {view.kind for view in KINDS}.union(*UNREAD.values())
+    assert known >= WORKLOADS
+
+
+def test_a_configuration_is_sent_to_its_flag() -> None:
+    assert "--config" in advice_for("kubescheduler.config.k8s.io/v1")
+    assert "--config" not in advice_for("v1")
