@@ -1,0 +1,188 @@
+"""The report: results written down where people look for them.
+
+Comes in   a `Report`
+Goes out   `bench/history/DATE-COMMIT.json`, the plots, and the part of `docs/benchmarks.md` between the marks
+
+ 1. Only what lies between the marks is written anew; what people wrote around them stays. A page without marks gets
+    them at its end.
+ 2. The page names the history file that it was made from, so that every figure can be traced to its run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.plots import Series, line_plot
+from bench.results import Level, Machine, Report, Result
+from bench.workload import read_workload
+
+BEGIN = "<!-- results: written by `make bench`, down to the next mark -->"
+END = "<!-- end of results -->"
+NODES_PLOT = "cost-against-nodes.svg"
+PLACED_PLOT = "cost-against-placed-pods.svg"
+PAGE_START = "# Benchmarks\n"
+REFERENCE_NODES = 5_000
+
+
+def write_report(report: Report, history: Path, docs: Path) -> Path:
+    """Writes everything; returns the history file."""
+    history.mkdir(parents=True, exist_ok=True)
+    path = history / f"{report.date[:10]}-{report.commit}.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    plots = docs / "plots"
+    plots.mkdir(parents=True, exist_ok=True)
+    (plots / NODES_PLOT).write_text(nodes_plot(report), encoding="utf-8")
+    (plots / PLACED_PLOT).write_text(placed_plot(report), encoding="utf-8")
+    page = docs / "benchmarks.md"
+    text = page.read_text(encoding="utf-8") if page.is_file() else PAGE_START
+    page.write_text(with_results(text, results_text(report, path.name)), encoding="utf-8")
+    return path
+
+
+def with_results(page: str, results: str) -> str:
+    """The page with these results between its marks."""
+    if BEGIN not in page or END not in page:
+        page = f"{page.rstrip()}\n\n{BEGIN}\n{END}\n"
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    return f"{before}{BEGIN}\n\n{results.strip()}\n\n{END}{after}"
+
+
+def results_text(report: Report, history_name: str) -> str:
+    parts = [
+        f"Measured on {report.date[:10]}, commit {_commit(report)} "
+        f"([all figures](../bench/history/{history_name})), on this machine:",
+        "\n".join(_machine_lines(report.machine)),
+        "### On 5,000 nodes",
+        "\n".join(table(report.results)),
+        *_disturbance_lines(report.results),
+        *_problem_lines(report.all_results),
+    ]
+    if report.nodes_sweep:
+        parts += ["### Cost against nodes", f"![cost against nodes](plots/{NODES_PLOT})"]
+        parts += ["\n".join(nodes_table(report.nodes_sweep))]
+    if report.placed_sweep is not None:
+        parts += ["### Cost against placed pods", f"![cost against placed pods](plots/{PLACED_PLOT})"]
+        parts += ["\n".join(placed_table(report.placed_sweep))]
+        parts += [_placed_sentence(report.placed_sweep)]
+    return "\n\n".join(parts)
+
+
+def table(results: Sequence[Result]) -> Iterator[str]:
+    yield (
+        "| workload | pods/s | target | | mean µs | p50 | p99 | pods/s without record | record µs | decode µs "
+        "| kube-scheduler ms | times as fast | peak MiB |"
+    )
+    yield "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for result in results:
+        level = result.last
+        cells = [
+            f"[{result.name}](../bench/workloads/{result.name}.yaml): {read_workload(result.name).description}",
+            f"**{level.pods_per_second:,.0f}**",
+            _optional(result.target_pods_per_second, "{:,.0f}"),
+            _verdict(result),
+            f"{level.mean_us:,.0f}",
+            f"{level.p50_us:,.0f}",
+            f"{level.p99_us:,.0f}",
+            f"{level.pods_per_second_without_record:,.0f}",
+            f"{level.record_us:.1f}",
+            f"{level.decode_us:.1f}",
+            _optional(result.kube_scheduler_ms, "{:.1f}"),
+            _optional(result.times_kube_scheduler, "{:.0f} ×"),
+            f"{result.peak_bytes / 2**20:,.0f}",
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def nodes_table(results: Sequence[Result]) -> Iterator[str]:
+    yield "| workload | nodes | placed pods | pods/s | mean µs | p99 µs | µs to load a node | peak MiB |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for result in results:
+        level = result.last
+        yield (
+            f"| {result.name} | {result.nodes:,} | {level.placed:,} | {level.pods_per_second:,.0f} "
+            f"| {level.mean_us:,.0f} | {level.p99_us:,.0f} | {result.node_load_us:.0f} "
+            f"| {result.peak_bytes / 2**20:,.0f} |"
+        )
+
+
+def placed_table(result: Result) -> Iterator[str]:
+    yield "| placed pods | pods/s | mean µs | p99 µs | µs to load a pod | memory MiB |"
+    yield "|--:|--:|--:|--:|--:|--:|"
+    for level in result.levels:
+        load_us = f"{level.load_us:.1f}" if level.loaded else "–"
+        yield (
+            f"| {level.placed:,} | {level.pods_per_second:,.0f} | {level.mean_us:,.0f} | {level.p99_us:,.0f} "
+            f"| {load_us} | {level.resident_bytes / 2**20:,.0f} |"
+        )
+
+
+def nodes_plot(report: Report) -> str:
+    names = list(dict.fromkeys(result.name for result in report.nodes_sweep))
+    series = [Series(name, [(r.nodes, r.last.mean_us) for r in report.nodes_sweep if r.name == name]) for name in names]
+    for name in names:
+        reference = read_workload(name).kube_scheduler_ms
+        if reference is not None:
+            series.append(Series(f"kube-scheduler, {name}", [(REFERENCE_NODES, reference * 1_000)], is_mark=True))
+    return line_plot("Deciding about one pod, by nodes", "nodes (2 pods placed on each)", "µs a pod", series)
+
+
+def placed_plot(report: Report) -> str:
+    result = report.placed_sweep
+    levels: Sequence[Level] = result.levels if result is not None else ()
+    nodes = f"{result.nodes:,}" if result is not None else "all"
+    series = [
+        Series("decide", [(level.placed, level.mean_us) for level in levels]),
+        Series("load", [(level.placed, level.load_us) for level in levels if level.loaded]),
+    ]
+    return line_plot(f"A plain pod on {nodes} nodes, by placed pods", "placed pods", "µs a pod", series)
+
+
+def _machine_lines(machine: Machine) -> Iterator[str]:
+    yield f"- {machine.cpu}, {machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB, {machine.system}"
+    yield f"- {machine.python}, numpy {machine.numpy}, msgspec {machine.msgspec}"
+    yield f"- garbage collection while measuring: {machine.garbage_collection}"
+
+
+def _placed_sentence(result: Result) -> str:
+    nodes_s = result.node_load_us * result.nodes / 1e6
+    pods_s = sum(level.loaded * level.load_us for level in result.levels) / 1e6
+    return (
+        f"Loading {result.nodes:,} nodes took {nodes_s:.1f} s, loading {result.last.placed:,} pods {pods_s:.1f} s; "
+        f"the peak was {result.peak_bytes / 2**20:,.0f} MiB."
+    )
+
+
+def _disturbance_lines(results: Sequence[Result]) -> list[str]:
+    disturbed = [
+        f"{result.name} ({result.last.cpu_share:.0%})" for result in results if not result.last.was_undisturbed
+    ]
+    if not disturbed:
+        return []
+    return [f"While these ran the machine had other things to do (share of the CPU): {', '.join(disturbed)}."]
+
+
+def _problem_lines(results: Sequence[Result]) -> list[str]:
+    return [f"**{result.name} went wrong**: {problem}." for result in results for problem in result.problems]
+
+
+def _verdict(result: Result) -> str:
+    if result.problems:
+        return "wrong"
+    match result.reaches_target:
+        case True:
+            return "reached"
+        case False:
+            return "missed"
+        case None:
+            return ""
+
+
+def _optional(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _commit(report: Report) -> str:
+    return f"{report.commit} with uncommitted changes" if report.has_uncommitted_changes else report.commit

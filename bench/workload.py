@@ -1,0 +1,145 @@
+"""Workloads: what a benchmark's cluster looks like, which pods come, and what must become of them.
+
+Comes in   `workloads/*.yaml`, and the manifests in `workloads/templates/` that they are put together from
+Goes out   `Workload`, whose fields are the file's
+
+ 1. A manifest is put together from layers, one merged over the other: names of template files, or manifests written
+    down in place. So a workload's file shows what is special about it and nothing else. A layer may bring `variables`
+    for its own holes; a group's own go before them.
+ 2. A file with a field that nobody knows is refused: a misspelt field would be a benchmark of something else.
+ 3. Every workload says what must come out (`outcome` of each group, `expect`): a broken engine must not look fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from bench.expectations import Expectation
+from bench.templates import Manifest, TemplateError, Variable, merged
+from mooring.api.yaml import load_document
+
+WORKLOADS = Path(__file__).parent / "workloads"
+
+Outcome = Literal["placed", "refused", "preempts"]
+Layers = str | tuple[str | dict[str, object], ...]
+
+
+class WorkloadError(ValueError):
+    """A workload that cannot be read, or that does not exist."""
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Objects made from one template."""
+
+    template: Layers
+    variables: Mapping[str, Variable] = {}
+    """Rules for the holes of the template: before those that the template brings itself."""
+
+    def read(self) -> tuple[Manifest, Mapping[str, Variable]]:
+        """The manifest, and the rules for all of its holes."""
+        manifest, variables = put_together(self.template)
+        return manifest, {**variables, **self.variables}
+
+
+class NodeGroup(Part, frozen=True, kw_only=True):
+    """Nodes that are alike. With several groups, `share` says how many of each come in turn."""
+
+    share: int = 1
+
+
+class ObjectGroup(Part, frozen=True, kw_only=True):
+    """Objects that are neither nodes nor pods: a fixed number, or so many for each node."""
+
+    count: int = 1
+    per_node: int | None = None
+
+
+class PodGroup(Part, frozen=True, kw_only=True):
+    """Pods that are alike. With several groups, `share` says how many of each come in turn."""
+
+    share: int = 1
+    outcome: Outcome = "placed"
+    """What must become of a measured pod."""
+    with_each: tuple[Layers, ...] = ()
+    """Objects that exist once for each pod, with the pod's own values: its claim, its volume."""
+    only_every: int = 1
+    """Of placed pods: they lie on every n-th node only."""
+
+
+class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How much of everything. `placed_per_node` takes the place of `placed` where a cluster has to be full."""
+
+    nodes: int = 5_000
+    placed: int = 10_000
+    placed_per_node: int | None = None
+    pods: int = 10_000
+    warm_up: int = 300
+    levels: tuple[float, ...] = (1.0,)
+    """The shares of the placed pods at which is measured, ascending."""
+
+    @property
+    def placed_count(self) -> int:
+        return self.placed if self.placed_per_node is None else self.placed_per_node * self.nodes
+
+    @property
+    def level_counts(self) -> tuple[int, ...]:
+        return tuple(int(level * self.placed_count) for level in self.levels)
+
+
+class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One benchmark."""
+
+    name: str
+    description: str
+    nodes: tuple[NodeGroup, ...]
+    measured: tuple[PodGroup, ...]
+    objects: tuple[ObjectGroup, ...] = ()
+    placed: tuple[PodGroup, ...] = ()
+    size: Size = Size()
+    expect: tuple[Expectation, ...] = ()
+    target_pods_per_second: float | None = None
+    kube_scheduler_ms: float | None = None
+    """What kube-scheduler's own algorithm takes for such a pod on 5,000 nodes, where that is known."""
+    memory_bytes_max: int | None = None
+    in_suite: bool = True
+    """False: runs only when it is named, and as a sweep."""
+
+
+def read_workload(name: str) -> Workload:
+    path = WORKLOADS / f"{name}.yaml"
+    if not path.is_file():
+        raise WorkloadError(f"there is no workload {name!r}; there are: {', '.join(workload_names())}")
+    try:
+        workload = msgspec.convert(load_document(path.read_bytes(), path.name).data, Workload)
+    except (msgspec.ValidationError, TemplateError) as error:
+        raise WorkloadError(f"{path.name}: {error}") from error
+    if workload.name != name:
+        raise WorkloadError(f"{path.name} calls itself {workload.name!r}; a workload is named as its file")
+    return workload
+
+
+def workload_names() -> list[str]:
+    """All workloads there are, by name."""
+    return sorted(path.stem for path in WORKLOADS.glob("*.yaml"))
+
+
+def put_together(layers: Layers) -> tuple[Manifest, Mapping[str, Variable]]:
+    """One manifest out of its layers, and the variables that they bring."""
+    combined: object = {}
+    for layer in (layers,) if isinstance(layers, str) else layers:
+        combined = merged(combined, read_template(layer) if isinstance(layer, str) else layer)
+    if not isinstance(combined, dict):
+        raise WorkloadError(f"expected a manifest, found {combined!r}")
+    variables = msgspec.convert(combined.pop("variables", {}), dict[str, Variable])
+    return combined, variables
+
+
+def read_template(name: str) -> object:
+    path = WORKLOADS / "templates" / f"{name}.yaml"
+    if not path.is_file():
+        raise WorkloadError(f"there is no template {name!r} in {path.parent.name}/")
+    return load_document(path.read_bytes(), path.name).data

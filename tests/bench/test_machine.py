@@ -1,0 +1,40 @@
+"""The machine: what is known of it, and how much memory is taken."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bench.machine
+from bench.machine import commit, describe_machine, peak_bytes, resident_bytes
+
+
+def test_the_machine_is_described() -> None:
+    machine = describe_machine()
+    assert machine.cores >= 1
+    assert machine.cpu
+    assert machine.python.split()[-1].count(".") == 2
+    assert machine.numpy == np.__version__
+
+
+def test_the_peak_is_at_least_what_is_resident() -> None:
+    resident = resident_bytes()
+    assert 1 << 20 < resident <= peak_bytes()
+
+
+def test_garbage_collection_is_described_as_it_is() -> None:
+    assert "thresholds" in describe_machine().garbage_collection
+    gc.disable()
+    try:
+        assert describe_machine().garbage_collection == "off"
+    finally:
+        gc.enable()
+
+
+def test_a_tree_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.machine, "__file__", str(tmp_path / "machine.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert commit() == ("unknown", False)

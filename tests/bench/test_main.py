@@ -1,0 +1,58 @@
+"""The command line: everything runs, quickly, and comes out right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from bench.__main__ import main
+from bench.results import Report
+from bench.workload import workload_names
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_whole_suite_comes_out_right_and_is_written_down(tmp_path: Path) -> None:
+    done = call("--quick", "--output", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    (path,) = (tmp_path / "history").iterdir()
+    report = msgspec.json.decode(path.read_bytes(), type=Report)
+    assert {result.name for result in report.all_results} == set(workload_names())
+    assert all(result.problems == () for result in report.all_results)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text()
+    assert all(f"workloads/{result.name}.yaml" in page for result in report.results)
+
+
+def test_results_as_json() -> None:
+    done = call("plain", "spread-hard", "--quick", "--nodes", "12", "--json")
+    assert done.exit_code == 0
+    results = msgspec.json.decode(done.stdout)
+    assert [(result["name"], result["nodes"]) for result in results] == [("plain", 12), ("spread-hard", 12)]
+
+
+def test_a_profile_tells_where_the_time_goes(capfd: pytest.CaptureFixture[str]) -> None:
+    done = call("plain", "--quick", "--profile")
+    assert done.exit_code == 0
+    assert "decide" in done.output + capfd.readouterr().out
+
+
+def test_the_list() -> None:
+    assert [line.split()[0] for line in call("--list").output.splitlines()] == workload_names()
+
+
+def test_an_unknown_name_is_told_in_words() -> None:
+    done = call("plan")
+    assert done.exit_code == 1
+    assert "there is no workload 'plan'" in done.output
+
+
+def test_a_wrong_outcome_is_an_error() -> None:
+    # One node cannot hold forty pods of which no two may share it.
+    done = call("pod-anti-affinity-required", "--quick", "--nodes", "1")
+    assert done.exit_code == 1
+    assert "WRONG" in done.output

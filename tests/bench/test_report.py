@@ -1,0 +1,76 @@
+"""The report: a history file, two plots, and a page that keeps what people wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.report import BEGIN, END, results_text, table, with_results, write_report
+from bench.results import Report
+from tests.bench.test_results import LEVEL, REPORT, RESULT
+
+
+@pytest.mark.parametrize(
+    ("page", "written"),
+    [
+        pytest.param("# Page\n", f"# Page\n\n{BEGIN}\n\nnew\n\n{END}\n", id="a page without marks gets them"),
+        pytest.param(f"a\n{BEGIN}\nold\n{END}\nb\n", f"a\n{BEGIN}\n\nnew\n\n{END}\nb\n", id="only between the marks"),
+    ],
+)
+def test_the_page(page: str, written: str) -> None:
+    assert with_results(page, "new") == written
+    assert with_results(written, "new") == written
+
+
+@pytest.mark.parametrize(
+    ("changes", "cell"),
+    [
+        pytest.param({"target_pods_per_second": 9_000}, "| **10,000** | 9,000 | reached |", id="reached"),
+        pytest.param({"target_pods_per_second": 12_000}, "| 12,000 | missed |", id="missed"),
+        pytest.param({"problems": ("no",)}, "|  | wrong |", id="wrong"),
+        pytest.param({"kube_scheduler_ms": 2.2}, "| 2.2 | 22 × |", id="compared with kube-scheduler"),
+    ],
+)
+def test_a_line_of_the_table(changes: dict[str, object], cell: str) -> None:
+    line = list(table([msgspec.structs.replace(RESULT, **changes)]))[-1]
+    assert cell in line
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        pytest.param(REPORT, "commit abc1234 ([all figures](../bench/history/x.json))", id="where the figures are"),
+        pytest.param(REPORT, "- An Engine, 2 cores, 8 GiB, Linux", id="the machine"),
+        pytest.param(
+            msgspec.structs.replace(REPORT, has_uncommitted_changes=True),
+            "abc1234 with uncommitted changes",
+            id="uncommitted changes",
+        ),
+        pytest.param(
+            msgspec.structs.replace(REPORT, results=(msgspec.structs.replace(RESULT, problems=("2 < 1",)),)),
+            "**plain went wrong**: 2 < 1.",
+            id="what went wrong",
+        ),
+        pytest.param(
+            msgspec.structs.replace(
+                REPORT,
+                results=(msgspec.structs.replace(RESULT, levels=(msgspec.structs.replace(LEVEL, cpu_share=0.5),)),),
+            ),
+            "the machine had other things to do (share of the CPU): plain (50%).",
+            id="disturbances",
+        ),
+    ],
+)
+def test_what_the_page_says(report: Report, sentence: str) -> None:
+    assert sentence in results_text(report, "x.json")
+
+
+def test_everything_is_written(tmp_path: Path) -> None:
+    path = write_report(REPORT, tmp_path / "history", tmp_path / "docs")
+    assert path.name == "2026-01-12-abc1234.json"
+    assert msgspec.json.decode(path.read_bytes(), type=Report) == REPORT
+    plots = sorted(plot.name for plot in (tmp_path / "docs" / "plots").iterdir())
+    assert plots == ["cost-against-nodes.svg", "cost-against-placed-pods.svg"]
+    assert "| 10,000 | 10,000 | 100 |" in (tmp_path / "docs" / "benchmarks.md").read_text()

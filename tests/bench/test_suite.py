@@ -1,0 +1,71 @@
+"""The suite: which runs there are, and that each can have a process of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.results import Result
+from bench.suite import NODES_SWEEP, Wish, here, in_a_process_of_its_own, nodes_sweep, placed_sweep, suite_names
+from bench.workload import Size, read_workload
+
+
+@pytest.mark.parametrize(
+    ("wish", "size"),
+    [
+        pytest.param(Wish(), Size(pods=20_000), id="nothing wished: the workload's own size"),
+        pytest.param(
+            Wish(nodes=10, placed=0, pods=5), Size(nodes=10, placed=0, pods=5), id="every number can be wished"
+        ),
+        pytest.param(Wish(quick=True), Size(nodes=60, placed=120, pods=40, warm_up=5), id="quick is tiny"),
+        pytest.param(
+            Wish(nodes=9, quick=True), Size(nodes=9, placed=120, pods=40, warm_up=5), id="numbers go before quick"
+        ),
+    ],
+)
+def test_wishes(wish: Wish, size: Size) -> None:
+    assert wish.size_of(read_workload("plain")) == size
+
+
+def test_the_suite_starts_with_the_highest_targets_and_leaves_the_largest_cluster_out() -> None:
+    names = suite_names()
+    assert set(names[:2]) == {"plain", "node-affinity"}
+    assert "huge" not in names
+    assert len(names) == 20
+
+
+def test_a_wished_number_of_placed_pods_goes_before_a_full_cluster() -> None:
+    preemption = read_workload("preemption")
+    assert Wish().size_of(preemption).placed_count == 20_000
+    assert Wish(placed=7).size_of(preemption).placed_count == 7
+
+
+class Recorder:
+    """Writes down what would have been started."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, Wish]] = []
+
+    def __call__(self, name: str, wish: Wish) -> Result:
+        self.started.append((name, wish))
+        return Result(name=name, nodes=wish.nodes or 0, node_load_us=0.0, levels=(), peak_bytes=0)
+
+
+def test_the_nodes_sweep_goes_from_100_to_100000_nodes_with_two_pods_each() -> None:
+    recorder = Recorder()
+    results = list(nodes_sweep(Wish(), recorder))
+    assert [result.nodes for result in results if result.name == "plain"] == list(NODES_SWEEP)
+    assert (NODES_SWEEP[0], NODES_SWEEP[-1]) == (100, 100_000)
+    assert {result.name for result in results} == {"plain", "spread-hard"}
+    assert all(wish.placed == 2 * (wish.nodes or 0) for _, wish in recorder.started)
+
+
+def test_the_placed_sweep_is_the_largest_cluster() -> None:
+    assert placed_sweep(Wish(), Recorder()).name == "huge"
+
+
+@pytest.mark.parametrize("start", [here, in_a_process_of_its_own], ids=["in this process", "in one of its own"])
+def test_a_run(start: object) -> None:
+    assert callable(start)
+    result = start("plain", Wish(nodes=12, quick=True))
+    assert isinstance(result, Result)
+    assert (result.name, result.nodes, result.last.pods, result.problems) == ("plain", 12, 40, ())

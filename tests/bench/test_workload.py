@@ -1,0 +1,105 @@
+"""Workloads: all that were promised are there, and a file that makes no sense is refused in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import bench.workload
+from bench.workload import Size, WorkloadError, put_together, read_workload, workload_names
+
+PLAIN = "name: mine\ndescription: x\nnodes: [{template: node}]\nmeasured: [{template: pod}]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(bench.workload, "WORKLOADS", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("names", "target"),
+    [
+        pytest.param(["plain", "node-affinity"], 10_000, id="plain pods and node affinity"),
+        pytest.param(["spread-hard", "spread-soft", "spread-default"], 5_000, id="spreading"),
+        pytest.param(
+            [
+                f"pod-{kind}-{strength}{namespaces}"
+                for kind in ("affinity", "anti-affinity")
+                for strength in ("required", "preferred")
+                for namespaces in ("", "-selected-namespaces")
+            ],
+            5_000,
+            id="affinity and anti-affinity of all kinds",
+        ),
+        pytest.param(["volumes-bound"], 5_000, id="bound volumes"),
+        pytest.param(["unschedulable", "unschedulable-large"], 5_000, id="unschedulable pods"),
+        pytest.param(["different", "different-neighbours"], 1_500, id="every pod different from all before it"),
+        pytest.param(["preemption", "huge"], 1_000, id="preemption, and the largest cluster"),
+        pytest.param(["mixed"], None, id="all kinds in turn"),
+    ],
+)
+def test_targets(names: list[str], target: float | None) -> None:
+    assert [read_workload(name).target_pods_per_second for name in names] == [target] * len(names)
+
+
+@pytest.mark.parametrize("name", workload_names())
+def test_a_workload_of_the_suite_has_5000_nodes_and_10000_pods(name: str) -> None:
+    workload = read_workload(name)
+    if workload.in_suite:
+        assert workload.size.nodes == 5_000
+        assert workload.size.placed_count == (20_000 if workload.size.placed_per_node else 10_000)
+
+
+def test_the_largest_cluster_fits_in_4_gb() -> None:
+    huge = read_workload("huge")
+    assert (huge.size.nodes, huge.size.placed_count) == (100_000, 1_000_000)
+    assert huge.memory_bytes_max == 4_000_000_000
+    assert {250_000, 500_000, 1_000_000} <= set(huge.size.level_counts)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(PLAIN + "taget: 1\n", r"mine\.yaml: Object contains unknown field `taget`", id="a misspelt field"),
+        pytest.param(PLAIN.replace("mine", "yours"), "calls itself 'yours'", id="another name than the file's"),
+        pytest.param(PLAIN + "expect: [{that: sparkles}]\n", "Invalid value 'sparkles'", id="an unknown expectation"),
+        pytest.param("name: mine\n", "missing required field", id="something missing"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(folder: Path, text: str, message: str) -> None:
+    (folder / "mine.yaml").write_text(text)
+    with pytest.raises(WorkloadError, match=message):
+        read_workload("mine")
+
+
+def test_an_unknown_workload_is_told_with_those_that_exist() -> None:
+    with pytest.raises(WorkloadError, match=r"there is no workload 'plan'; there are: different, .*plain"):
+        read_workload("plan")
+
+
+def test_an_unknown_template_is_told() -> None:
+    with pytest.raises(WorkloadError, match="there is no template 'podd'"):
+        put_together("podd")
+
+
+def test_layers_are_merged_and_their_variables_are_taken_out() -> None:
+    manifest, variables = put_together(("pod", "claiming", {"spec": {"priority": 9}}))
+    assert manifest["kind"] == "Pod"
+    assert isinstance(manifest["spec"], dict)
+    assert manifest["spec"]["priority"] == 9
+    assert "variables" not in manifest
+    assert variables["zone"].cycle == ("zone-a", "zone-b", "zone-c")
+
+
+@pytest.mark.parametrize(
+    ("size", "placed_count", "level_counts"),
+    [
+        pytest.param(Size(), 10_000, (10_000,), id="by default one level"),
+        pytest.param(Size(nodes=50, placed_per_node=4), 200, (200,), id="by node"),
+        pytest.param(Size(placed=1_000, levels=(0, 0.25, 1)), 1_000, (0, 250, 1_000), id="several levels"),
+    ],
+)
+def test_sizes(size: Size, placed_count: int, level_counts: tuple[int, ...]) -> None:
+    assert (size.placed_count, size.level_counts) == (placed_count, level_counts)
