@@ -1,0 +1,94 @@
+"""The recordings: scenarios with the verdicts of the real kube-scheduler, and what it means to differ from one.
+
+Comes in   FAMILY.scenarios.jsonl.xz and FAMILY.verdicts.jsonl.xz of this folder
+Goes out   pairs of scenario and verdict; for a verdict and ours, the differences in words
+
+ 1. Nothing is as good as an empty list, an empty map or an absent field: the recording writes some of each.
+ 2. Everything else must be equal, also the order of a node's reasons.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+FAMILIES = (
+    "fit",
+    "strategy",
+    "taints",
+    "nodeaffinity",
+    "ports",
+    "spread",
+    "interpod",
+    "images",
+    "volumes",
+    "preemption",
+    "gates",
+    "mixed",
+    "large",
+    "handmade",
+)
+_FOLDER = Path(__file__).parent
+_IMPLICIT_DEVICE_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def recorded(family: str, part: int = 0, parts: int = 1) -> Iterator[tuple[Json, Json]]:
+    """The scenarios of a family with their verdicts; of several parts every so many-th."""
+    scenarios, verdicts = _lines(f"{family}.scenarios"), _lines(f"{family}.verdicts")
+    assert len(scenarios) == len(verdicts), f"{family}: {len(scenarios)} scenarios, but {len(verdicts)} verdicts"
+    for scenario, verdict in zip(scenarios[part::parts], verdicts[part::parts], strict=True):
+        yield json.loads(scenario), json.loads(verdict)
+
+
+def asks_for_devices(scenario: Json) -> bool:
+    """Whether a pending pod wants a device: by a claim, or by a resource that a device class stands behind."""
+    classes = [item for item in scenario["objects"] if item["kind"] == "DeviceClass"]
+    backed = {_IMPLICIT_DEVICE_PREFIX + item["metadata"]["name"] for item in classes}
+    backed |= {item["spec"]["extendedResourceName"] for item in classes if "extendedResourceName" in item["spec"]}
+    return any(pod["spec"].get("resourceClaims") or backed & _requested(pod) for pod in scenario["pods"])
+
+
+def differences(want: Json, got: Json) -> Iterator[str]:
+    """What differs between a recorded verdict on a scenario and ours, pod by pod."""
+    scenario = want["id"]
+    if "results" not in want:
+        if "error" not in got:
+            yield f"{scenario}: accepted, although kube-scheduler could not read it: {want['error']}"
+        return
+    ours = got.get("results", [])
+    for place, result in enumerate(want["results"]):
+        if place >= len(ours):
+            yield f"{scenario} {result['pod']}: no verdict; {got.get('error', 'the results end before it')}"
+            continue
+        for difference in _of_result(result, ours[place]):
+            yield f"{scenario} {result['pod']}: {difference}"
+
+
+def _of_result(want: Json, got: Json) -> Iterator[str]:
+    for field in ("pod", "error", "prefilter", "chosen", "message", "preemption"):
+        if (want.get(field) or None) != (got.get(field) or None):
+            yield f"{field}: want {want.get(field)!r}, got {got.get(field)!r}"
+    for field in ("nodes", "scores"):
+        yield from _by_node(field, want.get(field) or {}, got.get(field) or {})
+
+
+def _by_node(field: str, want: Mapping[str, Json], got: Mapping[str, Json]) -> Iterator[str]:
+    for node in want.keys() | got.keys():
+        if want.get(node) != got.get(node):
+            yield f"{field} of {node}: want {want.get(node)}, got {got.get(node)}"
+
+
+def _requested(pod: Json) -> set[str]:
+    containers = [*pod["spec"].get("containers", ()), *pod["spec"].get("initContainers", ())]
+    return {name for container in containers for name in container.get("resources", {}).get("requests", {})}
+
+
+@cache
+def _lines(name: str) -> tuple[bytes, ...]:
+    return tuple(lzma.decompress((_FOLDER / f"{name}.jsonl.xz").read_bytes()).splitlines())

@@ -1,0 +1,83 @@
+"""The engine against recorded verdicts of the real kube-scheduler: the same nodes, reasons, scores, texts and victims.
+
+Every decision is made three times: in brief (the way of the scheduler's loop), in full, and in full with nothing kept
+from earlier decisions. The second is compared with the recording, the other two with the second.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cycle.cycle import Cycle
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.engine import Engine
+from tests.golden.recordings import FAMILIES, asks_for_devices, differences, recorded
+from tools import verdicts
+
+PARTS = {"mixed": 2, "large": 2}
+"""Slow families in several tests, so that two cores share them."""
+SHOWN_MAX = 20
+
+LEFT_OUT = {"mixed": 7, "large": 1, "handmade": 3}
+"""How many scenarios ask for devices, which nobody allocates yet."""
+
+
+class ThriceDecidingEngine(Engine):
+    """Decides in brief, in full and from nothing, and remembers where the three disagree."""
+
+    disagreements: list[str]
+
+    def decide(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+        brief = super().decide(pod)
+        full = super().decide(pod, in_full=True)
+        cycle = Cycle(self.cycle_for(pod).profile, self.columns, verdicts.by_name(self.columns))
+        from_nothing = cycle.decide(pod, in_full=True)
+        if _outcome(brief) != _outcome(full):
+            self.disagreements.append(f"{pod.key} in brief: {_outcome(brief)}, in full: {_outcome(full)}")
+        if from_nothing != full:
+            self.disagreements.append(f"{pod.key} with what was kept: {full}, without: {from_nothing}")
+        return full
+
+
+@pytest.mark.parametrize(
+    ("family", "part", "parts"),
+    [
+        pytest.param(family, part, PARTS.get(family, 1), id=f"{family}-{part + 1}")
+        for family in FAMILIES
+        for part in range(PARTS.get(family, 1))
+    ],
+)
+def test_decides_as_kube_scheduler_did(family: str, part: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "Engine", ThriceDecidingEngine)
+    monkeypatch.setattr(ThriceDecidingEngine, "disagreements", [], raising=False)
+    found = [
+        difference
+        for scenario, verdict in recorded(family, part, parts)
+        if not asks_for_devices(scenario)
+        for difference in differences(verdict, verdicts.verdict(scenario))
+    ]
+    assert not found, _listed(found)
+    assert not ThriceDecidingEngine.disagreements, _listed(ThriceDecidingEngine.disagreements)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_only_scenarios_with_devices_are_left_out(family: str) -> None:
+    assert sum(asks_for_devices(scenario) for scenario, _ in recorded(family)) == LEFT_OUT.get(family, 0)
+
+
+def _outcome(decision: Decision) -> tuple[object, ...]:
+    return (
+        decision.node_name,
+        decision.message,
+        decision.preemption,
+        decision.error,
+        decision.rejection,
+        decision.clears_nomination,
+        decision.feasible_count,
+    )
+
+
+def _listed(found: list[str]) -> str:
+    more = f"\n… and {len(found) - SHOWN_MAX} more" if len(found) > SHOWN_MAX else ""
+    return f"{len(found)} differences:\n" + "\n".join(found[:SHOWN_MAX]) + more
