@@ -1,0 +1,46 @@
+"""The change log: what changed since somebody last looked."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.cache import changes
+from mooring.scheduler.cache.changes import ChangeLog
+
+
+def log_of(*rows: int) -> ChangeLog:
+    log = ChangeLog()
+    for row in rows:
+        log.append(row)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("rows", "position", "since"),
+    [
+        pytest.param([5, 3, 5], 0, [3, 5], id="each row once, ascending"),
+        pytest.param([5, 3, 5], 1, [3, 5], id="from the reader's position on"),
+        pytest.param([5, 3, 5], 2, [5], id="the last change"),
+        pytest.param([5, 3, 5], 3, [], id="nothing new"),
+        pytest.param([], 0, [], id="nothing ever"),
+    ],
+)
+def test_rows_that_changed_since(rows: list[int], position: int, since: list[int]) -> None:
+    changed = log_of(*rows).since(position)
+    assert changed is not None
+    assert changed.tolist() == since
+
+
+def test_whoever_was_never_here_looks_at_everything() -> None:
+    assert log_of(1, 2).since(-1) is None
+
+
+def test_the_log_forgets_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "LOG_LENGTH_MAX", 4)
+    log = log_of(*range(10))
+    assert log.position == 10
+    assert log.since(0) is None
+    assert log.since(5) is None
+    recent = log.since(8)
+    assert recent is not None
+    assert recent.tolist() == [8, 9]

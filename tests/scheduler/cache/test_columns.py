@@ -1,0 +1,166 @@
+"""The columns: rows of nodes, sums of pods, and what happens to pods whose node is not there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from mooring.api.views.meta import Condition
+from mooring.api.views.node import Node
+from mooring.scheduler.cache.columns import PRIORITY_NONE, Columns
+from mooring.scheduler.cache.resources import CPU, PODS
+from tests.api.builders import taint
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
+
+
+def used(columns: Columns, name: str) -> tuple[int, int]:
+    """How many pods a node has, and how much cpu they requested."""
+    row = columns.row_of[name]
+    return int(columns.resources.used[PODS, row]), int(columns.resources.used[CPU, row])
+
+
+def test_a_row_belongs_to_its_node_until_that_goes() -> None:
+    columns = engine_of(node("n1"), node("n2"), node("n3")).columns
+    row = columns.row_of["n2"]
+    columns.put_node(node("n2", cpu=64))
+    assert columns.row_of["n2"] == row
+    columns.remove_node("n2")
+    assert "n2" not in columns.row_of
+    assert (columns.node_count, columns.height, columns.alive[row]) == (2, 3, False)
+    columns.put_node(node("n4"))
+    assert columns.row_of["n4"] == row, "free rows are used again"
+    assert columns.height == 3
+
+
+def test_live_rows_are_a_slice_while_there_are_no_gaps() -> None:
+    columns = engine_of(node("n1"), node("n2"), node("n3")).columns
+    assert columns.live_rows == slice(0, 3)
+    columns.remove_node("n2")
+    assert isinstance(columns.live_rows, np.ndarray)
+    assert columns.live_rows.tolist() == [0, 2]
+    columns.put_node(node("n4"))
+    assert columns.live_rows == slice(0, 3)
+
+
+def test_pods_are_summed_up_on_their_row() -> None:
+    engine = engine_of(node("n1"), pod("a", cpu="500m", on="n1"), pod("b", cpu=1, on="n1"))
+    assert used(engine.columns, "n1") == (2, 1500)
+    engine.remove(pod("a"))
+    assert used(engine.columns, "n1") == (1, 1000)
+
+
+def test_a_node_that_changes_keeps_its_pods() -> None:
+    engine = engine_of(node("n1"), pod("a", cpu=1, on="n1"))
+    engine.put(node("n1", cpu=8, zone="z", taints=["gpu:NoSchedule"], unschedulable=True))
+    assert used(engine.columns, "n1") == (1, 1000)
+    assert engine.columns.unschedulable[engine.columns.row_of["n1"]]
+
+
+def test_pods_of_an_unknown_node_wait_for_it() -> None:
+    engine = engine_of(pod("early", cpu=1, on="n1"), node("n2"))
+    assert list(engine.columns.pods) == ["default/early"]
+    assert used(engine.columns, "n2") == (0, 0)
+    engine.put(node("n1"))
+    assert used(engine.columns, "n1") == (1, 1000)
+
+
+def test_pods_outlive_their_node() -> None:
+    engine = engine_of(node("n1"), pod("a", cpu=1, on="n1"), pod("b", cpu=2, on="n1"))
+    engine.remove(node("n1"))
+    assert sorted(engine.columns.pods) == ["default/a", "default/b"]
+    engine.remove(pod("a"))
+    engine.put(node("n1"))
+    assert used(engine.columns, "n1") == (1, 2000)
+
+
+def test_the_lowest_priority_of_a_row() -> None:
+    engine = engine_of(node("n1"))
+    columns = engine.columns
+    assert columns.priority_lowest[0] == PRIORITY_NONE
+    for name, priority in (("a", 10), ("b", -5), ("c", 7)):
+        engine.put(pod(name, priority=priority, on="n1"))
+    assert columns.priority_lowest[0] == -5
+    engine.remove(pod("b"))
+    assert columns.priority_lowest[0] == 7
+    engine.remove(pod("c"))
+    engine.remove(pod("a"))
+    assert columns.priority_lowest[0] == PRIORITY_NONE
+
+
+def test_a_pod_cannot_be_placed_twice() -> None:
+    columns = engine_of(node("n1"), node("n2")).columns
+    record = columns.record(pod("a"))
+    columns.place(record, "n1")
+    with pytest.raises(AssertionError, match="is placed already"):
+        columns.place(record, "n2")
+
+
+def test_changes_are_logged_by_what_they_touch() -> None:
+    engine = engine_of(node("n1"), node("n2"))
+    columns = engine.columns
+    usage, facts = columns.usage_changes.position, columns.fact_changes.position
+    engine.put(pod("a", on="n2"))
+    assert columns.usage_changes.since(usage) == [columns.row_of["n2"]]
+    assert columns.fact_changes.position == facts
+    usage = columns.usage_changes.position
+    engine.put(node("n1", cpu=64))
+    assert columns.fact_changes.since(facts) == [columns.row_of["n1"]]
+    assert columns.usage_changes.position == usage
+    engine.put(pod("q", nominated="n1"))
+    assert columns.usage_changes.since(usage) == [columns.row_of["n1"]], "a nominated pod counts like a placed one"
+
+
+HEARTBEAT = replace(node("n1"), status=replace(node("n1").status, conditions=(Condition(type="Ready"),)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_logged"),
+    [
+        pytest.param(HEARTBEAT, False, id="a heartbeat changes nothing"),
+        pytest.param(node("n1"), False, id="nor does the same again"),
+        pytest.param(node("n1", labels={"a": "b"}), True, id="labels"),
+        pytest.param(node("n1", taints=["a:NoSchedule"]), True, id="taints"),
+        pytest.param(node("n1", unschedulable=True), True, id="a cordon"),
+        pytest.param(node("n1", cpu=5), True, id="capacity"),
+        pytest.param(node("n1", images={"web:1": 1}), True, id="images"),
+        pytest.param(node("n1", features=["Swim"]), True, id="features"),
+    ],
+)
+def test_what_counts_as_a_change_of_a_node(changed: Node, is_logged: bool) -> None:
+    columns = engine_of(node("n1")).columns
+    position = columns.fact_changes.position
+    columns.put_node(changed)
+    assert (columns.fact_changes.position > position) is is_logged
+    assert columns.nodes[0] is changed
+
+
+def test_a_table_of_any_size() -> None:
+    engine = engine_of(*(node(f"n{number}", cpu=number) for number in range(300)))
+    columns = engine.columns
+    engine.put(pod("a", cpu=1, on="n299"))
+    assert columns.height == columns.node_count == 300 <= columns.capacity
+    assert columns.resources.allocatable[CPU, columns.row_of["n299"]] == 299_000
+    assert used(columns, "n299") == (1, 1000)
+    assert columns.priority_lowest[columns.row_of["n298"]] == PRIORITY_NONE
+
+
+def test_rows_by_name() -> None:
+    columns = engine_of(node("n1"), node("n2"), node("n3")).columns
+    assert columns.rows_named(["n3", "nowhere", "n1", "n3"]).tolist() == [0, 2]
+
+
+def test_a_row_that_changes_hands_has_nothing_of_its_former_node() -> None:
+    engine = engine_of(node("n1", zone="a", taints=["gpu:NoSchedule"], unschedulable=True, images={"web:1": 9}))
+    engine.put(pod("a", cpu=1, on="n1", ports=["80"]))
+    engine.remove(node("n1"))
+    engine.put(node("n2"))
+    columns, row = engine.columns, engine.columns.row_of["n2"]
+    assert row == 0
+    assert not columns.unschedulable[row]
+    assert columns.taints.sets[columns.taints.set_of_row[row]] == ()
+    assert columns.images.holders == {}
+    assert used(columns, "n2") == (0, 0)
+    assert columns.nodes[row] == node("n2")
+    assert taint("gpu:NoSchedule") in columns.taints.sets[1], "sets stay interned"

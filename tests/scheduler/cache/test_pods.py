@@ -1,0 +1,138 @@
+"""Pods as they are remembered: what makes two of them one shape, and what a record says."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from mooring.api.views.pod import ContainerPort, Pod, PodAffinityTerm
+from mooring.api.views.volumes import ImageVolumeSource, Volume
+from mooring.kit.clock import parse_rfc3339
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import NO_START_S, host_ports, shape_key
+from mooring.scheduler.cache.ports import HostPort
+from tests.api.builders import container, node_selector, preferred, resized, sidecar, term
+from tests.builders import HOSTNAME, ZONE, claim_volume, disk, owned_by, pod, pods_like, spread
+
+WEB = {"app": "web"}
+NEAR: PodAffinityTerm = pods_like(ZONE, app="db")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(pod("another"), id="its name"),
+        pytest.param(pod("p", uid="another"), id="its uid"),
+        pytest.param(pod("p", on="n1"), id="its node"),
+        pytest.param(pod("p", nominated="n1"), id="its nomination"),
+        pytest.param(pod("p", claims=["data"]), id="its claims"),
+        pytest.param(pod("p", volumes=[disk("d"), Volume(name="token")]), id="its disks"),
+        pytest.param(pod("p", gates=["wait"]), id="its gates"),
+        pytest.param(pod("p", started_s=7.0), id="when it started"),
+        pytest.param(pod("p", terminating=True), id="its end"),
+        pytest.param(pod("p", preempted=True), id="why it ends"),
+        pytest.param(pod("p", phase="Running"), id="its phase"),
+    ],
+)
+def test_pods_that_differ_only_in_this_have_one_shape(other: Pod) -> None:
+    assert shape_key(other) == shape_key(pod("p"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(pod(namespace="other"), id="namespace"),
+        pytest.param(pod(labels=WEB), id="labels"),
+        pytest.param(pod(cpu="100m"), id="requests"),
+        pytest.param(pod(image="web:1"), id="image"),
+        pytest.param(pod(ports=["80"]), id="host ports"),
+        pytest.param(pod(init=[sidecar(cpu=1)]), id="init containers"),
+        pytest.param(pod(priority=1), id="priority"),
+        pytest.param(pod(preemption_policy="Never"), id="preemption policy"),
+        pytest.param(pod(tolerations=["gpu"]), id="tolerations"),
+        pytest.param(pod(node_labels={"disk": "ssd"}), id="node selector"),
+        pytest.param(pod(nodes=node_selector(term("disk In ssd"))), id="node affinity"),
+        pytest.param(pod(prefers_nodes=[preferred(1, "disk In ssd")]), id="preferred nodes"),
+        pytest.param(pod(near=[NEAR]), id="affinity"),
+        pytest.param(pod(apart=[NEAR]), id="anti-affinity"),
+        pytest.param(pod(prefers_near=[(1, NEAR)]), id="preferred affinity"),
+        pytest.param(pod(prefers_apart=[(1, NEAR)]), id="preferred anti-affinity"),
+        pytest.param(pod(spread=[spread(HOSTNAME, app="web")]), id="spreading"),
+        pytest.param(pod(owner=owned_by("ReplicaSet", "web")), id="owner"),
+        pytest.param(pod(scheduler="mine"), id="scheduler"),
+        pytest.param(pod(volumes=[Volume(image=ImageVolumeSource(reference="data:1"))]), id="images among its volumes"),
+    ],
+)
+def test_pods_that_differ_in_this_have_two_shapes(other: Pod) -> None:
+    assert shape_key(other) != shape_key(pod())
+
+
+RUNNING = pod(containers=[container(cpu=1)], init=[sidecar(cpu=1)])
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"container_statuses": (resized({"cpu": 2}),)}, id="a container"),
+        pytest.param({"init_container_statuses": (resized({"cpu": 2}, name="sidecar"),)}, id="a sidecar"),
+        pytest.param(
+            {"container_statuses": (resized({"cpu": 1}, promised={"cpu": 3}),)}, id="what a container was promised"
+        ),
+    ],
+)
+def test_pods_that_were_granted_different_things_count_for_different_things(status: dict[str, object]) -> None:
+    columns = Columns()
+    grown = replace(RUNNING, status=replace(RUNNING.status, **status))
+    before, after = columns.record(RUNNING), columns.record(grown)
+    assert before.shape is not after.shape
+    assert before.shape.request_vector.tolist() != after.shape.request_vector.tolist()
+
+
+def test_images_of_volumes_are_told_from_images_of_containers() -> None:
+    in_volume = pod(volumes=[Volume(name="v", image=ImageVolumeSource(reference="a:1"))])
+    renamed = pod(volumes=[Volume(name="w", image=ImageVolumeSource(reference="a:1")), claim_volume("c")])
+    assert shape_key(in_volume) == shape_key(renamed)
+    assert shape_key(in_volume) != shape_key(pod(image="a:1"))
+
+
+def test_host_ports_of_containers_that_stay() -> None:
+    port = ContainerPort(host_port=9, host_ip="10.0.0.1", protocol="UDP")
+    made = pod(
+        containers=[replace(container(), ports=(ContainerPort(host_port=80), ContainerPort(container_port=70)))],
+        init=[replace(sidecar(), ports=(port,)), replace(container(), ports=(ContainerPort(host_port=1),))],
+    )
+    assert host_ports(made.spec) == (HostPort("UDP", 9, "10.0.0.1"), HostPort("TCP", 80, "0.0.0.0"))
+
+
+def test_a_record_says_who_and_where() -> None:
+    view = pod("web-1", namespace="shop", uid="u1", on="n1", nominated="n2", priority=7, claims=["data"], started_s=9.0)
+    record = Columns().record(view)
+    assert (record.key, record.namespace, record.uid, record.priority) == ("shop/web-1", "shop", "u1", 7)
+    assert (record.node_name, record.nominated_node, record.row) == ("n1", "n2", -1)
+    assert record.claims == ("shop/data",)
+    assert record.start_s == parse_rfc3339("1970-01-01T00:00:09Z")
+    assert (record.terminating, record.disrupted) == (False, False)
+
+
+def test_a_pod_without_uid_start_and_priority() -> None:
+    record = Columns().record(pod("web-1", namespace="shop"))
+    assert (record.uid, record.start_s, record.priority) == ("shop/web-1", NO_START_S, 0)
+
+
+@pytest.mark.parametrize(
+    ("view", "terminating", "disrupted"),
+    [
+        (pod(terminating=True), True, False),
+        (pod(preempted=True), True, True),
+        (replace(pod(preempted=True), metadata=pod().metadata), False, False),
+    ],
+    ids=["deleted by somebody", "deleted by preemption", "marked, but not deleted"],
+)
+def test_a_pod_on_its_way_out(view: Pod, terminating: bool, disrupted: bool) -> None:
+    record = Columns().record(view)
+    assert (record.terminating, record.disrupted) == (terminating, disrupted)
+
+
+def test_volumes_that_no_rule_reads_are_not_remembered() -> None:
+    record = Columns().record(pod(volumes=[Volume(name="token"), disk("d")]))
+    assert [volume.name for volume in record.volumes] == ["d"]

@@ -1,0 +1,75 @@
+"""Resources of any name: slots, request vectors, what a node offers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.cache.resources import (
+    CPU,
+    CPU_NON_ZERO,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    MEMORY_NON_ZERO,
+    PODS,
+    ResourceColumns,
+)
+
+GPU, FPGA = "example.com/gpu", "example.com/fpga"
+
+
+@pytest.mark.parametrize(
+    ("name", "slot"), [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", EPHEMERAL_STORAGE), ("pods", PODS)]
+)
+def test_everybody_needs_these(name: str, slot: int) -> None:
+    assert ResourceColumns(4).slot(name) == slot
+
+
+def test_other_resources_get_a_line_when_they_are_first_seen() -> None:
+    resources = ResourceColumns(4)
+    gpu, fpga = resources.slot(GPU), resources.slot(FPGA)
+    assert resources.slot(GPU) == gpu != fpga == resources.slot(FPGA)
+    assert [resources.names[gpu], resources.names[fpga]] == [GPU, FPGA]
+    assert resources.used.shape == resources.allocatable.shape == (8, 4)
+
+
+def test_a_vector_is_what_one_pod_adds() -> None:
+    resources = ResourceColumns(4)
+    vector = resources.vector({"cpu": 250, GPU: 2}, cpu_non_zero_milli=250, memory_non_zero=200 << 20)
+    assert vector.tolist() == [250, 0, 0, 1, 250, 200 << 20, 2]
+
+
+def test_a_vector_ends_with_its_last_resource() -> None:
+    resources = ResourceColumns(4)
+    resources.slot(GPU)
+    vector = resources.vector({}, cpu_non_zero_milli=100, memory_non_zero=7)
+    assert vector.tolist() == [0, 0, 0, 1, 100, 7]
+
+
+def test_what_a_node_no_longer_offers_is_gone() -> None:
+    resources = ResourceColumns(4)
+    resources.set_allocatable(2, {"cpu": 4000, "memory": 8, "pods": 110, GPU: 1})
+    resources.set_allocatable(2, {"cpu": 2000, "pods": 110})
+    assert resources.allocatable[:, 2].tolist() == [2000, 0, 0, 110, 2000, 0, 0]
+
+
+def test_scores_share_the_capacity_of_filters() -> None:
+    resources = ResourceColumns(4)
+    resources.set_allocatable(1, {"cpu": 4000, "memory": 8})
+    assert resources.allocatable[[CPU_NON_ZERO, MEMORY_NON_ZERO], 1].tolist() == [4000, 8]
+
+
+def test_a_cleared_row_offers_and_uses_nothing() -> None:
+    resources = ResourceColumns(4)
+    resources.set_allocatable(1, {"cpu": 4000})
+    resources.used[CPU, 1] = 100
+    resources.clear(1)
+    assert not resources.allocatable[:, 1].any()
+    assert not resources.used[:, 1].any()
+
+
+def test_growing_keeps_all_lines() -> None:
+    resources = ResourceColumns(4)
+    resources.set_allocatable(3, {GPU: 5})
+    resources.grow(100)
+    assert resources.allocatable[resources.slot(GPU), 3] == 5
+    assert resources.used.shape[1] >= 100

@@ -1,0 +1,243 @@
+"""The scheduling cycle: every way in which it can end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.plugin import (
+    Filter,
+    Plugin,
+    PostFilter,
+    PostFilterResult,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Score,
+)
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.plugins.catalogue import PLUGINS
+from tests.api.builders import node_selector, term
+from tests.builders import node, pod
+from tests.scheduler.config.builders import plugins, with_profile
+from tests.scheduler.harness import decide, engine_of
+
+NODES = (node("n1"), node("n2"), node("n3", unschedulable=True))
+
+
+class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
+    """Does what the pod's label `wish` says."""
+
+    name = "Wish"
+    filter_reasons = (Reason("node(s) were out of luck"), Reason("the stars are wrong", Code.ERROR))
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[str] | Rejection:
+        match pod.shape.labels.get("wish", ""):
+            case "reject":
+                return unschedulable("not today")
+            case "reject-for-good":
+                return unresolvable("never")
+            case "fail":
+                return failure("it broke")
+            case wish if wish.startswith("only-"):
+                return Proceed(wish, frozenset((wish.removeprefix("only-"),)))
+            case wish:
+                return Proceed(wish)
+
+    def filter(self, state: str, rows: Rows) -> Int64s:
+        numbers = np.arange(self._columns.height)[rows]
+        bits = {"refuse": 1, "break": 2}.get(state, 0)
+        return np.where(numbers < 2, bits, 0)
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> str | Rejection:
+        wish = pod.shape.labels.get("wish", "")
+        return failure("cannot weigh") if wish == "fail-scores" else wish
+
+    def score(self, state: str, rows: Rows) -> Int64s:
+        worth = {"too-much": 101, "too-little": -1}.get(state, 50)
+        return np.full(length_of(rows), worth, dtype=np.int64)
+
+
+def engine_with(*extra: type[Plugin]) -> Engine:
+    written = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in extra))}})
+    return engine_of(*NODES, config=written, registry=Registry([*PLUGINS, *extra]))
+
+
+def wishing(wish: str) -> Decision:
+    engine = engine_with(Wish)
+    brief = engine.decide(engine.record(pod(labels={"wish": wish})))
+    full = decide(engine, pod(labels={"wish": wish}))
+    for field in ("node_name", "message", "error", "rejection", "feasible_count", "node_names"):
+        assert getattr(brief, field) == getattr(full, field), field
+    return full
+
+
+def test_a_pod_that_fits() -> None:
+    decision = wishing("")
+    assert (decision.node_name, decision.feasible_count, decision.is_placed) == ("n1", 2, True)
+    assert (decision.message, decision.error, decision.rejection, decision.preemption) == (None, None, None, None)
+    assert {name for name, refusal in decision.refusals.items() if refusal is None} == {"n1", "n2"}
+    assert set(decision.scores) == {"n1", "n2"}
+    assert decision.scores["n1"]["Wish"] == 50
+    assert decision.scores["n1"]["total"] == sum(v for k, v in decision.scores["n1"].items() if k != "total")
+
+
+@pytest.mark.parametrize(
+    ("wish", "code", "reason"),
+    [("reject", Code.UNSCHEDULABLE, "not today"), ("reject-for-good", Code.UNRESOLVABLE, "never")],
+)
+def test_a_pod_that_a_pre_filter_rejects(wish: str, code: Code, reason: str) -> None:
+    decision = wishing(wish)
+    assert decision.rejection == Rejection(code, (reason,), "Wish")
+    assert (decision.node_name, decision.error, decision.refusals) == (None, None, {})
+    assert decision.message is not None
+    assert decision.message.startswith(f"0/3 nodes are available: {reason}. ")
+
+
+@pytest.mark.parametrize(
+    ("wish", "error", "message"),
+    [
+        ("fail", "prefilter", 'running PreFilter plugin "Wish": it broke'),
+        ("break", "filter", 'running "Wish" filter plugin: the stars are wrong'),
+        ("fail-scores", "prescore", 'running PreScore plugin "Wish": cannot weigh'),
+        (
+            "too-much",
+            "score",
+            'plugin "Wish" returns an invalid score 101, it should in the range of [0, 100] after normalizing',
+        ),
+        (
+            "too-little",
+            "score",
+            'plugin "Wish" returns an invalid score -1, it should in the range of [0, 100] after normalizing',
+        ),
+    ],
+)
+def test_a_cycle_that_fails(wish: str, error: str, message: str) -> None:
+    decision = wishing(wish)
+    assert (decision.node_name, decision.error, decision.message) == (None, error, message)
+    assert decision.rejection is not None
+    assert (decision.rejection.code, decision.rejection.message) == (Code.ERROR, message)
+    assert decision.preemption is None, "an error is tried again, nobody is evicted for it"
+
+
+def test_of_several_nodes_in_error_the_first_name_is_told() -> None:
+    decision = wishing("break")
+    refusals = {name: refusal.code for name, refusal in decision.refusals.items() if refusal is not None}
+    assert refusals == {"n1": Code.ERROR, "n2": Code.ERROR, "n3": Code.UNRESOLVABLE}
+
+
+def test_a_pre_filter_that_names_nodes() -> None:
+    decision = wishing("only-n2")
+    assert (decision.node_name, decision.node_names) == ("n2", frozenset(("n2",)))
+    refusal = decision.refusals["n1"]
+    assert refusal is not None
+    assert (refusal.plugin, refusal.code) == ("", Code.UNRESOLVABLE)
+    assert refusal.reasons == ("node(s) didn't satisfy plugin(s) [Wish]",)
+
+
+@pytest.mark.parametrize(
+    ("named", "wish", "reason"),
+    [
+        ("n2", "only-n1", "node(s) didn't satisfy plugin(s) [NodeAffinity Wish] simultaneously"),
+        ("n2", "only-n2", None),
+    ],
+)
+def test_two_pre_filters_that_name_nodes(named: str, wish: str, reason: str | None) -> None:
+    view = pod(labels={"wish": wish}, nodes=node_selector(term(fields=[f"metadata.name In {named}"])))
+    decision = decide(engine_with(Wish), view)
+    assert (decision.rejection.message if decision.rejection is not None else None) == reason
+    assert decision.is_placed is (reason is None)
+
+
+@pytest.mark.parametrize(
+    ("view", "error"),
+    [
+        pytest.param(pod(terminating=True), "skip", id="a pod that is being deleted"),
+        pytest.param(pod(gates=["g"], terminating=True), None, id="gates come first"),
+    ],
+)
+def test_pods_that_are_not_tried(view: Any, error: str | None) -> None:
+    decision = decide(engine_with(Wish), view)
+    assert (decision.node_name, decision.error) == (None, error)
+
+
+def test_a_gate_names_its_plugin() -> None:
+    decision = decide(engine_of(*NODES), pod(gates=["a", "b"]))
+    assert decision.rejection == Rejection(
+        Code.UNRESOLVABLE, ("waiting for scheduling gates: [a b]",), "SchedulingGates"
+    )
+
+
+def test_without_nodes_nobody_is_asked() -> None:
+    decision = decide(engine_of(), pod())
+    assert (decision.error, decision.message) == ("nonodes", "no nodes available to schedule pods")
+
+
+class Helper(PostFilter):
+    """Finds room on n2, by magic."""
+
+    name = "Helper"
+
+    def post_filter(self, attempt: object) -> PostFilterResult:
+        return PostFilterResult("n2")
+
+
+class Shrug(PostFilter):
+    name = "Shrug"
+
+    def post_filter(self, attempt: object) -> PostFilterResult:
+        return PostFilterResult(rejection=unschedulable("no idea"))
+
+
+class Crash(PostFilter):
+    name = "Crash"
+
+    def post_filter(self, attempt: object) -> PostFilterResult:
+        return PostFilterResult(rejection=failure("it broke"))
+
+
+@pytest.mark.parametrize(
+    ("extra", "node_name", "end_of_message"),
+    [
+        pytest.param(
+            [Shrug], None, "2 No preemption victims found for incoming pod., no idea", id="all that failed speak"
+        ),
+        pytest.param([Helper, Shrug], "n2", "2 node(s) were out of luck.", id="the first that helps ends it"),
+        pytest.param([Crash, Shrug], None, "2 node(s) were out of luck. it broke", id="so does one that fails"),
+    ],
+)
+def test_post_filters_are_asked_in_order(extra: list[type[Plugin]], node_name: str | None, end_of_message: str) -> None:
+    decision = decide(engine_with(Wish, *extra), pod(labels={"wish": "refuse"}, preemption_policy="Always"))
+    assert decision.message is not None
+    assert decision.message.endswith(end_of_message), decision.message
+    assert (decision.preemption.node_name if decision.preemption is not None else None) == node_name
+
+
+def test_the_die_breaks_ties_between_the_best_only() -> None:
+    offered: list[list[str]] = []
+
+    def die(columns: Columns) -> Any:
+        def choose(rows: Int64s) -> int:
+            offered.append([columns.node_names[row] for row in rows])
+            return int(rows[-1])
+
+        return choose
+
+    engine = Engine(load_configuration(None), entropy=Entropy(seed=1), tie_break=die)
+    for each in (*NODES, node("n4"), pod("a", cpu=1, on="n2")):
+        engine.put(each)
+    assert decide(engine, pod(cpu=1)).node_name == "n4"
+    assert offered == [["n1", "n4"]]

@@ -1,0 +1,187 @@
+"""Obstacles in words: what a node has against a pod, plugin by plugin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.quantity import quantity_value
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Container, ContainerRestartRule, Pod
+from mooring.api.views.selectors import NodeSelector
+from mooring.scheduler.cycle.obstacle import HARDNESS, Kind, Obstacle
+from mooring.scheduler.cycle.obstacle_words import amount_text, kind_of, quantity_text
+from mooring.scheduler.cycle.obstacles import obstacles
+from mooring.scheduler.framework.plugin import Filter
+from mooring.scheduler.plugins.catalogue import PLUGINS
+from tests.api.builders import term
+from tests.builders import claim, disk, node, persistent_volume, pod
+from tests.scheduler.harness import engine_of
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def only(one: Node, view: Pod, *others: Any) -> Obstacle:
+    engine = engine_of(one, *others)
+    (found,) = obstacles(engine, engine.record(view), one.metadata.name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "text", "quantity"),
+    [
+        ("cpu", 300, "0.3", "300m"),
+        ("cpu", 2000, "2", "2"),
+        ("cpu", 1, "0.001", "1m"),
+        ("memory", 3 << 29, "1.5Gi", "1536Mi"),
+        ("memory", (3 << 29) + 1, "1.51Gi", "1610612737"),
+        ("memory", 1000, "1000", "1k"),
+        ("memory", 1023, "1023", "1023"),
+        ("ephemeral-storage", 1 << 40, "1Ti", "1Ti"),
+        ("hugepages-2Mi", 4 << 20, "4Mi", "4Mi"),
+        ("example.com/gpu", 2, "2", "2"),
+        ("memory", 0, "0", "0"),
+    ],
+)
+def test_amounts(name: str, amount: int, text: str, quantity: str) -> None:
+    assert (amount_text(name, amount), quantity_text(name, amount)) == (text, quantity)
+
+
+@given(st.integers(0, 2**62))
+def test_an_amount_in_words_is_never_too_little_and_never_much_too_much(amount: int) -> None:
+    said = quantity_value(amount_text("memory", amount))
+    assert amount <= said <= amount + amount // 100 + 1
+    assert quantity_value(quantity_text("memory", amount)) == amount
+
+
+@pytest.mark.parametrize(
+    ("one", "view", "text", "details"),
+    [
+        pytest.param(
+            node(cpu="1700m"), pod(cpu=2), "0.3 cpu more (the whole node has 1.7)",
+            {"resource": "cpu", "wanted": "2", "missing": "300m", "allocatable": "1700m"}, id="cpu",
+        ),
+        pytest.param(
+            node(), pod(others={"example.com/gpu": 2}), "2 example.com/gpu more (the node has none)",
+            {"resource": "example.com/gpu", "wanted": "2", "missing": "2", "allocatable": "0"}, id="a device",
+        ),
+        pytest.param(node(pods=0), pod(), "1 more pod slot", {"missing": 1}, id="a slot"),
+    ],
+)  # fmt: skip
+def test_resources(one: Node, view: Pod, text: str, details: dict[str, object]) -> None:
+    found = only(one, view)
+    assert (found.text, found.details) == (text, details)
+
+
+def test_what_running_pods_take_is_missing() -> None:
+    found = only(node(cpu=4), pod(cpu=2), pod("running", cpu=3, on="n1"))
+    assert found.text == "1 cpu more"
+
+
+@pytest.mark.parametrize(
+    ("taint", "text"),
+    [
+        ("gpu=true:NoSchedule", "tolerate gpu=true:NoSchedule"),
+        ("gpu:NoExecute", "tolerate gpu:NoExecute"),
+    ],
+)
+def test_taints(taint: str, text: str) -> None:
+    found = only(node(taints=[taint, "soft:PreferNoSchedule"]), pod())
+    assert (found.text, found.kind) == (text, Kind.TAINT)
+
+
+@pytest.mark.parametrize(
+    ("labels", "requirement", "text"),
+    [
+        pytest.param({"disk": "hdd"}, "disk In ssd", "needs disk=ssd, has disk=hdd", id="another value"),
+        pytest.param({}, "disk In ssd", "needs disk=ssd, has no disk", id="no value"),
+        pytest.param({"disk": "hdd"}, "disk In nvme,ssd", "needs disk in (nvme,ssd), has disk=hdd", id="two choices"),
+        pytest.param({"disk": "hdd"}, "disk NotIn hdd", "needs disk!=hdd, has disk=hdd", id="just that value"),
+        pytest.param({}, "disk Exists", "needs the label disk", id="no such label"),
+        pytest.param({"disk": "x"}, "disk DoesNotExist", "must not have the label disk, has disk=x", id="that label"),
+        pytest.param({"cores": "2"}, "cores Gt 4", "needs cores>4, has cores=2", id="too small a number"),
+        pytest.param({ZONE: "a"}, f"{ZONE} In b", f"needs {ZONE}=b, has a", id="a long key is said once"),
+        pytest.param({}, f"{ZONE} In b", f"needs {ZONE}=b, has no zone", id="a long key that is not there"),
+    ],
+)
+def test_labels(labels: dict[str, str], requirement: str, text: str) -> None:
+    wanted = NodeSelector(node_selector_terms=(term(requirement),))
+    found = only(node(labels=labels), pod(nodes=wanted))
+    assert (found.text, found.kind) == (text, Kind.NODE_LABEL)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "texts"),
+    [
+        pytest.param(
+            [term("a In 1", "b In 1"), term("c In 1")], ["needs c=1, has no c"], id="the term with the least to change"
+        ),
+        pytest.param([term(fields=["metadata.name In n9"])], ["needs the node n9"], id="another node"),
+        pytest.param([term(fields=["metadata.name NotIn n1"])], ["needs another node than n1"], id="any other node"),
+        pytest.param(
+            [term("a Bogus 1")],
+            ["a selector that can be read: nodeSelectorTerms[0].matchExpressions[0].operator"],
+            id="a term that nobody can read",
+        ),
+    ],
+)
+def test_terms(wanted: list[Any], texts: list[str]) -> None:
+    engine = engine_of(node("n1"), node("n2"))
+    found = obstacles(engine, engine.record(pod(nodes=NodeSelector(node_selector_terms=tuple(wanted)))), "n1")
+    assert [obstacle.text.partition(": Unsupported")[0] for obstacle in found] == texts
+
+
+def test_a_label_that_is_wanted_twice_is_told_once() -> None:
+    wanted = NodeSelector(node_selector_terms=(term("disk In ssd"),))
+    assert only(node(), pod(nodes=wanted, node_labels={"disk": "ssd"})).text == "needs disk=ssd, has no disk"
+
+
+@pytest.mark.parametrize(
+    ("taken", "wanted", "text"),
+    [
+        ("443", "443", "host port TCP 443 is taken by default/proxy"),
+        ("53/UDP", "53/UDP", "host port UDP 53 is taken by default/proxy"),
+        ("80", "127.0.0.1:80", "host port TCP 80 on 127.0.0.1 is taken by default/proxy"),
+        ("127.0.0.1:80", "80", "host port TCP 80 is taken by default/proxy"),
+    ],
+)
+def test_ports(taken: str, wanted: str, text: str) -> None:
+    assert only(node(), pod(ports=[wanted]), pod("proxy", on="n1", ports=[taken])).text == text
+
+
+def test_features() -> None:
+    restarting = Container(name="c", restart_policy_rules=(ContainerRestartRule(action="RestartAllContainers"),))
+    found = only(node(), pod(containers=[restarting]))
+    assert found.text == "needs a kubelet that declares RestartAllContainersOnContainerExits"
+
+
+@pytest.mark.parametrize(
+    ("view", "others", "text"),
+    [
+        pytest.param(
+            pod(claims=["data"]),
+            [claim("data", volume="v1"), persistent_volume("v1", zone="elsewhere")],
+            "didn't match PersistentVolume's node affinity",
+            id="a volume elsewhere",
+        ),
+        pytest.param(
+            pod(volumes=[disk("d1")]),
+            [pod("writer", on="n1", volumes=[disk("d1")])],
+            "had no available disk",
+            id="a disk",
+        ),
+    ],
+)
+def test_volumes_speak_in_the_refusals_own_words(view: Pod, others: list[Any], text: str) -> None:
+    found = only(node(zone="here"), view, *others)
+    assert (found.text, found.kind) == (text, Kind.VOLUME)
+
+
+def test_every_filter_has_a_sort_of_obstacle_and_every_sort_a_weight() -> None:
+    assert set(HARDNESS) == set(Kind)
+    filters = [plugin for plugin in PLUGINS if issubclass(plugin, Filter)]
+    unknown = [plugin.name for plugin in filters if kind_of(object.__new__(plugin)) is Kind.OTHER]
+    assert unknown == ["NodeName", "DynamicResources"]

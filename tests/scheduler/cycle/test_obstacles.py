@@ -1,0 +1,148 @@
+"""Surveys: everything that is in a pod's way, and which nodes are nearest."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cycle.obstacles import obstacles, survey
+from mooring.scheduler.engine import Engine
+from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
+from tests.scheduler.harness import engine_of
+
+
+def nearest(engine: Engine, view: Pod) -> list[str]:
+    return list(survey(engine, engine.record(view)).nearest)
+
+
+def texts(engine: Engine, view: Pod, name: str) -> list[str]:
+    return [obstacle.text for obstacle in obstacles(engine, engine.record(view), name)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "view", "order"),
+    [
+        pytest.param(
+            [node("two", cpu=1, memory="1Gi"), node("one", cpu=1)], pod(cpu=2, memory="2Gi"), ["one", "two"],
+            id="fewer obstacles are nearer",
+        ),
+        pytest.param(
+            [node("far", cpu=2), node("near", cpu=3)], pod(cpu=4), ["near", "far"], id="a smaller shortage is nearer"
+        ),
+        pytest.param(
+            [node("small", cpu="1900m"), node("cordoned", unschedulable=True)], pod(cpu=2), ["cordoned", "small"],
+            id="what can be undone is nearer than a node that is too small",
+        ),
+        pytest.param([node("b", cpu=1), node("a", cpu=1)], pod(cpu=2), ["a", "b"], id="equals are told by name"),
+        pytest.param(
+            [node("both", taints=["x:NoSchedule", "y:NoExecute"]), node("one", taints=["x:NoSchedule"])],
+            pod(), ["one", "both"], id="each taint counts",
+        ),
+        pytest.param(
+            [node("tainted", taints=["x:NoSchedule"]), node("labelled")],
+            pod(node_labels={"disk": "ssd"}), ["labelled", "tainted"], id="a taint more is one more obstacle",
+        ),
+    ],
+)  # fmt: skip
+def test_nearer_nodes_come_first(nodes: list[object], view: Pod, order: list[str]) -> None:
+    assert nearest(engine_of(*nodes), view) == order  # type: ignore[arg-type]
+
+
+def test_a_shortage_that_eviction_can_mend_is_nearer_than_a_small_node() -> None:
+    engine = engine_of(node("full", cpu=4), pod("running", cpu=4, on="full"), node("small", cpu="1900m"))
+    assert nearest(engine, pod(cpu=2)) == ["full", "small"]
+
+
+def test_all_that_is_in_the_way_on_a_node_is_told() -> None:
+    engine = engine_of(
+        node("n1", cpu=1, memory="1Gi", zone="a", taints=["gpu=true:NoSchedule"], unschedulable=True),
+        pod("proxy", on="n1", ports=["443"]),
+    )
+    demanding = pod(
+        cpu=2, memory="4Gi", ports=["443"], node_labels={"disk": "ssd"}, near=[pods_like(ZONE, app="db")],
+    )  # fmt: skip
+    assert texts(engine, demanding, "n1") == [
+        "uncordon it (kubectl uncordon n1)",
+        "tolerate gpu=true:NoSchedule",
+        "needs disk=ssd, has no disk",
+        "host port TCP 443 is taken by default/proxy",
+        "1 cpu more (the whole node has 1)",
+        "3Gi memory more (the whole node has 1Gi)",
+        "no pod matching app=db in zone a",
+    ]
+
+
+def test_a_node_that_would_take_the_pod_has_no_obstacles() -> None:
+    engine = engine_of(node("n1"), node("n2", unschedulable=True))
+    found = survey(engine, engine.record(pod()))
+    assert (found.free_count, found.nearest, found.at("n1"), found.everywhere) == (1, ("n2",), (), ())
+
+
+def test_what_is_in_the_way_everywhere_is_told_apart() -> None:
+    engine = engine_of(node("n1"), node("n2", cpu=1))
+    found = survey(engine, engine.record(pod(cpu=2, claims=["data"])))
+    assert [obstacle.text for obstacle in found.everywhere] == ['persistentvolumeclaim "data" not found']
+    assert (found.free_count, found.nearest) == (1, ("n2",))
+    assert texts(engine, pod(cpu=2, claims=["data"]), "n2") == [
+        'persistentvolumeclaim "data" not found',
+        "1 cpu more (the whole node has 1)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("priority", "found"),
+    [
+        pytest.param(0, ["1 cpu more (3 promised to default/nominated)"], id="of lower priority"),
+        pytest.param(5, ["1 cpu more (3 promised to default/nominated)"], id="of the same priority"),
+        pytest.param(9, [], id="of higher priority"),
+    ],
+)
+def test_room_that_is_promised_is_not_free_for_pods(priority: int, found: list[str]) -> None:
+    engine = engine_of(node("n1", cpu=4), pod("nominated", cpu=3, priority=5, nominated="n1"))
+    assert texts(engine, pod(cpu=2, priority=priority), "n1") == found
+
+
+def test_promised_neighbours_count_as_if_they_were_there() -> None:
+    engine = engine_of(
+        node("n1", zone="a"), node("n2", zone="b"),
+        pod("nominated", labels={"app": "web"}, priority=5, nominated="n1", ports=["80"]),
+    )  # fmt: skip
+    assert texts(engine, pod(ports=["80"]), "n1") == ["host port TCP 80 is taken by default/nominated"]
+    # Which pods of a domain are promised only the refusal's own words say.
+    apart = pod(apart=[pods_like(HOSTNAME, app="web")])
+    assert texts(engine, apart, "n1") == ["didn't match pod anti-affinity rules"]
+    spreading = pod(labels={"app": "web"}, spread=[spread(ZONE, app="web")])
+    assert texts(engine, spreading, "n1") == ["didn't match pod topology spread constraints"]
+    assert texts(engine, spreading, "n2") == []
+
+
+def test_asking_changes_nothing() -> None:
+    engine = engine_of(node("n1", cpu=4), pod("nominated", cpu=3, priority=5, nominated="n1", ports=["80"]))
+    before = engine.columns.resources.used.copy()
+    survey(engine, engine.record(pod(cpu=2, ports=["80"])))
+    assert (engine.columns.resources.used == before).all()
+    assert not engine.columns.in_what_if
+    assert engine.columns.pods_on[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "found"),
+    [
+        pytest.param([], ["uncordon it (kubectl uncordon n1)"], id="the cordon's taint is the cordon"),
+        pytest.param(
+            ["node.kubernetes.io/unschedulable:NoSchedule"], [], id="it is tolerated"
+        ),
+    ],
+)  # fmt: skip
+def test_a_cordon_and_its_taint_are_one_obstacle(tolerations: list[str], found: list[str]) -> None:
+    engine = engine_of(node("n1", unschedulable=True, taints=["node.kubernetes.io/unschedulable:NoSchedule"]))
+    view = pod(tolerations=tolerations)
+    assert texts(engine, view, "n1") == found
+    assert len(nearest(engine, view)) == len(found)
+
+
+def test_a_taint_that_only_looks_like_the_cordons_is_told() -> None:
+    taints = ["node.kubernetes.io/unschedulable:NoExecute"]
+    engine = engine_of(node("n1", unschedulable=True, taints=taints))
+    view = pod(tolerations=["node.kubernetes.io/unschedulable:NoSchedule"])
+    assert texts(engine, view, "n1") == ["tolerate node.kubernetes.io/unschedulable:NoExecute"]

@@ -1,0 +1,111 @@
+"""Engines for tests: a cluster in one line, and questions to one plugin of it.
+
+Nothing is left to chance: a tie goes to the node whose name comes first, and preemption starts its search there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.filtering import find_feasible
+from mooring.scheduler.cycle.kept import Keeper
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.plugin import SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Reason, Rejection
+from tools.verdicts import AlwaysFirst, by_name
+
+AnyPlugin = TypeVar("AnyPlugin", bound=Plugin)
+
+
+def engine_of(*views: ApiObject, config: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Engine:
+    """An engine that knows these objects."""
+    engine = Engine(load_configuration(config), entropy=AlwaysFirst(seed=0), tie_break=by_name, registry=registry)
+    for view in views:
+        engine.put(view)
+    return engine
+
+
+def decide(engine: Engine, view: Pod) -> Decision:
+    return engine.decide(engine.record(view), in_full=True)
+
+
+def settle(engine: Engine, *views: Pod) -> list[str | None]:
+    """Decides for pods one after the other, each seeing those before it as placed; where each went."""
+    chosen = []
+    for view in views:
+        decision = decide(engine, view)
+        if decision.is_placed:
+            assert engine.assume(decision) is None
+        chosen.append(decision.node_name)
+    return chosen
+
+
+def attempt_of(engine: Engine, view: Pod) -> Attempt:
+    """What filtering finds out about a pod, with nothing kept."""
+    record = engine.record(view)
+    profile = engine.cycle_for(record).profile
+    return find_feasible(profile, engine.columns, Keeper(profile, engine.columns).kept(record), record)
+
+
+def plugin_of(engine: Engine, kind: type[AnyPlugin]) -> AnyPlugin:
+    """The plugin of the default profile."""
+    plugin = engine.cycles["default-scheduler"].profile.plugins[kind.name]
+    assert isinstance(plugin, kind)
+    return plugin
+
+
+def filter_state(plugin: Filter[Any], pod: PodRecord) -> Any:
+    """What a filter knows of a pod: its state, `SKIP`, or the rejection of its PreFilter."""
+    if not isinstance(plugin, PreFilter):
+        return plugin.prepare(pod)
+    answer = plugin.pre_filter(pod)
+    return answer.state if isinstance(answer, Proceed) else answer
+
+
+def score_state(plugin: Score[Any], pod: PodRecord, feasible: Int64s) -> Any:
+    return plugin.pre_score(pod, feasible) if isinstance(plugin, PreScore) else plugin.prepare_score(pod)
+
+
+def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Rejection:
+    """What one filter says against each node; nodes that it lets through are left out."""
+    plugin = plugin_of(engine, kind)
+    state = filter_state(plugin, engine.record(view))
+    if state is SKIP or isinstance(state, Rejection):
+        return state
+    rows = live_rows(engine)
+    answers = dict(zip(rows.tolist(), plugin.filter(state, rows).tolist(), strict=True))
+    names, reasons = engine.columns.node_names, plugin.reasons(state)
+    return {names[row]: _said(bits, reasons) for row, bits in answers.items() if bits}
+
+
+def scored_by(
+    engine: Engine, kind: type[Score[Any]], view: Pod, feasible: Iterable[str] | None = None
+) -> dict[str, int] | Skip | Rejection:
+    """What one score plugin gives each node, normalised over the feasible ones (all, unless said otherwise)."""
+    plugin = plugin_of(engine, kind)
+    rows = live_rows(engine) if feasible is None else engine.columns.rows_named(feasible)
+    state = score_state(plugin, engine.record(view), rows)
+    if state is SKIP or isinstance(state, Rejection):
+        return state
+    scores = plugin.normalise(state, plugin.score(state, rows), rows)
+    return {engine.columns.node_names[row]: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
+
+
+def _said(bits: int, reasons: Sequence[Reason]) -> tuple[str, ...]:
+    """The plugin's own words, before the framework adds any."""
+    return tuple(r.message for place, r in enumerate(reasons) if bits >> place & 1 and r.message is not None)
+
+
+def live_rows(engine: Engine) -> Int64s:
+    return np.arange(engine.columns.height)[engine.columns.live_rows]

@@ -1,0 +1,277 @@
+"""InterPodAffinity: near whom, apart from whom, in both directions, and the quirks that kube-scheduler v1.36 has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.pod import Pod
+from mooring.scheduler.framework.plugin import SKIP
+from mooring.scheduler.framework.status import Code, unresolvable
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from tests.api.builders import selector
+from tests.builders import HOSTNAME, ZONE, namespace, node, pod, pods_like
+from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.harness import decide, engine_of, refused_by, scored_by
+
+WEB, DB = {"app": "web"}, {"app": "db"}
+LONELY = ("node(s) didn't match pod affinity rules",)
+CROWDED = ("node(s) didn't match pod anti-affinity rules",)
+UNWELCOME = ("node(s) didn't satisfy existing pods anti-affinity rules",)
+
+ZONES = (node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"), node("x"))
+NEAR_DB, NEAR_WEB = pods_like(ZONE, app="db"), pods_like(ZONE, app="web")
+
+
+def refusing(text: tuple[str, ...], *names: str) -> dict[str, tuple[str, ...]]:
+    return dict.fromkeys(names, text)
+
+
+@pytest.mark.parametrize(
+    ("placed", "wanting", "refused"),
+    [
+        pytest.param(
+            [pod("d", labels=DB, on="a1")], pod(near=[NEAR_DB]), refusing(LONELY, "b1", "x"), id="in the same zone"
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1")],
+            pod(near=[pods_like(HOSTNAME, app="db")]),
+            refusing(LONELY, "a2", "b1", "x"),
+            id="on the same host",
+        ),
+        pytest.param([], pod(near=[NEAR_DB]), refusing(LONELY, "a1", "a2", "b1", "x"), id="near nobody"),
+        pytest.param(
+            [pod("d", labels=DB, on="x")],
+            pod(near=[NEAR_DB]),
+            refusing(LONELY, "a1", "a2", "b1", "x"),
+            id="near somebody who is in no zone",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1", namespace="shop")],
+            pod(near=[NEAR_DB]),
+            refusing(LONELY, "a1", "a2", "b1", "x"),
+            id="near somebody in another namespace",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1", terminating=True)],
+            pod(near=[NEAR_DB]),
+            refusing(LONELY, "b1", "x"),
+            id="near somebody on the way out",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1"), pod("w", labels=WEB, on="b1")],
+            pod(near=[NEAR_DB, NEAR_WEB]),
+            refusing(LONELY, "a1", "a2", "b1", "x"),
+            id="all terms must be met by the same pods",
+        ),
+        pytest.param(
+            [pod("dw", labels=DB | {"tier": "x"}, on="a1")],
+            pod(near=[NEAR_DB, pods_like(HOSTNAME, tier="x")]),
+            refusing(LONELY, "a2", "b1", "x"),
+            id="each within its own topology",
+        ),
+        pytest.param(
+            [],
+            pod(labels=DB, near=[NEAR_DB]),
+            refusing(LONELY, "x"),
+            id="the first of its kind goes anywhere with a zone",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="b1")],
+            pod(labels=DB, near=[NEAR_DB]),
+            refusing(LONELY, "a1", "a2", "x"),
+            id="the second goes to the first",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="x")],
+            pod(labels=DB, near=[NEAR_DB]),
+            refusing(LONELY, "x"),
+            id="a first one without a zone does not count",
+        ),
+        pytest.param(
+            [],
+            pod(labels=DB, near=[NEAR_DB, NEAR_WEB]),
+            refusing(LONELY, "a1", "a2", "b1", "x"),
+            id="a pod is of its own kind only if it meets all terms",
+        ),
+    ],
+)
+def test_near_whom(placed: list[ApiObject], wanting: Pod, refused: dict[str, tuple[str, ...]]) -> None:
+    assert refused_by(engine_of(*ZONES, *placed), InterPodAffinity, wanting) == refused
+
+
+@pytest.mark.parametrize(
+    ("placed", "wanting", "refused"),
+    [
+        pytest.param(
+            [pod("d", labels=DB, on="a1")], pod(apart=[NEAR_DB]), refusing(CROWDED, "a1", "a2"), id="in the same zone"
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="x")], pod(apart=[NEAR_DB]), {}, id="somebody without a zone is in nobody's way"
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1")],
+            pod(apart=[pods_like(ZONE, app="db", namespaces=["shop"])]),
+            {},
+            id="only in the namespaces that are named",
+        ),
+        pytest.param(
+            [pod("d", apart=[NEAR_WEB], on="a1")], pod(labels=WEB), refusing(UNWELCOME, "a1", "a2"), id="unwanted there"
+        ),
+        pytest.param([pod("d", apart=[NEAR_WEB], on="a1")], pod(labels=DB), SKIP, id="not meant"),
+        pytest.param([pod("d", apart=[NEAR_WEB], on="x")], pod(labels=WEB), SKIP, id="unwanted in no zone at all"),
+        pytest.param(
+            [pod("d", apart=[NEAR_WEB], on="a1", namespace="shop")], pod(labels=WEB), SKIP, id="unwanted elsewhere"
+        ),
+        pytest.param(
+            [pod("d", apart=[pods_like(ZONE, app="web", namespaces=["default"])], on="a1", namespace="shop")],
+            pod(labels=WEB),
+            refusing(UNWELCOME, "a1", "a2"),
+            id="unwanted from another namespace",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, apart=[NEAR_WEB], on="a1")],
+            pod(labels=WEB, near=[NEAR_DB], apart=[NEAR_DB]),
+            refusing(CROWDED, "a1", "a2") | refusing(LONELY, "b1", "x"),
+            id="affinity is told first, then the pod's own anti-affinity",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, apart=[NEAR_WEB], on="a1"), pod("e", labels=DB, on="b1")],
+            pod(labels=WEB, apart=[NEAR_DB]),
+            refusing(CROWDED, "a1", "a2", "b1"),
+            id="and only then that of others",
+        ),
+    ],
+)
+def test_apart_from_whom(placed: list[ApiObject], wanting: Pod, refused: object) -> None:
+    assert refused_by(engine_of(*ZONES, *placed), InterPodAffinity, wanting) == refused
+
+
+NAMESPACES = (namespace("default", team="x"), namespace("shop", team="y"), namespace("bare"))
+
+
+@pytest.mark.parametrize(
+    ("term", "counted"),
+    [
+        pytest.param({"namespaces_like": selector(team="y")}, {"shop"}, id="by label"),
+        pytest.param(
+            {"namespaces_like": selector(team="y"), "namespaces": ["default"]}, {"default", "shop"}, id="or by name"
+        ),
+        pytest.param({"namespaces_like": selector()}, {"default", "shop", "bare", "unknown"}, id="all namespaces"),
+        pytest.param({"namespaces_like": selector("team Exists")}, {"default", "shop"}, id="labelled at all"),
+        pytest.param(
+            {"namespaces_like": selector("team NotIn y")},
+            {"default", "shop", "bare", "unknown"},
+            id="one that a namespace without labels would satisfy means all of them",
+        ),
+        pytest.param({"namespaces_like": selector(team="z")}, set(), id="none"),
+    ],
+)
+def test_namespaces_of_the_pods_own_terms(term: dict[str, Any], counted: set[str]) -> None:
+    for where in ("default", "shop", "bare", "unknown"):
+        engine = engine_of(*NAMESPACES, *ZONES, pod("d", labels=DB, on="a1", namespace=where))
+        refused = refused_by(engine, InterPodAffinity, pod(apart=[pods_like(ZONE, app="db", **term)]))
+        assert refused == (refusing(CROWDED, "a1", "a2") if where in counted else {}), where
+
+
+def test_a_pods_own_terms_follow_namespaces() -> None:
+    engine = engine_of(*NAMESPACES, *ZONES, pod("d", labels=DB, on="a1", namespace="shop"))
+    wanting = pod(apart=[pods_like(ZONE, app="db", namespaces_like=selector(team="y"))])
+    assert refused_by(engine, InterPodAffinity, wanting) == refusing(CROWDED, "a1", "a2")
+    engine.put(namespace("shop", team="z"))
+    assert refused_by(engine, InterPodAffinity, wanting) == {}
+
+
+def test_what_can_be_helped_by_evicting() -> None:
+    engine = engine_of(*ZONES[:3], pod("d", labels=DB, on="a1"), pod("e", apart=[NEAR_WEB], on="b1"))
+    refusals = decide(engine, pod(labels=WEB, apart=[NEAR_DB])).refusals
+    assert {name: r.code for name, r in refusals.items() if r is not None} == dict.fromkeys(
+        ("a1", "a2", "b1"), Code.UNSCHEDULABLE
+    )
+    lonely = decide(engine_of(*ZONES[:1]), pod(near=[NEAR_DB])).refusals["a1"]
+    assert lonely is not None
+    assert lonely.code is Code.UNRESOLVABLE
+
+
+def test_terms_that_cannot_be_read() -> None:
+    engine = engine_of(*ZONES)
+    bad = pod(near=[pods_like(ZONE, "app Sometimes")])
+    assert refused_by(engine, InterPodAffinity, bad) == unresolvable(
+        'parsing pod: requiredAffinityTerms: "Sometimes" is not a valid label selector operator'
+    )
+    engine.put(pod("d", labels=DB, apart=[pods_like(ZONE, "app Sometimes"), NEAR_WEB], on="a1"))
+    assert refused_by(engine, InterPodAffinity, pod(labels=WEB)) is SKIP, "nobody reads what a placed pod misspelt"
+
+
+@pytest.mark.parametrize(
+    ("placed", "wanting", "scores"),
+    [
+        pytest.param(
+            [pod("d", labels=DB, on="a1")],
+            pod(prefers_near=[(10, NEAR_DB)]),
+            {"a1": 100, "a2": 100, "b1": 0, "x": 0},
+            id="drawn near",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1")],
+            pod(prefers_apart=[(10, NEAR_DB)]),
+            {"a1": 0, "a2": 0, "b1": 100, "x": 100},
+            id="kept apart",
+        ),
+        pytest.param(
+            [pod("d", labels=DB, on="a1"), pod("e", labels=DB, on="a2"), pod("w", labels=WEB, on="b1")],
+            pod(prefers_near=[(10, NEAR_DB), (15, NEAR_WEB)]),
+            {"a1": 100, "a2": 100, "b1": 75, "x": 0},
+            id="every pod counts, with the term's weight",
+        ),
+        pytest.param(
+            [pod("d", prefers_near=[(10, NEAR_WEB)], on="a1"), pod("e", prefers_apart=[(5, NEAR_WEB)], on="b1")],
+            pod(labels=WEB),
+            {"a1": 100, "a2": 100, "b1": 0, "x": 33},
+            id="what others would like",
+        ),
+        pytest.param(
+            [pod("d", near=[NEAR_WEB], labels=WEB, on="b1")],
+            pod(labels=WEB),
+            {"a1": 0, "a2": 0, "b1": 100, "x": 0},
+            id="who needs the pod is glad of it",
+        ),
+        pytest.param([pod("d", labels=DB, on="a1")], pod(prefers_near=[(10, NEAR_WEB)]), SKIP, id="nobody meant"),
+        pytest.param([], pod(), SKIP, id="nothing said"),
+    ],
+)
+def test_whom_it_would_like(placed: list[ApiObject], wanting: Pod, scores: object) -> None:
+    assert scored_by(engine_of(*ZONES, *placed), InterPodAffinity, wanting) == scores
+
+
+def configured(**arguments: Any) -> dict[str, Any]:
+    return with_arguments("InterPodAffinity", arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "scores"),
+    [
+        pytest.param(None, {"a1": 100, "b1": 16, "c1": 0}, id="needing somebody weighs 1"),
+        pytest.param(
+            configured(hardPodAffinityWeight=9), {"a1": 66, "b1": 100, "c1": 0}, id="or what the profile says"
+        ),
+        pytest.param(configured(hardPodAffinityWeight=0), {"a1": 100, "b1": 0, "c1": 0}, id="or nothing"),
+        pytest.param(
+            configured(ignorePreferredTermsOfExistingPods=True),
+            SKIP,
+            id="others may be ignored by a pod without wishes",
+        ),
+    ],
+)
+def test_the_arguments(config: dict[str, Any] | None, scores: object) -> None:
+    engine = engine_of(
+        node("a1", zone="a"),
+        node("b1", zone="b"),
+        node("c1", zone="c"),
+        pod("d", prefers_near=[(6, NEAR_WEB)], on="a1"),
+        pod("e", near=[NEAR_WEB], labels=WEB, on="b1"),
+        config=config,
+    )
+    assert scored_by(engine, InterPodAffinity, pod(labels=WEB)) == scores

@@ -1,0 +1,176 @@
+"""NodeResourcesFit: what is short on a node, whether it could ever fit, and the three scoring strategies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.pod import Pod
+from mooring.scheduler.framework.status import Code
+from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from tests.api.builders import container, sidecar
+from tests.builders import node, pod
+from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.harness import decide, engine_of, refused_by, scored_by
+
+GPU, NIC = "example.com/gpu", "vendor.io/nic"
+GI = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("cluster", "wanting", "reasons"),
+    [
+        pytest.param([node("n1", cpu=2)], pod(cpu=2), (), id="exactly what there is"),
+        pytest.param([node("n1", cpu=2)], pod(cpu="2001m"), ("Insufficient cpu",), id="a little more"),
+        pytest.param(
+            [node("n1", cpu=2), pod("a", cpu="1500m", on="n1")], pod(cpu=1), ("Insufficient cpu",), id="less others"
+        ),
+        pytest.param([node("n1", pods=1), pod("a", on="n1")], pod(), ("Too many pods",), id="no more pods"),
+        pytest.param(
+            [node("n1", cpu=1, memory="1Gi", pods=0, others={"ephemeral-storage": "1Gi", GPU: 1})],
+            pod(cpu=2, memory="2Gi", others={GPU: 2, NIC: 1, "ephemeral-storage": "2Gi"}),
+            (
+                "Too many pods",
+                "Insufficient cpu",
+                "Insufficient memory",
+                "Insufficient ephemeral-storage",
+                f"Insufficient {GPU}",
+                f"Insufficient {NIC}",
+            ),
+            id="everything that is short, in order",
+        ),
+        pytest.param([node("n1", cpu=0, memory=0)], pod(), (), id="a pod that requests nothing"),
+        pytest.param(
+            [node("n1", cpu=1), pod("a", cpu=2, on="n1")], pod(), (), id="which even fits an overcommitted node"
+        ),
+        pytest.param([node("n1")], pod(others={GPU: 0}), (), id="none of a resource that no node has"),
+        pytest.param(
+            [node("n1", cpu=3)],
+            pod(containers=[container(cpu=1)], init=[container(cpu=3), sidecar(cpu=1)]),
+            (),
+            id="init containers run one after the other",
+        ),
+        pytest.param(
+            [node("n1", cpu=3)],
+            pod(containers=[container(cpu=1)], init=[sidecar(cpu=1), container(cpu=3)]),
+            ("Insufficient cpu",),
+            id="beside the sidecars before them",
+        ),
+        pytest.param(
+            [node("n1", others={"hugepages-2Mi": "4Mi"})],
+            pod(others={"hugepages-2Mi": "6Mi"}),
+            ("Insufficient hugepages-2Mi",),
+            id="huge pages",
+        ),
+    ],
+)
+def test_what_is_short(cluster: list[ApiObject], wanting: Pod, reasons: tuple[str, ...]) -> None:
+    assert refused_by(engine_of(*cluster), NodeResourcesFit, wanting) == ({"n1": reasons} if reasons else {})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "wanting", "code"),
+    [
+        pytest.param(
+            [node("n1", cpu=2), pod("a", cpu=1, on="n1")], pod(cpu=2), Code.UNSCHEDULABLE, id="somebody could leave"
+        ),
+        pytest.param([node("n1", cpu=2)], pod(cpu=3), Code.UNRESOLVABLE, id="too small even if empty"),
+        pytest.param([node("n1")], pod(others={GPU: 1}), Code.UNRESOLVABLE, id="a resource that the node lacks"),
+        pytest.param([node("n1", pods=0)], pod(), Code.UNSCHEDULABLE, id="the number of pods is never for good"),
+        pytest.param(
+            [node("n1", cpu=2, memory="2Gi"), pod("a", cpu=1, on="n1")],
+            pod(cpu=2, memory="3Gi"),
+            Code.UNRESOLVABLE,
+            id="one resource is enough",
+        ),
+    ],
+)
+def test_whether_evicting_could_help(cluster: list[ApiObject], wanting: Pod, code: Code) -> None:
+    refusal = decide(engine_of(*cluster), wanting).refusals["n1"]
+    assert refusal is not None
+    assert refusal.code is code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reasons"),
+    [
+        ({}, (f"Insufficient {GPU}", f"Insufficient {NIC}")),
+        ({"ignoredResources": [GPU]}, (f"Insufficient {NIC}",)),
+        ({"ignoredResourceGroups": ["vendor.io"]}, (f"Insufficient {GPU}",)),
+    ],
+    ids=["nothing", "a resource", "a group of resources"],
+)
+def test_resources_that_are_ignored(arguments: dict[str, Any], reasons: tuple[str, ...]) -> None:
+    engine = engine_of(node("n1"), config=with_arguments("NodeResourcesFit", arguments))
+    assert refused_by(engine, NodeResourcesFit, pod(others={GPU: 1, NIC: 1})) == {"n1": reasons}
+
+
+def strategy(kind: str, *resources: tuple[str, int], shape: list[tuple[int, int]] | None = None) -> dict[str, Any]:
+    written: dict[str, Any] = {"type": kind}
+    if resources:
+        written["resources"] = [{"name": name, "weight": weight} for name, weight in resources]
+    if shape is not None:
+        points = [{"utilization": utilization, "score": score} for utilization, score in shape]
+        written["requestedToCapacityRatio"] = {"shape": points}
+    return with_arguments("NodeResourcesFit", {"scoringStrategy": written})
+
+
+CLUSTER = (node("half", cpu=4, memory="4Gi"), node("empty", cpu=4, memory="4Gi", others={GPU: 4}))
+HALF = pod("a", cpu=2, memory="2Gi", on="half")
+
+
+@pytest.mark.parametrize(
+    ("config", "wanting", "scores"),
+    [
+        pytest.param(None, pod(cpu=1, memory="1Gi"), {"half": 25, "empty": 75}, id="the emptier the better"),
+        pytest.param(None, pod(cpu=1, memory="3Gi"), {"half": 12, "empty": 50}, id="0 where it does not fit"),
+        pytest.param(None, pod(), {"half": 46, "empty": 96}, id="silent containers count for a little"),
+        pytest.param(
+            strategy("MostAllocated"), pod(cpu=1, memory="1Gi"), {"half": 75, "empty": 25}, id="the fuller the better"
+        ),
+        pytest.param(
+            strategy("LeastAllocated", ("cpu", 3), ("memory", 1)),
+            pod(cpu=2, memory=0),
+            {"half": 12, "empty": 62},
+            id="weights",
+        ),
+        pytest.param(
+            strategy("LeastAllocated", ("cpu", 1), (GPU, 1)),
+            pod(cpu=2, others={GPU: 1}),
+            {"half": 0, "empty": 62},
+            id="a resource that a node lacks is left out there",
+        ),
+        pytest.param(
+            strategy("LeastAllocated", ("cpu", 1), (GPU, 1)),
+            pod(cpu=2),
+            {"half": 0, "empty": 50},
+            id="a special one that the pod does not request is left out everywhere",
+        ),
+        pytest.param(
+            strategy("LeastAllocated", (GPU, 1)), pod(), {"half": 0, "empty": 0}, id="and nothing may be left"
+        ),
+        pytest.param(
+            strategy("RequestedToCapacityRatio", shape=[(0, 0), (100, 10)]),
+            pod(cpu=1, memory="1Gi"),
+            {"half": 75, "empty": 25},
+            id="by a shape",
+        ),
+        pytest.param(
+            strategy("RequestedToCapacityRatio", shape=[(0, 10), (50, 0), (100, 10)]),
+            pod(cpu=1, memory="1Gi"),
+            {"half": 50, "empty": 50},
+            id="by a broken line",
+        ),
+    ],
+)
+def test_scores(config: dict[str, Any] | None, wanting: Pod, scores: dict[str, int]) -> None:
+    assert scored_by(engine_of(*CLUSTER, HALF, config=config), NodeResourcesFit, wanting) == scores
+
+
+def test_more_resources_than_can_be_told_apart() -> None:
+    many = {f"example.com/r{number}": 1 for number in range(80)}
+    decision = decide(engine_of(node("n1", others=many)), pod(others=many))
+    assert decision.rejection is not None
+    assert decision.rejection.message == "pod requests 80 different resources, more than can be told apart"

@@ -1,0 +1,254 @@
+"""PodTopologySpread: hard constraints refuse, soft ones prefer, and the quirks that kube-scheduler v1.36 has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.pod import Pod
+from mooring.scheduler.framework.plugin import SKIP
+from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from tests.api.builders import node_selector, term
+from tests.builders import HOSTNAME, ZONE, node, owned_by, pod, replica_set, service, spread
+from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.harness import decide, engine_of, refused_by, scored_by, settle
+
+WEB = {"app": "web"}
+UNEVEN = ("node(s) didn't match pod topology spread constraints",)
+UNLABELLED = ("node(s) didn't match pod topology spread constraints (missing required label)",)
+
+ZONES = (node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"), node("x"))
+
+
+def web(name: str, on: str = "", **more: Any) -> Pod:
+    return pod(name, labels=WEB, on=on, **more)
+
+
+def wants(*constraints: Any, **more: Any) -> Pod:
+    return pod("new", labels=WEB, spread=constraints, **more)
+
+
+@pytest.mark.parametrize(
+    ("placed", "wanting", "refused"),
+    [
+        pytest.param([], wants(spread(ZONE, app="web")), {"x": UNLABELLED}, id="nobody there yet"),
+        pytest.param([web("w", "a1")], wants(spread(ZONE, app="web")), {"a1": UNEVEN, "a2": UNEVEN, "x": UNLABELLED}),
+        pytest.param(
+            [web("w", "a1")], wants(spread(ZONE, app="web", max_skew=2)), {"x": UNLABELLED}, id="a larger skew is fine"
+        ),
+        pytest.param(
+            [web("w", "a1"), web("v", "b1")], wants(spread(ZONE, app="web")), {"x": UNLABELLED}, id="even already"
+        ),
+        pytest.param(
+            [web("w", "a1")],
+            wants(spread(HOSTNAME, app="web")),
+            {"a1": UNEVEN},
+            id="by host, where every node is a domain",
+        ),
+        pytest.param(
+            [web("w", "a1", namespace="shop")], wants(spread(ZONE, app="web")), {"x": UNLABELLED}, id="other namespaces"
+        ),
+        pytest.param(
+            [web("w", "a1", terminating=True)],
+            wants(spread(ZONE, app="web")),
+            {"x": UNLABELLED},
+            id="pods on their way out are not counted",
+        ),
+        pytest.param([web("w", "a1")], wants(spread(ZONE)), {"x": UNLABELLED}, id="an empty selector counts nobody"),
+        pytest.param(
+            [web("w", "a1"), web("v", "a1")],
+            pod("new", labels={"app": "db"}, spread=[spread(ZONE, app="web")]),
+            {"a1": UNEVEN, "a2": UNEVEN, "x": UNLABELLED},
+            id="a pod that does not count itself still keeps away",
+        ),
+        pytest.param(
+            [web("w", "a1")],
+            pod("new", labels={"app": "db"}, spread=[spread(ZONE, app="web")]),
+            {"x": UNLABELLED},
+            id="but adds nothing",
+        ),
+        pytest.param(
+            [web("w", "a1"), web("v", "b1")],
+            wants(spread(ZONE, app="web", min_domains=3)),
+            {"a1": UNEVEN, "a2": UNEVEN, "b1": UNEVEN, "x": UNLABELLED},
+            id="with fewer domains than demanded, empty ones are imagined",
+        ),
+        pytest.param(
+            [web("w", "a1"), web("v", "b1")],
+            wants(spread(ZONE, app="web", min_domains=2)),
+            {"x": UNLABELLED},
+            id="with as many as demanded they are not",
+        ),
+        pytest.param(
+            [web("w", "a1"), web("v", "b1"), web("u", "a1")],
+            wants(spread(ZONE, app="web"), spread(HOSTNAME, app="web")),
+            {"a1": UNEVEN, "a2": UNEVEN, "b1": UNEVEN, "x": UNLABELLED},
+            id="all constraints must hold",
+        ),
+        pytest.param(
+            [web("w", "x")],
+            wants(spread(HOSTNAME, app="web"), spread(ZONE, app="web")),
+            {"x": UNLABELLED},
+            id="nodes that lack one label count for none",
+        ),
+    ],
+)
+def test_hard_constraints(placed: list[ApiObject], wanting: Pod, refused: dict[str, tuple[str, ...]]) -> None:
+    assert refused_by(engine_of(*ZONES, *placed), PodTopologySpread, wanting) == refused
+
+
+def test_what_can_be_helped_by_evicting() -> None:
+    refusals = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).refusals
+    uneven, unlabelled = refusals["a1"], refusals["x"]
+    assert uneven is not None
+    assert unlabelled is not None
+    assert (uneven.code, unlabelled.code) == (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+
+
+POLICED = (
+    node("a1", zone="a"),
+    node("b1", zone="b", taints=["gpu:NoSchedule"]),
+    node("c1", zone="c", labels={"disk": "hdd"}),
+    web("w", "a1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("wanting", "refusing"),
+    [
+        pytest.param(wants(spread(ZONE, app="web")), ["a1"], id="b and c are empty, so a is full"),
+        pytest.param(
+            wants(spread(ZONE, app="web"), nodes=node_selector(term("disk NotIn hdd"))),
+            ["a1"],
+            id="c is out of reach, but b is still empty",
+        ),
+        pytest.param(
+            wants(spread(ZONE, app="web", honours_taints=True), nodes=node_selector(term("disk NotIn hdd"))),
+            [],
+            id="with the taint honoured nothing is left but a",
+        ),
+        pytest.param(
+            wants(
+                spread(ZONE, app="web", honours_taints=True, honours_affinity=False),
+                nodes=node_selector(term("disk NotIn hdd")),
+            ),
+            ["a1"],
+            id="with affinity ignored c counts again",
+        ),
+        pytest.param(
+            wants(
+                spread(ZONE, app="web", honours_taints=True),
+                nodes=node_selector(term("disk NotIn hdd")),
+                tolerations=["gpu"],
+            ),
+            ["a1"],
+            id="a taint that is tolerated is no taint",
+        ),
+    ],
+)
+def test_which_nodes_count(wanting: Pod, refusing: list[str]) -> None:
+    assert refused_by(engine_of(*POLICED), PodTopologySpread, wanting) == dict.fromkeys(refusing, UNEVEN)
+
+
+def test_pods_without_constraints_are_none_of_its_business() -> None:
+    engine = engine_of(*ZONES)
+    assert refused_by(engine, PodTopologySpread, web("new")) is SKIP
+    assert scored_by(engine, PodTopologySpread, web("new")) is SKIP
+    assert refused_by(engine, PodTopologySpread, wants(spread(ZONE, app="web", hard=False))) is SKIP
+    assert scored_by(engine, PodTopologySpread, wants(spread(ZONE, app="web"))) is SKIP
+
+
+def test_a_selector_that_cannot_be_read_is_a_failure() -> None:
+    answer = refused_by(engine_of(*ZONES), PodTopologySpread, wants(spread(ZONE, "app Sometimes")))
+    assert isinstance(answer, Rejection)
+    assert answer.code is Code.ERROR
+    assert answer.message == (
+        "get constraints from pod: obtaining pod's hard topology spread constraints: "
+        '"Sometimes" is not a valid label selector operator'
+    )
+
+
+def test_pods_follow_one_another_evenly() -> None:
+    engine = engine_of(node("a1", zone="a"), node("b1", zone="b"), node("c1", zone="c"))
+    chosen = settle(engine, *(pod(f"w{n}", labels=WEB, spread=[spread(ZONE, app="web")]) for n in range(6)))
+    assert sorted(map(str, chosen[:3])) == sorted(map(str, chosen[3:])) == ["a1", "b1", "c1"]
+
+
+@pytest.mark.parametrize(
+    ("placed", "wanting", "scores"),
+    [
+        pytest.param(
+            [web("w", "a1")],
+            wants(spread(ZONE, app="web", hard=False)),
+            {"a1": 0, "a2": 0, "b1": 100, "x": 0},
+            id="emptier domains are better, nodes without the label worst",
+        ),
+        pytest.param(
+            [],
+            wants(spread(ZONE, app="web", hard=False)),
+            {"a1": 100, "a2": 100, "b1": 100, "x": 0},
+            id="all are empty",
+        ),
+        pytest.param(
+            [web("w", "a1"), web("v", "a1"), web("u", "a2")],
+            wants(spread(HOSTNAME, app="web", hard=False)),
+            {"a1": 0, "a2": 50, "b1": 100, "x": 100},
+            id="by host",
+        ),
+        pytest.param(
+            [web("w", "a1", terminating=True)],
+            wants(spread(ZONE, app="web", hard=False)),
+            {"a1": 100, "a2": 100, "b1": 100, "x": 0},
+            id="pods on their way out are not counted",
+        ),
+    ],
+)
+def test_soft_constraints(placed: list[ApiObject], wanting: Pod, scores: dict[str, int]) -> None:
+    assert scored_by(engine_of(*ZONES, *placed), PodTopologySpread, wanting) == scores
+
+
+def test_soft_constraints_weigh_a_topology_by_its_size() -> None:
+    """Of three zones one pod more matters less than of two: log(size + 2) is the weight."""
+    engine = engine_of(*ZONES[:3], node("c1", zone="c"), web("w", "a1"), web("v", "a1"), web("u", "b1"))
+    wanting = wants(spread(ZONE, app="web", hard=False))
+    assert scored_by(engine, PodTopologySpread, wanting) == {"a1": 0, "a2": 0, "b1": 33, "c1": 100}
+    assert scored_by(engine, PodTopologySpread, wanting, feasible=["a1", "b1"]) == {"a1": 33, "b1": 100}
+
+
+def test_services_and_controllers_are_spread_by_default() -> None:
+    engine = engine_of(*ZONES[:3], service("web", app="web"), web("w", "a1"))
+    assert scored_by(engine, PodTopologySpread, web("new")) == {"a1": 66, "a2": 88, "b1": 100}
+    engine.remove(service("web", app="web"))
+    assert scored_by(engine, PodTopologySpread, web("new")) is SKIP
+    engine.put(replica_set("web", None))
+    owned = web("new", owner=owned_by("ReplicaSet", "web"))
+    assert scored_by(engine, PodTopologySpread, owned) is SKIP
+
+
+def test_default_constraints_from_the_configuration() -> None:
+    constraint = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    config = with_arguments("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": [constraint]})
+    engine = engine_of(*ZONES, service("web", app="web"), web("w", "a1"), config=config)
+    assert refused_by(engine, PodTopologySpread, web("new")) == {"a1": UNEVEN, "a2": UNEVEN, "x": UNLABELLED}
+    own = wants(spread(HOSTNAME, app="web"))
+    assert refused_by(engine, PodTopologySpread, own) == {"a1": UNEVEN}, "a pod's own constraints replace the defaults"
+
+
+def test_counts_follow_nodes_and_pods() -> None:
+    engine = engine_of(*ZONES[:3], web("w", "a1"))
+    wanting = wants(spread(ZONE, app="web"))
+    assert refused_by(engine, PodTopologySpread, wanting) == {"a1": UNEVEN, "a2": UNEVEN}
+    engine.put(node("a1", zone="b"))
+    assert refused_by(engine, PodTopologySpread, wanting) == {"a1": UNEVEN, "b1": UNEVEN}
+    engine.remove(node("a2"))
+    assert refused_by(engine, PodTopologySpread, wanting) == {}, "only one zone is left"
+
+
+def test_a_promised_pod_may_be_what_makes_it_even() -> None:
+    """Beside it the emptiest zone is no longer empty, so that one more there is not one too many."""
+    engine = engine_of(*ZONES[:3], web("w", "a1"), web("q", nominated="b1"))
+    refusals = decide(engine, wants(spread(ZONE, app="web"))).refusals
+    assert {name for name, refusal in refusals.items() if refusal is None} == {"b1"}

@@ -1,0 +1,134 @@
+"""Plugins answer for many rows as they would for each: all at once, some of them, one by one, and as if pods had moved.
+
+The cycle keeps answers, asks again about single rows, and asks "what if": all of that is right only if these hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+
+from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Score
+from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from tests.scheduler.harness import filter_state, live_rows, plugin_of, score_state
+from tests.scheduler.random_history import History, Seeds, event_seeds, world_seeds
+from tests.scheduler.random_world import World
+
+SOME_PODS = 4
+
+
+@settings(max_examples=60)
+@given(seed=world_seeds, events=event_seeds)
+def test_a_filter_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> None:
+    engine, pods = _cluster(seed, events)
+    rows = live_rows(engine)
+    everything = slice(0, engine.columns.height)
+    for plugin, state in _filters(engine, pods):
+        together = plugin.filter(state, rows).tolist()
+        assert [int(plugin.filter(state, np.array([row]))[0]) for row in rows] == together, plugin.name
+        assert [plugin.filter_row(state, int(row)) for row in rows] == together, plugin.name
+        assert plugin.filter(state, everything)[rows].tolist() == together, plugin.name
+        assert plugin.filter(state, rows[::-1]).tolist() == together[::-1], plugin.name
+
+
+@settings(max_examples=60)
+@given(seed=world_seeds, events=event_seeds)
+def test_a_score_answers_for_all_rows_as_for_each(seed: int, events: Seeds) -> None:
+    engine, pods = _cluster(seed, events)
+    rows = live_rows(engine)
+    for plugin, state in _scores(engine, pods, rows):
+        together = plugin.score(state, rows).tolist()
+        assert [int(plugin.score(state, np.array([row]))[0]) for row in rows] == together, plugin.name
+        assert [plugin.score_row(state, int(row)) for row in rows] == together, plugin.name
+        assert plugin.score(state, rows[::-1]).tolist() == together[::-1], plugin.name
+
+
+@settings(max_examples=60)
+@given(seed=world_seeds, events=event_seeds)
+def test_a_difference_of_nothing_changes_no_answer(seed: int, events: Seeds) -> None:
+    engine, pods = _cluster(seed, events)
+    rows = live_rows(engine)
+    for plugin, state in _filters(engine, pods):
+        if isinstance(plugin, Adjustable):
+            nothing = np.zeros((plugin.measures(state), len(rows)), dtype=np.int64)
+            assert plugin.filter_adjusted(state, rows, nothing).tolist() == plugin.filter(state, rows).tolist()
+
+
+@settings(max_examples=60)
+@given(seed=world_seeds, events=event_seeds)
+def test_the_difference_of_a_pod_is_what_its_coming_or_going_changes(seed: int, events: Seeds) -> None:
+    engine, pods = _cluster(seed, events)
+    strangers = [engine.record(World(event).pod(pods_views(pods), f"s{event}")) for event in sorted(set(events))[-3:]]
+    for plugin in (plugin_of(engine, PodTopologySpread), plugin_of(engine, InterPodAffinity)):
+        for pod in pods:
+            state = filter_state(plugin, pod)
+            if state is SKIP or isinstance(state, Rejection) or _has_empty_selector(pod):
+                continue
+            for row in live_rows(engine).tolist():
+                for stranger in strangers:
+                    _assert_same_after(engine, plugin, pod, state, row, stranger, 1)
+                for resident in list(engine.columns.pods_on[row].values()):
+                    _assert_same_after(engine, plugin, pod, state, row, resident, -1)
+
+
+def _assert_same_after(
+    engine: Engine, plugin: Any, pod: PodRecord, state: Any, row: int, mover: PodRecord, count: int
+) -> None:
+    """One pod more or less on a row: told as a difference, or done and counted anew."""
+    if mover.terminating:
+        return  # not counted at first, but counted when it comes or goes: so does kube-scheduler
+    at_row = np.array([row], dtype=np.int64)
+    with WhatIf(engine.columns) as experiment:
+        if count > 0:
+            experiment.place(mover, row)
+        difference = np.array([[count * each] for each in plugin.contribution(state, mover, row)], dtype=np.int64)
+        told = plugin.filter_adjusted(state, at_row, difference)
+        if count < 0:
+            experiment.displace(mover)
+        counted_anew = filter_state(plugin, pod)
+        done = [0] if counted_anew is SKIP else plugin.filter(counted_anew, at_row).tolist()
+    assert told.tolist() == done, f"{plugin.name} for {pod}, {count} of {mover} on {engine.columns.node_names[row]}"
+
+
+def _has_empty_selector(pod: PodRecord) -> bool:
+    """It counts nobody at first, but everybody who comes or goes: so does kube-scheduler."""
+    selectors = [constraint.label_selector for constraint in pod.shape.spec.topology_spread_constraints]
+    return any(s is not None and not s.match_labels and not s.match_expressions for s in selectors)
+
+
+def _cluster(seed: int, events: Seeds) -> tuple[Engine, list[PodRecord]]:
+    history = History(seed)
+    for event in events:
+        history.happen(event)
+    world = World(seed)
+    pods = [history.engine.record(world.pod(history.templates, f"x{number}")) for number in range(SOME_PODS)]
+    return history.engine, pods
+
+
+def pods_views(pods: list[PodRecord]) -> list[Any]:
+    return [pod.view for pod in pods]
+
+
+def _filters(engine: Engine, pods: list[PodRecord]) -> Iterator[tuple[Filter[Any], Any]]:
+    for pod in pods:
+        for use in engine.cycle_for(pod).profile.filters:
+            state = filter_state(use.plugin, pod)
+            if state is not SKIP and not isinstance(state, Rejection):
+                yield use.plugin, state
+
+
+def _scores(engine: Engine, pods: list[PodRecord], rows: Int64s) -> Iterator[tuple[Score[Any], Any]]:
+    for pod in pods:
+        for use in engine.cycle_for(pod).profile.scores:
+            state = score_state(use.plugin, pod, rows)
+            if state is not SKIP and not isinstance(state, Rejection):
+                yield use.plugin, state

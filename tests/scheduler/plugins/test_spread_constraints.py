@@ -1,0 +1,162 @@
+"""Spread constraints, compiled: a pod's own, and those that a profile gives to pods of services and controllers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.pod import Pod, TopologySpreadConstraint
+from mooring.scheduler.plugins.spread_constraints import (
+    HARD,
+    SOFT,
+    SYSTEM_DEFAULTS,
+    default_constraints,
+    default_selector,
+    own_constraints,
+)
+from tests.api.builders import selector
+from tests.builders import (
+    HOSTNAME,
+    ZONE,
+    owned_by,
+    pod,
+    replica_set,
+    replication_controller,
+    service,
+    spread,
+    stateful_set,
+)
+from tests.scheduler.harness import engine_of
+
+WEB = {"app": "web", "version": "7"}
+
+
+def compiled(view: Pod, action: str = HARD) -> list[str]:
+    engine = engine_of()
+    found = own_constraints(engine.columns, engine.record(view).shape, action)
+    return [f"{each.column.key}: {each.selector}" for each in found]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        pytest.param(spread(ZONE, app="web"), f"{ZONE}: app=web", id="a selector"),
+        pytest.param(
+            spread(ZONE, app="web", match_label_keys=["version"]),
+            f"{ZONE}: app=web,version=7",
+            id="narrowed to the pod's own version",
+        ),
+        pytest.param(
+            spread(ZONE, app="web", match_label_keys=["missing"]),
+            f"{ZONE}: app=web",
+            id="but not by a label that the pod lacks",
+        ),
+        pytest.param(spread(ZONE), f"{ZONE}: ", id="an empty selector"),
+        pytest.param(
+            spread(ZONE, match_label_keys=["version"]), f"{ZONE}: version=7", id="which can be narrowed as well"
+        ),
+    ],
+)
+def test_whom_a_constraint_speaks_of(constraint: TopologySpreadConstraint, said: str) -> None:
+    assert compiled(pod(labels=WEB, spread=[constraint])) == [said]
+
+
+def test_constraints_are_sorted_by_what_they_demand() -> None:
+    view = pod(labels=WEB, spread=[spread(ZONE, app="a"), spread(HOSTNAME, app="b", hard=False), spread(ZONE, app="c")])
+    assert compiled(view, HARD) == [f"{ZONE}: app=a", f"{ZONE}: app=c"]
+    assert compiled(view, SOFT) == [f"{HOSTNAME}: app=b"]
+
+
+@pytest.mark.parametrize(
+    ("honours_affinity", "honours_taints", "policies"),
+    [(None, None, (True, False)), (True, True, (True, True)), (False, False, (False, False))],
+    ids=["by default affinity counts and taints do not", "both", "neither"],
+)
+def test_inclusion_policies(
+    honours_affinity: bool | None, honours_taints: bool | None, policies: tuple[bool, bool]
+) -> None:
+    engine = engine_of()
+    constraint = spread(ZONE, app="web", honours_affinity=honours_affinity, honours_taints=honours_taints)
+    (found,) = own_constraints(engine.columns, engine.record(pod(spread=[constraint])).shape, HARD)
+    assert (found.honours_affinity, found.honours_taints) == policies
+
+
+def test_defaults_of_a_constraint() -> None:
+    engine = engine_of()
+    (found,) = own_constraints(
+        engine.columns, engine.record(pod(labels=WEB, spread=[spread(ZONE, app="web")])).shape, HARD
+    )
+    assert (found.min_domains, found.max_skew, found.matches_itself, found.is_per_host) == (1, 1, True, False)
+    assert found.selects("default", {"app": "web"})
+    assert not found.selects("shop", {"app": "web"}), "only pods of the pod's own namespace count"
+
+
+@pytest.mark.parametrize(
+    ("objects", "view", "said"),
+    [
+        pytest.param([], pod(labels=WEB), "", id="a pod of nobody"),
+        pytest.param([service("s", app="web")], pod(labels=WEB), "app=web", id="a service"),
+        pytest.param([service("s", "shop", app="web")], pod(labels=WEB), "", id="a service of another namespace"),
+        pytest.param([service("s", app="db")], pod(labels=WEB), "", id="a service for others"),
+        pytest.param([service("s")], pod(labels=WEB), "", id="a service without a selector selects nobody"),
+        pytest.param(
+            [service("s", app="web"), service("t", version="7")],
+            pod(labels=WEB),
+            "app=web,version=7",
+            id="two services",
+        ),
+        pytest.param(
+            [replica_set("web", selector("app In web"))],
+            pod(labels=WEB, owner=owned_by("ReplicaSet", "web")),
+            "app=web",
+            id="a replica set",
+        ),
+        pytest.param(
+            [stateful_set("web", selector("app In web,www"))],
+            pod(labels=WEB, owner=owned_by("StatefulSet", "web")),
+            "app in (web,www)",
+            id="a stateful set",
+        ),
+        pytest.param(
+            [replication_controller("web", app="web")],
+            pod(labels=WEB, owner=owned_by("ReplicationController", "web", "v1")),
+            "app=web",
+            id="a replication controller",
+        ),
+        pytest.param(
+            [replica_set("web", selector("app In web")), service("s", version="7")],
+            pod(labels=WEB, owner=owned_by("ReplicaSet", "web")),
+            "app=web,version=7",
+            id="a service and a controller together",
+        ),
+        pytest.param(
+            [replica_set("web", selector("app In web"))],
+            pod(labels=WEB, owner=owned_by("ReplicaSet", "web", "example.com/v1")),
+            "",
+            id="a replica set of somebody else's making",
+        ),
+        pytest.param(
+            [replica_set("web", None)], pod(labels=WEB, owner=owned_by("ReplicaSet", "web")), "", id="without selector"
+        ),
+        pytest.param(
+            [replica_set("web", selector("app Sometimes"))],
+            pod(labels=WEB, owner=owned_by("ReplicaSet", "web")),
+            "",
+            id="with one that nobody can read",
+        ),
+        pytest.param([], pod(labels=WEB, owner=owned_by("ReplicaSet", "gone")), "", id="that is gone"),
+    ],
+)
+def test_whom_a_pod_is_spread_against_by_default(objects: list[ApiObject], view: Pod, said: str) -> None:
+    engine = engine_of(*objects)
+    assert str(default_selector(engine.columns.objects, engine.record(view).shape)) == said
+
+
+def test_default_constraints_are_for_pods_that_belong_to_somebody() -> None:
+    engine = engine_of(service("s", app="web"))
+    shape = engine.record(pod(labels=WEB)).shape
+    found = default_constraints(engine.columns, shape, SYSTEM_DEFAULTS, SOFT)
+    assert [(each.column.key, each.max_skew) for each in found] == [(HOSTNAME, 3), (ZONE, 5)]
+    assert default_constraints(engine.columns, shape, SYSTEM_DEFAULTS, HARD) == ()
+    loner = engine.record(pod(labels={"app": "db"})).shape
+    assert default_constraints(engine.columns, loner, SYSTEM_DEFAULTS, SOFT) == ()

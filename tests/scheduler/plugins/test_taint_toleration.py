@@ -1,0 +1,61 @@
+"""TaintToleration: taints that keep a pod away, and taints that it would rather avoid."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.pod import Pod
+from mooring.scheduler.plugins.taint_toleration import TaintToleration
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of, refused_by, scored_by
+
+NODES = (
+    node("clean"),
+    node("gpu", taints=["gpu=true:NoSchedule"]),
+    node("down", taints=["down:NoExecute"]),
+    node("old", taints=["old:PreferNoSchedule", "slow:PreferNoSchedule"]),
+    node("slow", taints=["slow:PreferNoSchedule"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("tolerating", "refusing"),
+    [
+        pytest.param(pod(), {"gpu", "down"}, id="nothing tolerated"),
+        pytest.param(pod(tolerations=["gpu=true:NoSchedule"]), {"down"}, id="one of them"),
+        pytest.param(pod(tolerations=["gpu=false:NoSchedule", "down"]), {"gpu"}, id="another value is not enough"),
+        pytest.param(pod(tolerations=[""]), set(), id="everything tolerated"),
+    ],
+)
+def test_who_is_kept_away(tolerating: Pod, refusing: set[str]) -> None:
+    refused = refused_by(engine_of(*NODES), TaintToleration, tolerating)
+    assert refused == dict.fromkeys(refusing, ("node(s) had untolerated taint(s)",))
+
+
+@pytest.mark.parametrize(
+    ("tolerating", "scores"),
+    [
+        pytest.param(pod(), {"clean": 100, "gpu": 100, "down": 100, "old": 0, "slow": 50}, id="the more the worse"),
+        pytest.param(
+            pod(tolerations=["old:PreferNoSchedule"]),
+            {"clean": 100, "gpu": 100, "down": 100, "old": 0, "slow": 0},
+            id="tolerated ones do not count",
+        ),
+        pytest.param(
+            pod(tolerations=["old:NoSchedule", "slow"]),
+            {"clean": 100, "gpu": 100, "down": 100, "old": 0, "slow": 100},
+            id="tolerations for other effects do not help",
+        ),
+        pytest.param(
+            pod(tolerations=[""]),
+            {"clean": 100, "gpu": 100, "down": 100, "old": 100, "slow": 100},
+            id="nothing to avoid",
+        ),
+    ],
+)
+def test_who_is_avoided(tolerating: Pod, scores: dict[str, int]) -> None:
+    assert scored_by(engine_of(*NODES), TaintToleration, tolerating) == scores
+
+
+def test_what_is_avoided_is_measured_among_the_nodes_that_fit() -> None:
+    assert scored_by(engine_of(*NODES), TaintToleration, pod(), feasible=["slow", "clean"]) == {"slow": 0, "clean": 100}

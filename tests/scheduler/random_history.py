@@ -1,0 +1,237 @@
+"""Random histories of a cluster: events drawn from seeds, and the objects that are left in the end.
+
+Comes in   a seed for the world, and one for each event
+Goes out   an engine that lived through the events, and one built anew from what is left
+
+ 1. An event depends on its own seed and on what there is, so that leaving one out does not change the others' nature.
+ 2. The seed `NOTHING` is an event that does not happen: a failing history shrinks to the events that matter.
+ 3. Placed pods have started at different times. Otherwise their importance would depend on who came first, and an
+    engine built anew cannot know that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mooring.api.labels import compile_selector
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache import changes, selectors, shapes
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.selectors import Part
+from mooring.scheduler.cycle import kept
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.engine import Engine
+from tests.api.builders import selector
+from tests.scheduler.harness import engine_of
+from tests.scheduler.random_world import APPS, NAMESPACES, NODE_NAMES, TOPOLOGIES, World
+
+CountedFor = tuple[tuple[Part, ...], bool]
+Seeds = list[int]
+
+NOTHING = 0
+world_seeds = st.integers(0, 2**32)
+event_seeds = st.lists(st.integers(NOTHING, 2**32), min_size=40, max_size=40)
+
+
+class History:
+    """A cluster as its events make it, and the objects that are left in the end."""
+
+    def __init__(self, seed: int) -> None:
+        world = World(seed)
+        self.templates = [world.template() for _ in range(6)]
+        self.objects: dict[tuple[type[ApiObject], str], ApiObject] = {
+            (type(each), each.key): each for each in world.surroundings()
+        }
+        self.engine = engine_of(*self.objects.values())
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.nominated: dict[str, Pod] = {}
+        self.counted: dict[object, CountedFor] = {}
+        self.pending: list[PodRecord] = []
+        self.recorded = 0
+        for name in world.some(NODE_NAMES, one_in=2):
+            self._put_node(world.node(name))
+        for _ in range(world.integer_below(16)):
+            self.place(world)
+
+    def happen(self, seed: int) -> None:
+        """One event, drawn from its seed."""
+        if seed == NOTHING:
+            return
+        world = World(seed)
+        events: tuple[Callable[[World], None], ...] = (
+            *(self.put_node, self.put_node, self.remove_node, self.place, self.place, self.place, self.displace),
+            *(self.nominate, self.relabel_namespace, self.put_object, self.count, self.sweep),
+            *(self.record, self.record, self.decide, self.settle, self.settle),
+        )
+        world.choose(events)(world)
+
+    def put_node(self, world: World) -> None:
+        self._put_node(world.node(world.choose(NODE_NAMES)))
+
+    def remove_node(self, world: World) -> None:
+        node = self.nodes.pop(world.choose(NODE_NAMES), None)
+        if node is not None:
+            self.engine.remove(node)
+
+    def place(self, world: World) -> None:
+        """A pod appears on a node, or changes there; the node may be unknown."""
+        view = world.pod(self.templates, f"p{world.integer_below(12)}", on=world.choose(NODE_NAMES))
+        if not self._shares_a_port(view):
+            self.pods[view.metadata.uid] = view
+            self.engine.put(view)
+
+    def displace(self, world: World) -> None:
+        if self.pods:
+            view = self.pods.pop(world.choose(list(self.pods)))
+            self.engine.remove(view)
+
+    def nominate(self, world: World) -> None:
+        """A pending pod appears with a nomination, or is deleted."""
+        view = world.pod(self.templates, f"q{world.integer_below(3)}", nominated=world.choose(NODE_NAMES))
+        self.nominated.pop(view.metadata.uid, None)
+        if world.integer_below(3):
+            self.nominated[view.metadata.uid] = view
+            self.engine.put(view)
+        else:
+            self.engine.remove(view)
+
+    def relabel_namespace(self, world: World) -> None:
+        self._put(world.namespace())
+
+    def put_object(self, world: World) -> None:
+        """Something around the pods appears or goes: a service, a controller, a budget."""
+        changed = world.choose(world.controllers())
+        if world.integer_below(3):
+            self._put(changed)
+        else:
+            self.objects.pop((type(changed), changed.key), None)
+            self.engine.remove(changed)
+
+    def count(self, world: World) -> None:
+        """Somebody asks how many pods match, and goes on asking."""
+        part = Part(
+            world.choose((None, frozenset(("default",)), frozenset(NAMESPACES[1:]))),
+            compile_selector(
+                world.choose((selector(app=world.choose(APPS)), selector("tier Exists"), selector("app NotIn web")))
+            ),
+        )
+        condition = ((part,), bool(world.integer_below(2)))
+        self.counted[part.key, condition[1]] = condition
+        columns = self.engine.columns
+        counter = columns.selectors.counter(*condition)
+        for key in TOPOLOGIES:
+            counter.domains(columns.labels.column(key), columns.height)
+
+    def sweep(self, world: World) -> None:
+        self.engine.columns.shapes.sweep()
+
+    def record(self, world: World) -> None:
+        """A pending pod becomes known, every other one more important than all placed ones; it is decided later."""
+        self.recorded += 1
+        view = world.pod(self.templates, f"r{self.recorded}")
+        if world.integer_below(2):
+            view = replace(view, spec=replace(view.spec, priority=1000))
+        self.pending.append(self.engine.record(view))
+
+    def decide(self, world: World) -> None:
+        if self.pending:
+            self.engine.decide(world.choose(self.pending), in_full=bool(world.integer_below(2)))
+
+    def settle(self, world: World) -> None:
+        """A pending pod is decided about, and what comes of it happens; sometimes binding fails and it is forgotten."""
+        if not self.pending:
+            return
+        record = world.choose(self.pending)
+        decision = self.engine.decide(record)
+        if decision.preemption is not None:
+            self._promise(decision, decision.preemption.node_name)
+        elif decision.node_name is not None:
+            self._promise_nothing(record)
+            assert self.engine.assume(decision) is None, f"{record} could not reserve"
+            if world.integer_below(2):
+                self.engine.forget(record)
+                record.nominated_node = ""
+            else:
+                self.pending.remove(record)
+                self._bind(record, decision.node_name, world)
+        elif decision.clears_nomination:
+            self._promise_nothing(record)
+            self.engine.columns.withdraw(record)
+            record.nominated_node = ""
+
+    def built_anew(self) -> Engine:
+        """An engine that never knew anything but what is left."""
+        anew = engine_of(*self.objects.values(), *self.pods.values(), *self.nominated.values())
+        for node in self.nodes.values():
+            anew.put(node)
+        return anew
+
+    def as_it_is_now(self, record: PodRecord) -> Pod:
+        """The view of a pending pod, with the nomination that it has by now."""
+        assert record.view is not None
+        return self.nominated.get(record.uid, record.view)
+
+    def _put_node(self, node: Node) -> None:
+        self.nodes[node.metadata.name] = node
+        self.engine.put(node)
+
+    def _put(self, item: ApiObject) -> None:
+        self.objects[type(item), item.key] = item
+        self.engine.put(item)
+
+    def _promise(self, decision: Decision, node_name: str) -> None:
+        for outranked in self.engine.nominate(decision):
+            self._promise_nothing(outranked)
+        view = decision.pod.view
+        assert view is not None
+        self.nominated.pop(decision.pod.uid, None)
+        self.nominated[decision.pod.uid] = replace(view, status=replace(view.status, nominated_node_name=node_name))
+
+    def _promise_nothing(self, record: PodRecord) -> None:
+        self.nominated.pop(record.uid, None)
+
+    def _bind(self, record: PodRecord, node_name: str, world: World) -> None:
+        """The API server confirms the assumption."""
+        view = record.view
+        assert view is not None
+        bound = Pod(
+            metadata=view.metadata,
+            spec=replace(view.spec, node_name=node_name),
+            status=world.pod([view], record.name, on=node_name).status,
+        )
+        self.pods[record.uid] = bound
+        self.engine.put(bound)
+
+    def _shares_a_port(self, view: Pod) -> bool:
+        """Ports that two pods of a node share are freed with the first of them: that depends on history by design."""
+        taken = {
+            port
+            for uid, other in self.pods.items()
+            if other.spec.node_name == view.spec.node_name and uid != view.metadata.uid
+            for port in _ports(other)
+        }
+        return bool(taken & _ports(view))
+
+
+@contextmanager
+def forgetful(is_forgetful: bool) -> Iterator[None]:
+    """Sweeps that spare nobody, and counters, answers and changes that are forgotten all the time."""
+    with pytest.MonkeyPatch.context() as patched:
+        if is_forgetful:
+            patched.setattr(shapes, "RECENT_USES", 0)
+            patched.setattr(selectors, "COUNTERS_BYTES_MAX", 2048)
+            patched.setattr(changes, "LOG_LENGTH_MAX", 4)
+            patched.setattr(kept, "KEPT_BYTES_MAX", 0)
+        yield
+
+
+def _ports(view: Pod) -> set[tuple[str, str, int]]:
+    return {(p.host_ip, p.protocol, p.host_port) for container in view.spec.containers for p in container.ports}

@@ -1,0 +1,258 @@
+"""The engine: objects in, decisions out, and what it believes in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.pod import Pod
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.resources import PODS
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.engine import Engine, UnknownProfileError
+from mooring.scheduler.framework.plugin import Reserve
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Code, Rejection, unschedulable
+from mooring.scheduler.plugins.catalogue import PLUGINS
+from tests.builders import namespace, node, pod, service
+from tests.scheduler.cache.logical_state import logical_state
+from tests.scheduler.config.builders import configuration, plugins, with_profile
+from tests.scheduler.harness import decide, engine_of, settle
+
+
+def pods_on(engine: Engine, name: str) -> list[str]:
+    return [each.name for each in engine.columns.pods_on[engine.columns.row_of[name]].values()]
+
+
+# Taking objects in
+
+
+@pytest.mark.parametrize(
+    ("view", "placed"),
+    [
+        pytest.param(pod("a", on="n1"), ["a"], id="a pod with a node counts there"),
+        pytest.param(pod("a", on="n1", phase="Running"), ["a"], id="while it runs"),
+        pytest.param(pod("a", on="n1", terminating=True), ["a"], id="and while it ends"),
+        pytest.param(pod("a", on="n1", phase="Succeeded"), [], id="not when it has succeeded"),
+        pytest.param(pod("a", on="n1", phase="Failed"), [], id="nor when it has failed"),
+        pytest.param(pod("a"), [], id="a pod without a node counts nowhere"),
+        pytest.param(pod("a", on="unknown"), [], id="nor one whose node nobody knows"),
+    ],
+)
+def test_which_pods_count(view: Pod, placed: list[str]) -> None:
+    assert pods_on(engine_of(node("n1"), view), "n1") == placed
+
+
+@pytest.mark.parametrize(
+    ("update", "n1", "n2"),
+    [
+        pytest.param(pod("a", on="n1", cpu=2), ["a"], [], id="it changes"),
+        pytest.param(pod("a", on="n2"), [], ["a"], id="it moves"),
+        pytest.param(pod("a", on="n1", phase="Succeeded"), [], [], id="it finishes"),
+    ],
+)
+def test_a_placed_pod_changes(update: Pod, n1: list[str], n2: list[str]) -> None:
+    engine = engine_of(node("n1"), node("n2"), pod("a", on="n1"))
+    engine.put(update)
+    assert (pods_on(engine, "n1"), pods_on(engine, "n2")) == (n1, n2)
+
+
+def test_pods_are_known_by_uid() -> None:
+    engine = engine_of(node("n1"), pod("a", uid="1", on="n1"), pod("a", uid="2", on="n1"))
+    assert len(pods_on(engine, "n1")) == 2, "the old one may still be ending while its successor starts"
+    engine.remove(pod("a", uid="1"))
+    assert list(engine.columns.pods) == ["2"]
+
+
+def test_forgetting_what_nobody_knows_changes_nothing() -> None:
+    engine = engine_of(node("n1"))
+    for stranger in (node("n9"), pod("stranger"), pod("stranger", on="n1"), service("s"), namespace("shop")):
+        engine.remove(stranger)
+    assert engine.columns.node_count == 1
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        pytest.param(pod("q", on="n2"), id="it got a node"),
+        pytest.param(pod("q", nominated="n1", phase="Failed"), id="it failed"),
+        pytest.param(pod("q", nominated="n1", terminating=True), id="it is being deleted"),
+        pytest.param(None, id="it is gone"),
+    ],
+)
+def test_a_promise_ends(update: Pod | None) -> None:
+    engine = engine_of(node("n1"), node("n2"), pod("q", nominated="n1"))
+    assert [each.name for each in engine.columns.nominations.on("n1")] == ["q"]
+    if update is not None:
+        engine.put(update)
+    else:
+        engine.remove(pod("q"))
+    assert list(engine.columns.nominations.on("n1")) == []
+
+
+# Deciding
+
+
+def test_deciding_changes_nothing() -> None:
+    engine = engine_of(node("n1"), node("n2"), pod("a", on="n1"))
+    before = logical_state(engine.columns)
+    assert decide(engine, pod(cpu=1)).is_placed
+    assert logical_state(engine.columns) == before
+
+
+def test_profiles_decide_for_the_pods_that_ask_for_them() -> None:
+    only_images = {"multiPoint": {"disabled": plugins("*"), "enabled": plugins("PrioritySort", "DefaultBinder")}}
+    config = configuration(
+        profiles=[{"schedulerName": "default-scheduler"}, {"schedulerName": "careless", "plugins": only_images}]
+    )
+    engine = engine_of(node("n1", unschedulable=True), config=config)
+    assert decide(engine, pod()).node_name is None
+    assert decide(engine, pod(scheduler="careless")).node_name == "n1"
+    with pytest.raises(UnknownProfileError) as unknown:
+        decide(engine, pod("lost", scheduler="nobody"))
+    assert str(unknown.value) == (
+        "pod default/lost asks for scheduler 'nobody'; the configuration has default-scheduler, careless"
+    )
+
+
+def test_ties_are_broken_by_the_seed() -> None:
+    def chosen(seed: int) -> list[str | None]:
+        engine = Engine(load_configuration(None), entropy=Entropy(seed))
+        for number in range(8):
+            engine.put(node(f"n{number}"))
+        return [engine.decide(engine.record(pod(f"p{number}"))).node_name for number in range(20)]
+
+    assert chosen(seed=1) == chosen(seed=1)
+    assert chosen(seed=1) != chosen(seed=2)
+    assert set(chosen(seed=1)) == {f"n{number}" for number in range(8)}, "every node has its chance"
+
+
+# Believing
+
+
+def test_an_assumed_pod_counts_at_once() -> None:
+    engine = engine_of(node("n1", cpu=2), node("n2", cpu=1))
+    assert settle(engine, pod("a", cpu=2), pod("b", cpu=1), pod("c", cpu=1)) == ["n1", "n2", None]
+
+
+def test_assuming_and_forgetting_cancel_out() -> None:
+    engine = engine_of(node("n1"), node("n2"), pod("a", cpu=1, on="n1"))
+    before = logical_state(engine.columns)
+    decision = decide(engine, pod("b", cpu=1, ports=["80"]))
+    assert engine.assume(decision) is None
+    assert decision.pod.node_name == decision.node_name
+    assert logical_state(engine.columns) != before
+    engine.forget(decision.pod)
+    assert logical_state(engine.columns) == before
+
+
+def test_the_watch_confirms_an_assumption() -> None:
+    engine = engine_of(node("n1"))
+    decision = decide(engine, pod("a", cpu=1))
+    engine.assume(decision)
+    arrival = decision.pod.arrival
+    engine.put(pod("a", cpu=1, on="n1", phase="Running"))
+    assert pods_on(engine, "n1") == ["a"]
+    assert engine.columns.resources.used[PODS, 0] == 1
+    assert engine.columns.pods["default/a"].arrival == arrival, "it came when it was assumed"
+
+
+def test_an_assumed_pod_is_promised_nothing_more() -> None:
+    waiting = pod("q", cpu=1, nominated="n1")
+    engine = engine_of(node("n1"), waiting)
+    engine.assume(decide(engine, waiting))
+    assert len(engine.columns.nominations) == 0
+    assert pods_on(engine, "n1") == ["q"]
+
+
+class Ledger(Reserve):
+    """Writes down what is reserved and taken back; refuses pods called `unlucky`."""
+
+    name = "Ledger"
+    entries: list[str]
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.entries = []
+
+    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        self.entries.append(f"{self.name} reserves {pod.name} on {self._columns.node_names[row]}")
+        return unschedulable("out of luck") if pod.name == "unlucky" and self.name == "Second" else None
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        self.entries.append(f"{self.name} unreserves {pod.name} on {node_name}")
+
+
+class First(Ledger):
+    name = "First"
+
+
+class Second(Ledger):
+    name = "Second"
+
+
+class Third(Ledger):
+    name = "Third"
+
+
+def reserving() -> tuple[Engine, list[str]]:
+    ledgers = (First, Second, Third)
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in ledgers))}})
+    engine = engine_of(node("n1"), config=config, registry=Registry([*PLUGINS, *ledgers]))
+    entries: list[str] = []
+    for plugin in engine.cycles["default-scheduler"].profile.reserves:
+        if isinstance(plugin, Ledger):
+            plugin.entries = entries
+    return engine, entries
+
+
+def test_reservations_are_taken_back_in_reverse() -> None:
+    engine, entries = reserving()
+    decision = decide(engine, pod("lucky"))
+    assert engine.assume(decision) is None
+    assert entries == [f"{name} reserves lucky on n1" for name in ("First", "Second", "Third")]
+    entries.clear()
+    engine.forget(decision.pod)
+    assert entries == [f"{name} unreserves lucky on n1" for name in ("Third", "Second", "First")]
+
+
+def test_a_refused_reservation_leaves_nothing_behind() -> None:
+    engine, entries = reserving()
+    decision = decide(engine, pod("unlucky"))
+    assert engine.assume(decision) == Rejection(Code.UNSCHEDULABLE, ("out of luck",), "Second")
+    assert entries[2:] == ["Second unreserves unlucky on n1", "First unreserves unlucky on n1"]
+    assert pods_on(engine, "n1") == []
+
+
+# Promising
+
+
+def preempting(*views: Pod) -> tuple[Engine, Decision]:
+    engine = engine_of(node("n1", cpu=2), pod("victim", cpu=2, on="n1"), *views)
+    decision = decide(engine, pod("urgent", cpu=2, priority=100))
+    assert decision.preemption is not None
+    return engine, decision
+
+
+def test_a_preempting_pod_is_promised_its_node() -> None:
+    engine, decision = preempting()
+    assert engine.nominate(decision) == ()
+    assert [each.name for each in engine.columns.nominations.on("n1")] == ["urgent"]
+    assert decision.pod.nominated_node == "n1"
+    engine.remove(pod("victim"))
+    assert decide(engine, pod("late", cpu=2, priority=50)).node_name is None, "the room is promised"
+    again = engine.decide(decision.pod)
+    assert again.node_name == "n1"
+    assert engine.assume(again) is None
+    assert pods_on(engine, "n1") == ["urgent"]
+
+
+def test_a_promise_outranks_lesser_ones() -> None:
+    lesser, equal = pod("lesser", cpu=2, priority=5, nominated="n1"), pod("equal", priority=100, nominated="n1")
+    elsewhere = pod("elsewhere", priority=5, nominated="n2")
+    engine, decision = preempting(lesser, equal, elsewhere)
+    assert [each.name for each in engine.nominate(decision)] == ["lesser"]
+    assert [each.name for each in engine.columns.nominations.on("n1")] == ["equal", "urgent"]
+    assert [each.name for each in engine.columns.nominations.on("n2")] == ["elsewhere"]
