@@ -202,7 +202,7 @@ def _labels(place: Place, wanted: RequiredNodeAffinity) -> list[Obstacle]:
     if wanted.affinity is not None and not wanted.affinity.matches(labels, name):
         by_term = [_failing_of_term(term, labels, name) for term in wanted.affinity.terms]
         # One term that holds is enough, so the one with the least to change is the one to look at.
-        failing += min(by_term, key=len, default=[])
+        failing += sorted(by_term, key=len)[0] if by_term else []
     return list({obstacle.text: obstacle for obstacle in failing}.values())
 
 
@@ -242,7 +242,7 @@ def _ports(place: Place, wanted: Iterable[HostPort]) -> list[Obstacle]:
         holder = _holder(place.pods_here(), port)
         if holder is not None:
             said = f"{port.protocol} {port.port}" + (f" on {port.address}" if port.address != ANY_ADDRESS else "")
-            details = {
+            details: dict[str, str | int] = {
                 "protocol": port.protocol,
                 "port": port.port,
                 "address": port.address,
