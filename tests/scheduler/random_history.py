@@ -28,8 +28,10 @@ from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.cycle import kept
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.plugins.volume_binding import Reserved, VolumeBinding
 from tests.api.builders import selector
-from tests.scheduler.harness import engine_of
+from tests.builders import claim
+from tests.scheduler.harness import engine_of, plugin_of
 from tests.scheduler.random_world import APPS, NAMESPACES, NODE_NAMES, TOPOLOGIES, World
 
 CountedFor = tuple[tuple[Part, ...], bool]
@@ -55,7 +57,10 @@ class History:
         self.nominated: dict[str, Pod] = {}
         self.counted: dict[object, CountedFor] = {}
         self.pending: list[PodRecord] = []
+        self.assumed: list[PodRecord] = []
+        """Pods that were decided and are not bound yet."""
         self.recorded = 0
+        self.revision = 0
         for name in world.some(NODE_NAMES, one_in=2):
             self._put_node(world.node(name))
         for _ in range(world.integer_below(16)):
@@ -69,7 +74,7 @@ class History:
         events: tuple[Callable[[World], None], ...] = (
             *(self.put_node, self.put_node, self.remove_node, self.place, self.place, self.place, self.displace),
             *(self.nominate, self.relabel_namespace, self.put_object, self.count, self.sweep),
-            *(self.record, self.record, self.decide, self.settle, self.settle),
+            *(self.record, self.record, self.decide, self.settle, self.settle, self.confirm),
         )
         world.choose(events)(world)
 
@@ -107,13 +112,13 @@ class History:
         self._put(world.namespace())
 
     def put_object(self, world: World) -> None:
-        """Something around the pods appears or goes: a service, a controller, a budget."""
-        changed = world.choose(world.controllers())
+        """Something around the pods changes, or a service, a controller or a budget goes."""
         if world.integer_below(3):
-            self._put(changed)
+            self._put(world.change())
         else:
-            self.objects.pop((type(changed), changed.key), None)
-            self.engine.remove(changed)
+            gone = world.choose(world.controllers())
+            self.objects.pop((type(gone), gone.key), None)
+            self.engine.remove(gone)
 
     def count(self, world: World) -> None:
         """Somebody asks how many pods match, and goes on asking."""
@@ -156,22 +161,33 @@ class History:
         elif decision.node_name is not None:
             self._promise_nothing(record)
             assert self.engine.assume(decision) is None, f"{record} could not reserve"
-            if world.integer_below(2):
-                self.engine.forget(record)
-                record.nominated_node = ""
-            else:
-                self.pending.remove(record)
-                self._bind(record, decision.node_name, world)
+            self.pending.remove(record)
+            self.assumed.append(record)
+            if self._reserved(record) is not None:
+                self.confirm(world)  # an engine built anew could not know which volumes were meant
         elif decision.clears_nomination:
             self._promise_nothing(record)
             self.engine.columns.withdraw(record)
             record.nominated_node = ""
 
+    def confirm(self, world: World) -> None:
+        """The pod that was assumed last is bound; or binding fails, and it is forgotten and pending again."""
+        if not self.assumed:
+            return
+        record = self.assumed.pop()
+        if world.integer_below(2):
+            self._bind(record, world)
+        else:
+            self.engine.forget(record)
+            record.nominated_node = record.node_name = ""
+            self.pending.append(record)
+
     def built_anew(self) -> Engine:
         """An engine that never knew anything but what is left."""
-        anew = engine_of(*self.objects.values(), *self.pods.values(), *self.nominated.values())
-        for node in self.nodes.values():
-            anew.put(node)
+        anew = engine_of(*self.objects.values(), *self.nodes.values(), *self.pods.values(), *self.nominated.values())
+        for record in self.assumed:
+            assert record.view is not None
+            anew.columns.place(anew.record(record.view), record.node_name)
         return anew
 
     def as_it_is_now(self, record: PodRecord) -> Pod:
@@ -184,6 +200,8 @@ class History:
         self.engine.put(node)
 
     def _put(self, item: ApiObject) -> None:
+        self.revision += 1
+        item = replace(item, metadata=replace(item.metadata, resource_version=str(self.revision)))
         self.objects[type(item), item.key] = item
         self.engine.put(item)
 
@@ -198,27 +216,30 @@ class History:
     def _promise_nothing(self, record: PodRecord) -> None:
         self.nominated.pop(record.uid, None)
 
-    def _bind(self, record: PodRecord, node_name: str, world: World) -> None:
-        """The API server confirms the assumption."""
-        view = record.view
+    def _bind(self, record: PodRecord, world: World) -> None:
+        """The API server confirms the assumption, with the volumes that were reserved."""
+        view, reserved = record.view, self._reserved(record)
         assert view is not None
+        for volume, claimed in reserved.bindings if reserved is not None else ():
+            self._put(volume)
+            self._put(claim(claimed.metadata.name, namespace=record.namespace, volume=volume.metadata.name))
         bound = Pod(
             metadata=view.metadata,
-            spec=replace(view.spec, node_name=node_name),
-            status=world.pod([view], record.name, on=node_name).status,
+            spec=replace(view.spec, node_name=record.node_name),
+            status=world.pod([view], record.name, on=record.node_name).status,
         )
         self.pods[record.uid] = bound
         self.engine.put(bound)
 
+    def _reserved(self, record: PodRecord) -> Reserved | None:
+        return plugin_of(self.engine, VolumeBinding).reserved_for(record)
+
     def _shares_a_port(self, view: Pod) -> bool:
         """Ports that two pods of a node share are freed with the first of them: that depends on history by design."""
-        taken = {
-            port
-            for uid, other in self.pods.items()
-            if other.spec.node_name == view.spec.node_name and uid != view.metadata.uid
-            for port in _ports(other)
-        }
-        return bool(taken & _ports(view))
+        others = [other for uid, other in self.pods.items() if uid != view.metadata.uid]
+        neighbours = [other for other in others if other.spec.node_name == view.spec.node_name]
+        neighbours += [each.view for each in self.assumed if each.view and each.node_name == view.spec.node_name]
+        return any(_ports(other) & _ports(view) for other in neighbours)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from tests.builders import (
     replica_set,
     service,
     spread,
+    storage_class,
 )
 
 Item = TypeVar("Item")
@@ -47,8 +48,8 @@ NODE_NAMES = tuple(f"n{number}" for number in range(7))
 NAMESPACES = ("default", "team-a", "team-b")
 APPS = ("web", "db", "cache")
 PORTS = ("80", "127.0.0.1:80", "53/UDP", "443")
-CLAIMS = ("data", "logs")
-"""One is bound to a volume of a zone, one to a volume that a driver attaches."""
+CLAIMS = ("data", "logs", "scratch")
+"""One is bound to a volume of a zone, one to a volume that a driver attaches, one waits for its first pod."""
 DISKS = ("disk-1", "disk-2")
 IMAGES = {"web:1": 300 * MIB, "db:1": 700 * MIB, "cache:1": 40 * MIB}
 GPU = "example.com/gpu"
@@ -137,6 +138,13 @@ class World:
         """Namespaces, volumes, services, controllers and budgets."""
         return [*(self.namespace() for _ in range(3)), *self._storage(), *self.some(self.controllers())]
 
+    def change(self) -> ApiObject:
+        """Something around the pods as it is from now on."""
+        volume = persistent_volume(f"{self.choose(NAMESPACES)}-data", zone=self.choose(("a", "b", None)))
+        free = persistent_volume(f"free-{self.integer_below(3)}", zone=self.choose(("a", "b")), storage_class="local")
+        limit = csi_node(self.choose(NODE_NAMES), disks=self.integer_below(3))
+        return self.choose((volume, free, limit, *self.some(self.controllers())))
+
     def controllers(self) -> list[ApiObject]:
         """What selects pods: services, replica sets, budgets."""
         return [
@@ -151,10 +159,9 @@ class World:
         ]
 
     def _storage(self) -> list[ApiObject]:
-        data, logs = CLAIMS
-        objects: list[ApiObject] = [
-            csi_node(name, disks=1 + self.integer_below(2)) for name in self.some(NODE_NAMES, one_in=2)
-        ]
+        data, logs, scratch = CLAIMS
+        objects: list[ApiObject] = [storage_class("local", waits=True)]
+        objects += [csi_node(name, disks=1 + self.integer_below(2)) for name in self.some(NODE_NAMES, one_in=2)]
         for where in NAMESPACES:
             zone = self.choose(("a", "b", None))
             objects += [
@@ -162,6 +169,8 @@ class World:
                 claim(data, namespace=where, volume=f"{where}-{data}"),
                 persistent_volume(f"{where}-{logs}", driver="disks"),
                 claim(logs, namespace=where, volume=f"{where}-{logs}"),
+                persistent_volume(f"{where}-free", zone=self.choose(("a", "b")), storage_class="local"),
+                claim(scratch, namespace=where, storage_class="local"),
             ]
         return objects
 

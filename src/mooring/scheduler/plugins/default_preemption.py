@@ -25,7 +25,7 @@ from mooring.scheduler.config.arguments import DefaultPreemptionArgs
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.cycle.disruption import Budgets
-from mooring.scheduler.cycle.victims import CANDIDATE, UNKNOWN, VictimBook, examine
+from mooring.scheduler.cycle.victims import CANDIDATE, HOPELESS, UNKNOWN, VictimBook, examine
 from mooring.scheduler.framework.plugin import PostFilter, PostFilterResult
 from mooring.scheduler.framework.status import Code, Rejection
 
@@ -108,7 +108,7 @@ class DefaultPreemption(PostFilter):
             elif end is None and length < len(rows):
                 length = min(len(rows), 2 * length)
             else:
-                return window[:end][is_candidate[:end]], window[:end]
+                return _listed(window[:end][is_candidate[:end]], book, wanted), window[:end]
 
     def _candidates_wanted(self, count: int) -> int:
         share = count * self._arguments.min_candidate_nodes_percentage // 100
@@ -129,13 +129,13 @@ class DefaultPreemption(PostFilter):
         return book
 
     def _not_helpful(self, examined: Int64s, book: VictimBook) -> PostFilterResult:
-        refusals = [book.refusals[row] for row in examined.tolist()]
-        errors = [reason for refusal in refusals if refusal.code is Code.ERROR for reason in refusal.reasons]
+        refusals = [book.refusals[row] for row in examined.tolist() if book.state[row] == HOPELESS]
+        errors = dict.fromkeys(r for refusal in refusals if refusal.code is Code.ERROR for r in refusal.reasons)
         if errors:
-            text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+            text = f"[{', '.join(errors)}]" if len(errors) > 1 else next(iter(errors))
             return _refused(Code.ERROR, text)
         counts: Counter[str] = Counter(reason for refusal in refusals for reason in refusal.reasons)
-        elsewhere = self._columns.node_count - len(examined)
+        elsewhere = self._columns.node_count - len(refusals)
         if elsewhere:
             counts[NOT_HELPFUL] += elsewhere
         text = unavailable_text(self._columns.node_count, counts)
@@ -154,9 +154,15 @@ class DefaultPreemption(PostFilter):
 def _enough(is_candidate: Bools, is_clean: Bools, wanted: int) -> int | None:
     """How many rows must be looked at until there are enough candidates, a clean one among them; None: all of them."""
     enough = np.cumsum(is_candidate) >= wanted
-    if not is_clean.any() or not enough[-1]:
+    if not wanted or not is_clean.any() or not enough[-1]:
         return None
     return max(int(np.argmax(enough)), int(np.argmax(is_clean))) + 1
+
+
+def _listed(candidates: Int64s, book: VictimBook, wanted: int) -> Int64s:
+    """Those that kube-scheduler keeps: of the clean ones, and of those that violate a budget, so many each."""
+    is_clean = book.ranks[0, candidates] == 0
+    return candidates[np.where(is_clean, np.cumsum(is_clean), np.cumsum(~is_clean)) <= wanted]
 
 
 def _refused(code: Code, text: str, nominated_node: str | None = None) -> PostFilterResult:

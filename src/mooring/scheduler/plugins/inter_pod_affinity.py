@@ -159,8 +159,11 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             term.counter.matches(shape.namespace, shape.labels) and term.column.codes[row] != ABSENT
             for term in own.anti_affinity
         )
-        carried = set(map(id, shape.terms))
-        dislikes_here = sum(id(term) in carried and term.column.codes[row] != ABSENT for term in state.disliking_terms)
+        # Terms are shared: a pod that says the same twice was counted twice.
+        carried = list(map(id, shape.terms))
+        dislikes_here = sum(
+            carried.count(id(term)) for term in state.disliking_terms if term.column.codes[row] != ABSENT
+        )
         return (int(is_friend), int(disliked_here), int(dislikes_here))
 
     def filter_adjusted(self, state: Required, rows: Int64s, difference: Int64s) -> Int64s:

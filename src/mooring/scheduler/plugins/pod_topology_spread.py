@@ -222,10 +222,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         domains = reach.domains if is_everywhere else np.flatnonzero(np.bincount(column.codes[scored]))
         domain_count = len(domains)
         empty_value = column.code_for("")
-        if empty_value is not None and ABSENT in domains:
-            # kube-scheduler reads an absent label as an empty value here, and so counts the two as one domain.
+        if empty_value is not None:
+            # kube-scheduler reads an absent label as an empty value here, and so counts the two as one domain,
+            # also where only nodes that cannot take the pod lack the label.
             counts[empty_value] += counts[ABSENT]
-            domain_count -= int(empty_value in domains)
+            domain_count -= int(ABSENT in domains and empty_value in domains)
         return constraint, counts, math.log(domain_count + 2)
 
     # Both
