@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import lzma
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ import msgspec
 from mooring.api.decode import convert, convert_as
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.config import SchedulerConfiguration, load_configuration
 from mooring.scheduler.config.arguments import DefaultPreemptionArgs
@@ -144,9 +143,8 @@ class AlwaysFirst(Entropy):
 
 
 def by_name(columns: Columns) -> TieBreak:
-    def choose(rows: Int64s) -> int:
-        numbers: list[int] = rows.tolist()
-        return min(numbers, key=columns.node_names.__getitem__)
+    def choose(rows: Sequence[int]) -> int:
+        return min(rows, key=columns.node_names.__getitem__)
 
     return choose
 

@@ -38,6 +38,9 @@ class Operator(enum.StrEnum):
     LESS_THAN = "Lt"
 
 
+SOUND_MAX = 16_384
+"""How many keys, and how many values, are remembered as sound or not."""
+
 LABEL_SELECTOR_OPERATORS: Mapping[str, Operator] = {
     operator.value: operator for operator in (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
 }
@@ -148,6 +151,9 @@ class LabelMatcher:
         return "LabelMatcher(nothing)" if self.matches_nothing else f"LabelMatcher({str(self) or 'everything'})"
 
 
+_sound_keys: Memory[str, bool] = Memory(SOUND_MAX)
+_sound_values: Memory[str, bool] = Memory(SOUND_MAX)
+
 EVERYTHING = LabelMatcher()
 NOTHING = LabelMatcher(matches_nothing=True)
 
@@ -198,10 +204,28 @@ def requirements_with(matcher: LabelMatcher, pairs: Mapping[str, str]) -> LabelM
 
 def checked_requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
     """A requirement that breaks no rule. Raises `LabelSelectorError`."""
-    faults = requirement_faults(key, operator, values)
-    if faults:
-        raise LabelSelectorError(aggregated(faults))
+    if not is_sound(key, operator, values):
+        raise LabelSelectorError(aggregated(requirement_faults(key, operator, values)))
     return Requirement(key, operator, tuple(sorted(set(values))))
+
+
+def is_sound(key: str, operator: Operator, values: Sequence[str]) -> bool:
+    """Whether a requirement breaks no rule: the same keys and values come again and again, so they are remembered."""
+    if operator is Operator.GREATER_THAN or operator is Operator.LESS_THAN:
+        return not requirement_faults(key, operator, values)
+    if bool(values) is not (operator is Operator.IN or operator is Operator.NOT_IN):
+        return False
+    return _is_sound_key(key) and all(_is_sound_value(value) for value in values)
+
+
+def _is_sound_key(key: str) -> bool:
+    known = _sound_keys.get(key)
+    return known if known is not None else _sound_keys.keep(key, not label_key_faults(key))
+
+
+def _is_sound_value(value: str) -> bool:
+    known = _sound_values.get(value)
+    return known if known is not None else _sound_values.keep(value, not label_value_faults(value))
 
 
 def requirement_faults(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:

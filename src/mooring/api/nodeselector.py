@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from mooring.api.errors import NodeSelectorError
 from mooring.api.field_errors import aggregated, invalid_value, unsupported_value
-from mooring.api.labels import LabelMatcher, Operator, Requirement, matcher_of_pairs, requirement_faults
+from mooring.api.labels import LabelMatcher, Operator, Requirement, is_sound, matcher_of_pairs, requirement_faults
 from mooring.api.memory import Memory
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import (
@@ -196,30 +196,26 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 
 def _compile_term(term: NodeSelectorTerm, path: str) -> Term:
     faults: list[str] = []
-    labels = [
-        _label_requirement(expression, f"{path}.matchExpressions[{index}]", faults)
-        for index, expression in enumerate(term.match_expressions)
-    ]
+    labels = []
+    for index, expression in enumerate(term.match_expressions):
+        operator = _LABEL_OPERATORS.get(expression.operator)
+        if operator is not None and is_sound(expression.key, operator, expression.values):
+            labels.append(Requirement(expression.key, operator, tuple(sorted(set(expression.values)))))
+        else:
+            faults += _label_faults(expression, operator, f"{path}.matchExpressions[{index}]")
     fields = [
         _field_requirement(expression, f"{path}.matchFields[{index}]", faults)
         for index, expression in enumerate(term.match_fields)
     ]
     if faults:
         return Term(faults=tuple(faults))
-    return Term(
-        labels=tuple(requirement for requirement in labels if requirement is not None),
-        fields=tuple(requirement for requirement in fields if requirement is not None),
-    )
+    return Term(tuple(labels), tuple(requirement for requirement in fields if requirement is not None))
 
 
-def _label_requirement(expression: NodeSelectorRequirement, path: str, faults: list[str]) -> Requirement | None:
-    operator = _LABEL_OPERATORS.get(expression.operator)
+def _label_faults(expression: NodeSelectorRequirement, operator: Operator | None, path: str) -> list[str]:
     if operator is None:
-        faults.append(unsupported_value(f"{path}.operator", expression.operator, _LABEL_OPERATORS))
-        return None
-    found = requirement_faults(expression.key, operator, expression.values, path)
-    faults += found
-    return None if found else Requirement(expression.key, operator, tuple(sorted(set(expression.values))))
+        return [unsupported_value(f"{path}.operator", expression.operator, _LABEL_OPERATORS)]
+    return requirement_faults(expression.key, operator, expression.values, path)
 
 
 def _field_requirement(expression: NodeSelectorRequirement, path: str, faults: list[str]) -> FieldRequirement | None:

@@ -17,14 +17,13 @@ same object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
@@ -181,7 +180,7 @@ class _NoBinder:
 
 
 def _random_tie_break(entropy: Entropy) -> TieBreak:
-    def choose(rows: Int64s) -> int:
-        return int(rows[entropy.integer_below(len(rows))])
+    def choose(rows: Sequence[int]) -> int:
+        return rows[entropy.integer_below(len(rows))]
 
     return choose

@@ -13,7 +13,7 @@ Goes out   a `Decision`; nothing is changed yet, `Engine.assume` does that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mooring.scheduler.framework.plugin import InvalidScoreError
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
 
-TieBreak = Callable[[Int64s], int]
+TieBreak = Callable[[Sequence[int]], int]
 """Chooses one of several rows that are equally good."""
 
 
@@ -76,7 +76,7 @@ class Cycle:
             details = scores_in_full(attempt, asked) if in_full else {}
         except InvalidScoreError as error:
             return _failed(attempt.pod, failure(str(error)), "score")
-        row = int(best[0]) if len(best) == 1 else self._tie_break(best)
+        row = best[0] if len(best) == 1 else self._tie_break(best)
         return Decision(
             attempt.pod,
             node_name=self._columns.node_names[row],

@@ -14,6 +14,7 @@ Goes out   `Kept`: for each row the first refusing row-local filter and its bits
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -53,6 +54,8 @@ class Kept:
     """The answers of row-local plugins for one shape."""
 
     __slots__ = (
+        "best",
+        "best_rank",
         "bits",
         "epochs",
         "fact_position",
@@ -94,6 +97,9 @@ class Kept:
         self.fits_version = 0
         self.normalised_for = -1
         self.epochs: tuple[object, ...] = ()
+        self.best: list[int] | None = None
+        """The rows with the highest rank, ascending, while only few rows change; None: look for them again."""
+        self.best_rank = REFUSED
         self.reasons: dict[str, int] | None = None
         """How many rows gave each reason, while nothing changes."""
         self.victims: Forgetful | None = None
@@ -183,6 +189,16 @@ class Keeper:
     def forget_all(self) -> None:
         self._kept.clear()
 
+    def best(self, kept: Kept) -> list[int]:
+        """The rows with the highest rank, ascending: all that is left to decide, if nobody else has a say."""
+        self.refresh_normalised(kept)
+        if kept.best is None:
+            ranked = kept.ranked[: self._columns.height]
+            kept.best_rank = int(ranked.max())
+            is_best: Bools = ranked == kept.best_rank
+            kept.best = is_best.nonzero()[0].tolist()
+        return kept.best
+
     def refresh_normalised(self, kept: Kept) -> None:
         """Normalised scores of row-local plugins over the rows that fit; they change only when some row flips."""
         if kept.normalised_for == kept.fits_version:
@@ -195,6 +211,7 @@ class Keeper:
         total = np.zeros(len(feasible), dtype=np.int64)
         for use, state, raw in kept.varying_scores:
             total += use.weight * use.plugin.normalise(state, raw.take(feasible), feasible)
+        kept.best = None
         kept.normalised[rows] = 0
         kept.normalised[feasible] = total
         kept.ranked[rows] = REFUSED
@@ -208,7 +225,7 @@ class Keeper:
         if kept.usage_position == usage.position and kept.fact_position == facts.position and kept.epochs == epochs:
             return
         kept.reasons = None
-        fact_rows = facts.since(kept.fact_position)
+        fact_rows = facts.since(kept.fact_position) if kept.fact_position != facts.position else _NO_ROWS
         usage_rows = usage.since(kept.usage_position)
         if fact_rows is None or usage_rows is None or kept.epochs != epochs or len(kept.first) < columns.height:
             self._ask_all(kept, pod)
@@ -232,6 +249,7 @@ class Keeper:
         alive = self._columns.alive
         changed = np.union1d(fact_rows, usage_rows)
         did_fit = kept.fits[changed]
+        kept.best = None
         dead = changed[~alive[changed]]
         kept.fits[dead] = False
         kept.ranked[dead] = REFUSED
@@ -258,7 +276,9 @@ class Keeper:
                 kept.fits[row] = fits
                 kept.fits_version += 1
             kept.first[row], kept.bits[row], kept.scores[row] = number, bits, score
-            kept.ranked[row] = score + int(kept.normalised[row]) if fits else REFUSED
+            rank = score + int(kept.normalised[row]) if fits else REFUSED
+            kept.ranked[row] = rank
+            _move_among_best(kept, row, rank)
         if len(self._columns.nominations):
             self._overlay_nominations(kept, pod, rows)
         if kept.victims is not None:
@@ -266,6 +286,7 @@ class Keeper:
 
     def _answer(self, kept: Kept, pod: PodRecord, fact_rows: Rows, rows: Rows) -> None:
         """Asks the plugins about rows: those that read facts about `fact_rows`, the others about `rows`."""
+        kept.best = None
         if length_of(fact_rows):
             first, bits = first_refusals(self._facts_filters, kept.filter_states, fact_rows)
             kept.facts_first[fact_rows], kept.facts_bits[fact_rows] = first, bits
@@ -314,6 +335,7 @@ class Keeper:
                 experiment.place(nominated, row)
             number, bits = self._refusal_of_row(kept, row)
         if number != FITS:
+            kept.best = None
             if kept.fits[row]:
                 kept.fits_version += 1
             kept.first[row], kept.bits[row] = number, bits
@@ -337,6 +359,23 @@ class Keeper:
             dropped = self._kept.pop(next(iter(self._kept)))
             if len(dropped.first) == self._columns.capacity:
                 newcomer.take_arrays_of(dropped)
+
+
+def _move_among_best(kept: Kept, row: int, rank: int) -> None:
+    """Keeps the list of best rows right when one row's rank has changed."""
+    best = kept.best
+    if best is None:
+        return
+    place = bisect_left(best, row)
+    if place < len(best) and best[place] == row:
+        if rank != kept.best_rank:
+            del best[place]
+    elif rank == kept.best_rank:
+        best.insert(place, row)
+    if rank > kept.best_rank:
+        kept.best, kept.best_rank = [row], rank
+    elif not best:
+        kept.best = None
 
 
 def check_scores(plugin: str, scores: Int64s) -> None:

@@ -41,14 +41,13 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     return found
 
 
-def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> Int64s:
+def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> list[int]:
     """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums."""
     kept, rows = attempt.kept, attempt.feasible
     if attempt.fits_as_kept:
-        keeper.refresh_normalised(kept)
         if not asked:
-            ranked = kept.ranked[: attempt.columns.height]
-            return rows_at_max(ranked)
+            return keeper.best(kept)
+        keeper.refresh_normalised(kept)
         total = kept.ranked[rows]
     else:
         total = kept.scores[rows]
@@ -57,7 +56,8 @@ def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> In
     for use, state in asked:
         total = total + _weighted(use, state, rows)
     best = rows_at_max(total)
-    return best if isinstance(rows, slice) else rows[best]
+    numbers: list[int] = (best if isinstance(rows, slice) else rows[best]).tolist()
+    return numbers
 
 
 def rows_at_max(total: Int64s) -> Int64s:

@@ -101,18 +101,24 @@ def balance_score(levels: Sequence[Level], without_pod: Int64s) -> Int64s:
 def one_balance_score(offered: Sequence[tuple[int, int, int]]) -> int:
     """The same for one node and at most two (used, added, allocatable): the row that a pod was just placed on."""
     half = SCORE_MAX // 2
-    with_pod = one_evenness([(used + added, allocatable) for used, added, allocatable in offered])
-    without_pod = one_evenness([(used, allocatable) for used, _, allocatable in offered])
-    return half + (half + with_pod - without_pod) // 2
+    if len(offered) < 2:
+        return half + half // 2
+    (used, added, whole), (other_used, other_added, other_whole) = offered
+    with_pod = _even(used + added, whole, other_used + other_added, other_whole)
+    return half + (half + with_pod - _even(used, whole, other_used, other_whole)) // 2
+
+
+def _even(requested: int, whole: int, other_requested: int, other_whole: int) -> int:
+    share, other_share = requested / whole, other_requested / other_whole
+    distance = (share if share < 1.0 else 1.0) - (other_share if other_share < 1.0 else 1.0)
+    return int((1 - abs(distance / 2)) * float(SCORE_MAX))
 
 
 def one_evenness(offered: Sequence[tuple[int, int]]) -> int:
     """As `evenness`, for one node and at most two (requested, allocatable)."""
     if len(offered) < 2:
         return SCORE_MAX
-    (requested, allocatable), (other_requested, other_allocatable) = offered
-    distance = min(requested / allocatable, 1.0) - min(other_requested / other_allocatable, 1.0)
-    return int((1 - abs(distance / 2)) * float(SCORE_MAX))
+    return _even(*offered[0], *offered[1])
 
 
 def evenness(levels: Sequence[Level], *, with_pod: bool) -> Int64s:

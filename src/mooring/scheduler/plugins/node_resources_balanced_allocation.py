@@ -55,10 +55,10 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         )
 
     def score_row(self, state: Balanced, row: int) -> int:
+        if len(state.resources) > 2:
+            return super().score_row(state, row)
         allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
         offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
-        if len(offered) > 2:
-            return super().score_row(state, row)
         return one_balance_score(offered)
 
     def score(self, state: Balanced, rows: Rows) -> Int64s:
