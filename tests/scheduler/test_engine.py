@@ -253,6 +253,7 @@ def test_a_promise_outranks_lesser_ones() -> None:
     lesser, equal = pod("lesser", cpu=2, priority=5, nominated="n1"), pod("equal", priority=100, nominated="n1")
     elsewhere = pod("elsewhere", priority=5, nominated="n2")
     engine, decision = preempting(lesser, equal, elsewhere)
-    assert [each.name for each in engine.nominate(decision)] == ["lesser"]
+    (outranked,) = engine.nominate(decision)
+    assert (outranked.name, outranked.nominated_node) == ("lesser", "")
     assert [each.name for each in engine.columns.nominations.on("n1")] == ["equal", "urgent"]
     assert [each.name for each in engine.columns.nominations.on("n2")] == ["elsewhere"]

@@ -27,7 +27,7 @@ from mooring.scheduler.cycle.filtering import ask_everywhere, find_feasible
 from mooring.scheduler.cycle.kept import Keeper
 from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full
 from mooring.scheduler.framework.plugin import InvalidScoreError
-from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.profile import FilterUse, Profile
 from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
 
 TieBreak = Callable[[Sequence[int]], int]
@@ -152,12 +152,12 @@ def _failed(pod: PodRecord, rejection: Rejection, error: str) -> Decision:
 
 def _failed_filter(attempt: Attempt) -> Refusal | None:
     """The failure of a filter, if one failed; of several the one of the node whose name comes first."""
-    can_fail = [
-        use
-        for use in attempt.asked
-        if any(reason.code is Code.ERROR for reason in use.plugin.reasons(attempt.states[use.plugin.name]))
-    ]
-    if not can_fail or attempt.rejection is not None:
+    may_have_failed = any(use.can_fail and _can_say_error(attempt, use) for use in attempt.asked)
+    if attempt.rejection is not None or not may_have_failed:
         return None
     failed: list[int] = np.flatnonzero(attempt.is_refused_with(Code.ERROR)).tolist()
     return attempt.refusal(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None
+
+
+def _can_say_error(attempt: Attempt, use: FilterUse) -> bool:
+    return any(reason.code is Code.ERROR for reason in attempt.reasons_of(use))

@@ -6,12 +6,16 @@ Goes out   `Decision`, which events, `explain`, metrics and the queue print and 
  1. Exactly one of these is so: the pod was given a node; it was refused (`message` says why); it was rejected before
     the queue (`rejection`, no message); the cycle failed (`error`).
  2. Details by node are there only when the decision was asked for in full.
+ 3. One is made for every pod, so it is a Struct: a frozen dataclass of this size takes ten times as long to make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import field
 
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.status import Refusal, Rejection
@@ -25,8 +29,7 @@ class PreemptionPlan:
     victims: tuple[PodRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What the scheduler decided about one pod."""
 
     pod: PodRecord

@@ -48,9 +48,9 @@ def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> li
         if not asked:
             return keeper.best(kept)
         keeper.refresh_normalised(kept)
-        total = kept.ranked[rows]
+        total = kept.ranked[rows] if isinstance(rows, slice) else kept.ranked.take(rows)
     else:
-        total = kept.scores[rows]
+        total = kept.scores[rows] if isinstance(rows, slice) else kept.scores.take(rows)
         for use, state, raw in kept.varying_scores:
             total = total + use.weight * use.plugin.normalise(state, raw[rows], rows)
     for use, state in asked:
@@ -82,7 +82,8 @@ def _weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     scores = use.plugin.score(state, rows)
     if use.plugin.normalises:
         scores = use.plugin.normalise(state, scores, rows)
-    check_scores(use.plugin.name, scores)
+    if not use.is_ours:
+        check_scores(use.plugin.name, scores)
     return scores if use.weight == 1 else use.weight * scores
 
 

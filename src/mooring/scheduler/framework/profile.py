@@ -31,6 +31,7 @@ from mooring.scheduler.framework.plugin import (
     Reserve,
     Score,
 )
+from mooring.scheduler.framework.status import Code
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +43,8 @@ class FilterUse:
     pre_filter: PreFilter[Any] | None
     """The plugin's own PreFilter, if it has one."""
     is_row_local: bool
+    can_fail: bool
+    """Whether an answer of the filter may be that something went wrong."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +88,8 @@ class Profile:
 
 def filter_use(plugin: Filter[Any], number: int) -> FilterUse:
     is_row_local = plugin.filter_reads is not Reads.CLUSTER
-    return FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None, is_row_local)
+    can_fail = type(plugin).reasons is not Filter.reasons or any(r.code is Code.ERROR for r in plugin.filter_reasons)
+    return FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None, is_row_local, can_fail)
 
 
 def score_use(plugin: Score[Any], weight: int) -> ScoreUse:
