@@ -111,7 +111,10 @@ class Engine:
         return cycle
 
     def assume(self, decision: Decision) -> Rejection | None:
-        """Believes a decision: the pod counts on its node from now on. If a plugin cannot reserve, nothing changes."""
+        """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
+
+        A nomination is used up by the attempt, as in kube-scheduler, whether it succeeds or not.
+        """
         pod, node_name = decision.pod, decision.node_name
         assert node_name is not None, f"{pod} was given no node"
         self.columns.withdraw(pod)
