@@ -180,8 +180,7 @@ class Columns:
         pod.row = row
         shape.pods_placed += 1
         self.pods_on[row][pod.uid] = pod
-        vector = shape.request_vector
-        self.resources.used[: len(vector), row] += vector
+        self.resources.add(row, shape.request_vector)
         self.selectors.place(shape.label_class, row, 1, pod.terminating)
         if shape.terms:
             self._carry_terms(pod, row, 1)
@@ -198,8 +197,7 @@ class Columns:
         pods = self.pods_on[row]
         del pods[pod.uid]
         shape.pods_placed -= 1
-        vector = shape.request_vector
-        self.resources.used[: len(vector), row] -= vector
+        self.resources.take(row, shape.request_vector)
         self.selectors.place(shape.label_class, row, -1, pod.terminating)
         if shape.terms:
             self._carry_terms(pod, row, -1)

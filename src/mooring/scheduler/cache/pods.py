@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mooring.scheduler.cache.terms import CarriedTerm
 
 NO_START_S = float("inf")
-_encode_key = msgspec.json.Encoder().encode
+_encode_key = msgspec.msgpack.Encoder().encode
 
 
 class Shape:

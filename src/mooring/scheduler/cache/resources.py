@@ -32,7 +32,7 @@ _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", 
 class ResourceColumns:
     """The tables of what is offered and what is used."""
 
-    __slots__ = ("_bounds", "_slot_of", "allocatable", "names", "used")
+    __slots__ = ("_bounds", "_looked_at", "_slot_of", "allocatable", "names", "used")
 
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
@@ -40,6 +40,7 @@ class ResourceColumns:
         self.allocatable: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self._bounds: dict[int, tuple[int, int]] = {}
+        self._looked_at: tuple[int, list[int], list[int]] = (-1, [], [])
 
     def slot(self, name: str) -> int:
         """The line of a resource, made when it is first asked for."""
@@ -50,6 +51,7 @@ class ResourceColumns:
             line = np.zeros((1, self.used.shape[1]), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, line])
             self.used = np.concatenate([self.used, line])
+            self._looked_at = (-1, [], [])
         return slot
 
     def vector(self, requests: Mapping[str, int], cpu_non_zero_milli: int, memory_non_zero: int) -> Int64s:
@@ -69,9 +71,24 @@ class ResourceColumns:
             known = self._bounds[slot] = (int(offered.min()), int(offered.max())) if len(offered) else (0, 0)
         return known
 
+    def at(self, row: int) -> tuple[list[int], list[int]]:
+        """What one row offers and what is used of it, as plain numbers. Three plugins ask about a row in turn."""
+        if self._looked_at[0] != row:
+            self._looked_at = (row, self.allocatable[:, row].tolist(), self.used[:, row].tolist())
+        return self._looked_at[1], self._looked_at[2]
+
+    def add(self, row: int, vector: Int64s) -> None:
+        self._looked_at = (-1, [], [])
+        self.used[: len(vector), row] += vector
+
+    def take(self, row: int, vector: Int64s) -> None:
+        self._looked_at = (-1, [], [])
+        self.used[: len(vector), row] -= vector
+
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
         slots = {self.slot(name): amount for name, amount in amounts.items()}
         self._bounds.clear()
+        self._looked_at = (-1, [], [])
         self.allocatable[:, row] = 0
         for slot, amount in slots.items():
             self.allocatable[slot, row] = amount
@@ -81,6 +98,7 @@ class ResourceColumns:
 
     def clear(self, row: int) -> None:
         self._bounds.clear()
+        self._looked_at = (-1, [], [])
         self.allocatable[:, row] = 0
         self.used[:, row] = 0
 

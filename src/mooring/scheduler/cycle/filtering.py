@@ -23,7 +23,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
 from mooring.scheduler.cycle.experiment import Experiment
 from mooring.scheduler.cycle.kept import FITS, Kept
-from mooring.scheduler.framework.plugin import SKIP, Proceed, Skip
+from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
@@ -65,8 +65,7 @@ def run_pre_filters(attempt: Attempt) -> None:
             _hand_over(attempt, use.plugin.name, prepared)
     deferred: Rejection | None = None
     naming: list[str] = []
-    # Where no row-local plugin rejects or names nodes, only the others are worth asking.
-    for plugin in profile.cluster_pre_filters if kept.is_unremarkable else profile.pre_filters:
+    for plugin in _worth_asking(attempt):
         name = plugin.name
         answer = kept.pre_filter_answers.get(name)
         if answer is None:
@@ -94,6 +93,14 @@ def run_pre_filters(attempt: Attempt) -> None:
     attempt.rejection = deferred
     if attempt.states is not kept.filter_states:
         attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in attempt.states]
+
+
+def _worth_asking(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
+    """Where no row-local plugin rejects or names nodes, only the others; of those, only who reads such pods."""
+    profile = attempt.profile
+    if not attempt.kept.is_unremarkable:
+        return profile.pre_filters
+    return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
 
 def _state_of(answer: Proceed[Any] | Skip | Rejection) -> object:

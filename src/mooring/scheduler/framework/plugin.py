@@ -93,6 +93,9 @@ class QueueSort(Plugin, ABC):
 class PreFilter(Plugin, ABC, Generic[State]):
     """What does the filter need to know of this pod, and is the pod its business?"""
 
+    only_for_volumes: ClassVar[bool] = False
+    """It skips every pod without volumes, and so need not be asked about one."""
+
     @abstractmethod
     def pre_filter(self, pod: PodRecord) -> Proceed[State] | Skip | Rejection: ...
 

@@ -84,6 +84,8 @@ class Profile:
     """Those among them without a PreFilter, or whose PreFilter the profile has disabled."""
     cluster_pre_filters: tuple[PreFilter[Any], ...] = ()
     """The PreFilters whose answer is not kept with the shape."""
+    cluster_pre_filters_without_volumes: tuple[PreFilter[Any], ...] = ()
+    """Those of them that may have something to say about a pod without volumes."""
 
 
 def filter_use(plugin: Filter[Any], number: int) -> FilterUse:

@@ -106,6 +106,7 @@ class Registry:
         cluster_filters = tuple(use for use in filters if not use.is_row_local)
         kept_names = {use.plugin.name for use in filters if use.is_row_local}
         pre_filters = at(ExtensionPoint.PRE_FILTER)
+        cluster_pre_filters = tuple(plugin for plugin in pre_filters if plugin.name not in kept_names)
         return Profile(
             scheduler_name=plan.scheduler_name,
             plugins=made,
@@ -127,7 +128,8 @@ class Registry:
             percentage_of_nodes_to_score=plan.percentage_of_nodes_to_score,
             cluster_filters=cluster_filters,
             prepared_filters=tuple(use for use in cluster_filters if use.pre_filter not in pre_filters),
-            cluster_pre_filters=tuple(plugin for plugin in pre_filters if plugin.name not in kept_names),
+            cluster_pre_filters=cluster_pre_filters,
+            cluster_pre_filters_without_volumes=tuple(p for p in cluster_pre_filters if not p.only_for_volumes),
         )
 
 

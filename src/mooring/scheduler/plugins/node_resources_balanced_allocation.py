@@ -57,7 +57,7 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
     def score_row(self, state: Balanced, row: int) -> int:
         if len(state.resources) > 2:
             return super().score_row(state, row)
-        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        allocatable, used = self._resources.at(row)
         offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
         return one_balance_score(offered)
 
@@ -91,7 +91,7 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         return balance.evenness
 
     def _offered(self, slots: tuple[int, ...], row: int) -> list[tuple[int, int]]:
-        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        allocatable, used = self._resources.at(row)
         return [(used[slot], allocatable[slot]) for slot in slots if allocatable[slot]]
 
     def _evenness(self, slots: tuple[int, ...], rows: Rows) -> Int64s:

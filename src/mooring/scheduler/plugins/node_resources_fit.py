@@ -105,7 +105,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         return bits
 
     def filter_row(self, state: Wanted, row: int) -> int:
-        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        allocatable, used = self._resources.at(row)
         bits = int(used[PODS] >= allocatable[PODS])
         for place, (slot, amount) in enumerate(state.demands, start=1):
             if amount > allocatable[slot] - used[slot]:
@@ -143,7 +143,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
     def score_row(self, state: Added, row: int) -> int:
         if self._points is not None or not state.resources:
             return super().score_row(state, row)
-        allocatable, used = self._resources.allocatable[:, row].tolist(), self._resources.used[:, row].tolist()
+        allocatable, used = self._resources.at(row)
         total = weights = 0
         for slot, added, weight in state.resources:
             capacity = allocatable[slot]

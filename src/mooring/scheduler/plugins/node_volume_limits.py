@@ -68,6 +68,7 @@ class NewVolumes:
 
 class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
     name = "NodeVolumeLimits"
+    only_for_volumes = True
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns

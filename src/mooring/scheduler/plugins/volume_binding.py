@@ -101,6 +101,7 @@ class PodClaims:
 
 class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve):
     name = "VolumeBinding"
+    only_for_volumes = True
     score_reads = Reads.FACTS
     filter_reasons = _REASONS
 

@@ -47,6 +47,7 @@ class Restricted:
 
 class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
     name = "VolumeRestrictions"
+    only_for_volumes = True
     filter_reasons = (
         Reason("node(s) had no available disk"),
         Reason(

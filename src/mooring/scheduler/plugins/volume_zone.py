@@ -29,6 +29,7 @@ Zones = tuple[LabelledZones, ...]
 
 class VolumeZone(PreFilter[Zones], Filter[Zones]):
     name = "VolumeZone"
+    only_for_volumes = True
     filter_reasons = (Reason("node(s) had no available volume zone", Code.UNRESOLVABLE),)
 
     def __init__(self, columns: Columns) -> None:
