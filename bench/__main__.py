@@ -29,6 +29,7 @@ from bench.runner import run
 from bench.suite import (
     Starter,
     Wish,
+    best_runs,
     here,
     in_a_process_of_its_own,
     nodes_sweep,
@@ -96,7 +97,7 @@ def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[Result]:
     start: Starter = here if wish.quick else in_a_process_of_its_own
     name, has_changes = commit()
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    results = [_told(result, quiet) for result in runs(suite_names(), wish, start)]
+    results = [_told(result, quiet) for result in best_runs(suite_names(), wish, start)]
     over_nodes = [_told(result, quiet) for result in nodes_sweep(wish, start)]
     over_placed = _told(placed_sweep(wish, start), quiet)
     report = Report(

@@ -27,6 +27,7 @@ NODES_SWEEP_QUICK = (20, 40)
 NODES_SWEEP_WORKLOADS = ("plain", "spread-hard")
 PLACED_SWEEP_WORKLOAD = "huge"
 SWEEP_PODS = 2_000
+TRIES = 3
 PLACED_PER_NODE = 2
 
 
@@ -64,6 +65,17 @@ def suite_names() -> list[str]:
 def runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[Result]:
     for name in names:
         yield start(name, wish)
+
+
+def best_runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[Result]:
+    """Each workload several times, and the fastest run of it: what else the machine does only ever makes one slower.
+
+    A run with a wrong outcome is no measurement, however fast, and is what is reported.
+    """
+    for name in names:
+        tries = [start(name, wish) for _ in range(1 if wish.quick else TRIES)]
+        wrong = [result for result in tries if result.problems]
+        yield wrong[0] if wrong else max(tries, key=lambda result: result.last.pods_per_second)
 
 
 def nodes_sweep(wish: Wish, start: Starter) -> Iterator[Result]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from bench.results import Result
-from bench.suite import NODES_SWEEP, Wish, here, in_a_process_of_its_own, nodes_sweep, placed_sweep, suite_names
+from bench.suite import (
+    NODES_SWEEP,
+    Wish,
+    best_runs,
+    here,
+    in_a_process_of_its_own,
+    nodes_sweep,
+    placed_sweep,
+    suite_names,
+)
 from bench.workload import Size, read_workload
+from tests.bench.test_results import LEVEL
 
 
 @pytest.mark.parametrize(
@@ -69,3 +80,17 @@ def test_a_run(start: object) -> None:
     result = start("plain", Wish(nodes=12, quick=True))
     assert isinstance(result, Result)
     assert (result.name, result.nodes, result.last.pods, result.problems) == ("plain", 12, 40, ())
+
+
+def test_of_several_runs_the_fastest_counts_and_a_wrong_one_before_all() -> None:
+    speeds = iter([100.0, 300.0, 200.0])
+    fastest = list(best_runs(["plain"], Wish(), lambda name, wish: a_result(next(speeds))))
+    assert [result.last.pods_per_second for result in fastest] == [300.0]
+    outcomes = iter([(), ("two pods were lost",), ()])
+    wrong = list(best_runs(["plain"], Wish(), lambda name, wish: a_result(100.0, next(outcomes))))
+    assert [result.problems for result in wrong] == [("two pods were lost",)]
+
+
+def a_result(pods_per_second: float, problems: tuple[str, ...] = ()) -> Result:
+    level = msgspec.structs.replace(LEVEL, pods_per_second=pods_per_second)
+    return Result(name="plain", nodes=1, node_load_us=1.0, levels=(level,), peak_bytes=1, problems=problems)
