@@ -14,7 +14,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from tests.api.builders import selector
 from tests.builders import budget, node, pod
-from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.config.builders import with_arguments, with_profile
 from tests.scheduler.harness import decide, engine_of
 from tools.verdicts import by_name
 
@@ -182,3 +182,26 @@ def test_what_was_found_is_forgotten_when_the_cluster_changes() -> None:
     assert nominated(engine) == "n2"
     engine.put(pod("on-n2", cpu=2, priority=100, on="n2"))
     assert nominated(engine) is None
+
+
+def test_of_candidates_that_violate_a_budget_only_as_many_are_kept_as_were_wanted() -> None:
+    """One candidate is wanted: the search goes on for a clean one, but of the others only the first counts."""
+    protected = [*full("n1", 9, WEB), *full("n2", 5, WEB), *full("n3", 1, WEB)]
+    one = with_arguments("DefaultPreemption", {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 1})
+    assert nominated(engine_of(*protected, budget("b", selector(app="web"), allowed=0), config=one)) == "n1"
+
+
+@pytest.mark.parametrize(
+    ("plugins", "clears"),
+    [
+        pytest.param({}, True, id="preemption that does not help takes the promise back"),
+        pytest.param({"postFilter": {"disabled": [{"name": "*"}]}}, True, id="nobody who could help does so, too"),
+    ],
+)
+def test_a_promise_that_was_of_no_use(plugins: dict[str, Any], clears: bool) -> None:
+    engine = engine_of(node("n1", cpu=1), config=with_profile(plugins=plugins))
+    assert decide(engine, PROMISED).clears_nomination is clears
+
+
+def test_without_nodes_a_promise_is_void() -> None:
+    assert decide(engine_of(), PROMISED).clears_nomination

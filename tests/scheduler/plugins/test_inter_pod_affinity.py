@@ -275,3 +275,11 @@ def test_the_arguments(config: dict[str, Any] | None, scores: object) -> None:
         config=config,
     )
     assert scored_by(engine, InterPodAffinity, pod(labels=WEB)) == scores
+
+
+def test_a_victim_that_says_the_same_twice_keeps_nobody_away_once_it_is_gone() -> None:
+    """Both of its terms were counted, so both must go with it."""
+    twice = pod("v", apart=[NEAR_WEB, NEAR_WEB], on="a1", priority=0)
+    plan = decide(engine_of(node("a1", zone="a"), twice), pod(labels=WEB, priority=9)).preemption
+    assert plan is not None
+    assert [victim.name for victim in plan.victims] == ["v"]

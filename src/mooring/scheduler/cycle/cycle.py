@@ -52,11 +52,11 @@ class Cycle:
         if pod.terminating:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
         if self._columns.node_count == 0:
-            return Decision(pod, message="no nodes available to schedule pods", error="nonodes")
+            return Decision(pod, message="no nodes available to schedule pods", error="nonodes", clears_nomination=True)
         try:
             kept = self._keeper.kept(pod)
         except InvalidScoreError as error:
-            return Decision(pod, rejection=failure(str(error)), error="score")
+            return _failed(pod, failure(str(error)), "score")
         attempt = find_feasible(self.profile, self._columns, kept, pod)
         if attempt.rejection is not None and attempt.rejection.code is Code.ERROR:
             return _failed(pod, attempt.rejection, "prefilter")
@@ -89,7 +89,7 @@ class Cycle:
     def _refuse(self, attempt: Attempt, in_full: bool) -> Decision:
         reasons = count_reasons(attempt) if attempt.rejection is None else {}
         messages: list[str] = []
-        preemption, clears_nomination = None, False
+        preemption, clears_nomination = None, not self.profile.post_filters
         for plugin in self.profile.post_filters:
             result = plugin.post_filter(attempt)
             clears_nomination = clears_nomination or result.nominated_node == ""
@@ -121,6 +121,7 @@ class Cycle:
             rejection=rejection,
             message=rejection.message,
             error="filter",
+            clears_nomination=True,
             refusals=self._refusals(attempt) if in_full else {},
         )
 
@@ -147,7 +148,7 @@ class Cycle:
 
 def _failed(pod: PodRecord, rejection: Rejection, error: str) -> Decision:
     """A cycle that ends in an error: what went wrong is what the event says."""
-    return Decision(pod, rejection=rejection, message=rejection.message, error=error)
+    return Decision(pod, rejection=rejection, message=rejection.message, error=error, clears_nomination=True)
 
 
 def _failed_filter(attempt: Attempt) -> Refusal | None:
