@@ -1,0 +1,74 @@
+"""Events have two names: they are stored as core/v1 and also served as events.k8s.io/v1.
+
+Comes in   an event in either form
+Goes out   the same event in the other one
+
+kube-apiserver keeps all events in one folder in core's form, whichever API they were written through: `kubectl get
+events` shows what the scheduler reported through the newer one. The forms differ in the names of seven fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.kinds import CORE_EVENT, EVENT, Kind
+from mooring.client.local_form import PlainObject, decoded, encoded, with_revision
+from mooring.client.promise import Selection
+
+_CORE_NAMES = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_NEWER_NAMES = {core: newer for newer, core in _CORE_NAMES.items()}
+
+
+def stored_kind(kind: Kind) -> Kind:
+    """The kind in whose form objects of a kind are stored."""
+    return CORE_EVENT if kind is EVENT else kind
+
+
+def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
+    """An object as it is stored."""
+    return _renamed(plain, _CORE_NAMES, CORE_EVENT) if kind is EVENT else plain
+
+
+def outward_plain(kind: Kind, plain: PlainObject) -> PlainObject:
+    """A stored object as the kind has it."""
+    return _renamed(plain, _NEWER_NAMES, EVENT) if kind is EVENT else plain
+
+
+def outward(kind: Kind, value: bytes, revision: int) -> bytes:
+    """A stored object as clients of the kind get it."""
+    return with_revision(translated(kind, value) if kind is EVENT else value, revision)
+
+
+def translated(kind: Kind, value: bytes) -> bytes:
+    """As `outward`, without changing the resourceVersion."""
+    return encoded(outward_plain(kind, decoded(value)))
+
+
+def inward_selection(kind: Kind, selection: Selection) -> Selection:
+    """A selection by the fields that are stored."""
+    if kind is not EVENT or not selection.fields:
+        return selection
+    fields = ",".join(_stored_field(term) for term in selection.fields.split(","))
+    return Selection(selection.namespace, selection.labels, fields)
+
+
+def _stored_field(term: str) -> str:
+    for newer, core in _CORE_NAMES.items():
+        if term.startswith((f"{newer}.", f"{newer}=", f"{newer}!")):
+            return core + term.removeprefix(newer)
+    return term
+
+
+def _renamed(plain: Mapping[str, object], names: Mapping[str, str], kind: Kind) -> PlainObject:
+    renamed = {names.get(field, field): value for field, value in plain.items()}
+    # In place, so that the order of a stored object stays.
+    renamed["kind"], renamed["apiVersion"] = kind.kind, kind.api_version
+    return renamed

@@ -1,0 +1,1 @@
+"""The store: a numbered history of keys and values, behind one promise."""

@@ -1,0 +1,356 @@
+"""What every store must do. A store's own test file inherits `StoreContract` and says how a scenario is played on it.
+
+Nothing here assumes where revisions begin, or that they follow each other without a gap: an etcd is shared with others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+import pytest
+
+from mooring.kit.tasks import TaskGroup
+from mooring.store.promise import (
+    MUST_NOT_EXIST,
+    Record,
+    RevisionAhead,
+    RevisionGone,
+    Store,
+    StoreChange,
+    WriteConflict,
+)
+
+Scenario: TypeAlias = Callable[[Store], Awaitable[None]]
+Play: TypeAlias = Callable[[Scenario], None]
+
+PODS = "/registry/pods/"
+WEB = "/registry/pods/default/web"
+DATABASE = "/registry/pods/default/database"
+DNS = "/registry/pods/kube-system/dns"
+NODE = "/registry/minions/n1"
+
+
+async def fill(store: Store, *keys: str) -> int:
+    revision = 0
+    for key in keys:
+        revision = await store.put(key, key.rpartition("/")[2].encode())
+    return revision
+
+
+def told(changes: Sequence[StoreChange]) -> list[tuple[str, bytes | None, bytes | None]]:
+    """Key, value and what was there before."""
+    return [(each.key, each.value, each.previous.value if each.previous else None) for each in changes]
+
+
+def names(records: Sequence[Record]) -> list[str]:
+    return [record.key.rpartition("/")[2] for record in records]
+
+
+class StoreContract:
+    """Inherit it and override `play`."""
+
+    @pytest.fixture
+    def play(self) -> Play:
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------------------- records
+
+    def test_what_was_put_is_there_with_the_revision_of_the_put(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            revision = await store.put(WEB, b"one")
+            assert await store.get(WEB) == Record(WEB, b"one", revision)
+            assert await store.revision() == revision
+            assert await store.get(DATABASE) is None
+
+        play(scenario)
+
+    def test_each_write_has_a_higher_revision_and_none_is_below_2(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            revisions = [await store.revision(), await store.put(WEB, b"one"), await store.put(WEB, b"two")]
+            revisions += [await store.put(NODE, b"n"), await store.delete(WEB)]
+            assert revisions == sorted(set(revisions))
+            assert revisions[0] >= 1
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        ("exists", "condition", "is_written"),
+        [
+            pytest.param(False, "whatever", True, id="whatever is there, and nothing is"),
+            pytest.param(True, "whatever", True, id="whatever is there, and something is"),
+            pytest.param(False, "nothing", True, id="only if nothing is there, and nothing is"),
+            pytest.param(True, "nothing", False, id="only if nothing is there, but something is"),
+            pytest.param(True, "the same", True, id="only at this revision, and it is"),
+            pytest.param(True, "older", False, id="only at this revision, but it went on"),
+            pytest.param(False, "older", False, id="only at this revision, but it is gone"),
+        ],
+    )
+    def test_a_put_happens_only_under_its_condition(
+        self, play: Play, exists: bool, condition: str, is_written: bool
+    ) -> None:
+        async def scenario(store: Store) -> None:
+            older = await store.put(WEB, b"older")
+            current = await store.put(WEB, b"current") if exists else await store.delete(WEB)
+            if_revision = {"whatever": None, "nothing": MUST_NOT_EXIST, "the same": current, "older": older}[condition]
+            if is_written:
+                revision = await store.put(WEB, b"new", if_revision=if_revision)
+                assert await store.get(WEB) == Record(WEB, b"new", revision)
+                return
+            with pytest.raises(WriteConflict) as conflict:
+                await store.put(WEB, b"new", if_revision=if_revision)
+            expected = Record(WEB, b"current", current) if exists else None
+            assert conflict.value.current == expected
+            assert await store.get(WEB) == expected
+            assert await store.revision() == current
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        ("exists", "condition", "is_deleted"),
+        [
+            pytest.param(True, "whatever", True, id="whatever is there, and something is"),
+            pytest.param(False, "whatever", False, id="whatever is there, but nothing is"),
+            pytest.param(True, "the same", True, id="only at this revision, and it is"),
+            pytest.param(True, "older", False, id="only at this revision, but it went on"),
+            pytest.param(False, "older", False, id="only at this revision, but it is gone"),
+        ],
+    )
+    def test_a_deletion_happens_only_under_its_condition(
+        self, play: Play, exists: bool, condition: str, is_deleted: bool
+    ) -> None:
+        async def scenario(store: Store) -> None:
+            older = await store.put(WEB, b"older")
+            current = await store.put(WEB, b"current") if exists else await store.delete(WEB)
+            if_revision = {"whatever": None, "the same": current, "older": older}[condition]
+            if is_deleted:
+                assert await store.delete(WEB, if_revision=if_revision) > current
+                assert await store.get(WEB) is None
+                return
+            with pytest.raises(WriteConflict) as conflict:
+                await store.delete(WEB, if_revision=if_revision)
+            assert conflict.value.current == (Record(WEB, b"current", current) if exists else None)
+            assert await store.revision() == current
+
+        play(scenario)
+
+    # ---------------------------------------------------------------------------------------- listing
+
+    @pytest.mark.parametrize(
+        ("folder", "found"),
+        [
+            pytest.param(
+                "/registry/pods/", ["database", "web", "dns"], id="all below the path, in the order of the keys"
+            ),
+            pytest.param("/registry/pods/default/", ["database", "web"], id="one namespace"),
+            pytest.param("/registry/pods/def/", [], id="a part of a name is no folder"),
+            pytest.param("/registry/", ["n1", "database", "web", "dns", "t"], id="everything"),
+            pytest.param("/registry/podtemplates/", ["t"], id="a kind whose name begins like another one's"),
+        ],
+    )
+    def test_a_folder_is_listed_in_the_order_of_its_keys(self, play: Play, folder: str, found: list[str]) -> None:
+        async def scenario(store: Store) -> None:
+            revision = await fill(store, WEB, NODE, DNS, "/registry/podtemplates/default/t", DATABASE)
+            page = await store.list(folder)
+            assert names(page.records) == found
+            assert (page.revision, page.next_start, page.remaining) == (revision, "", 0)
+
+        play(scenario)
+
+    def test_a_list_in_pages_is_the_whole_list(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            keys = [f"/registry/pods/{namespace}/p{number}" for namespace in "ab" for number in range(5)]
+            await fill(store, *reversed(keys))
+            found, remaining, start = list[str](), list[int](), ""
+            while True:
+                page = await store.list(PODS, start=start, limit=4)
+                found += [record.key for record in page.records]
+                remaining.append(page.remaining)
+                start = page.next_start
+                if not start:
+                    break
+            assert found == keys
+            assert remaining == [6, 2, 0]
+
+        play(scenario)
+
+    def test_a_page_that_ends_with_the_last_record_says_so(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            await fill(store, WEB, DATABASE)
+            page = await store.list(PODS, limit=2)
+            assert (len(page.records), page.next_start, page.remaining) == (2, "", 0)
+
+        play(scenario)
+
+    def test_an_old_revision_reads_as_it_was(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            await fill(store, WEB, DATABASE)
+            before = await store.revision()
+            await store.put(WEB, b"changed")
+            await store.delete(DATABASE)
+            await store.put(DNS, b"new")
+            page = await store.list(PODS, at=before)
+            assert [(each.key, each.value) for each in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
+            assert page.revision == before
+            first = await store.list(PODS, at=before, limit=1)
+            assert (names(first.records), first.remaining) == (["database"], 1)
+            second = await store.list(PODS, at=before, limit=1, start=first.next_start)
+            assert (names(second.records), second.remaining) == (["web"], 0)
+            deleted, created = await store.get(DATABASE, at=before), await store.get(DNS, at=before)
+            assert deleted is not None
+            assert (deleted.value, created) == (b"database", None)
+
+        play(scenario)
+
+    def test_the_future_cannot_be_read(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            ahead = await store.put(WEB, b"one") + 1
+            with pytest.raises(RevisionAhead):
+                await store.list(PODS, at=ahead)
+            with pytest.raises(RevisionAhead):
+                await store.get(WEB, at=ahead)
+
+        play(scenario)
+
+    # --------------------------------------------------------------------------------------- watching
+
+    def test_a_watch_tells_each_change_of_its_folder_in_order(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            since = await store.put(WEB, b"one")
+            async with store.watch(PODS, since=since) as watch:
+                await store.put(WEB, b"two")
+                await store.put(NODE, b"elsewhere")
+                await store.put(DNS, b"new")
+                last = await store.delete(WEB)
+                changes = await gather(watch.next_batch, 3)
+            assert told(changes) == [(WEB, b"two", b"one"), (DNS, b"new", None), (WEB, None, b"two")]
+            assert changes[-1].revision == last
+
+        play(scenario)
+
+    def test_a_watch_from_the_past_catches_up_and_goes_on(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            since = await store.revision()
+            await fill(store, WEB, NODE, DATABASE)
+            async with store.watch(PODS, since=since) as watch:
+                assert told(await gather(watch.next_batch, 2)) == [(WEB, b"web", None), (DATABASE, b"database", None)]
+                await store.put(WEB, b"later")
+                assert told(await gather(watch.next_batch, 1)) == [(WEB, b"later", b"web")]
+
+        play(scenario)
+
+    def test_a_reader_who_waits_is_woken_by_a_change(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            seen: list[StoreChange] = []
+
+            async def read() -> None:
+                async with store.watch(PODS, since=await store.revision()) as watch:
+                    began.set_result(None)
+                    seen.extend(await gather(watch.next_batch, 1))
+
+            async with TaskGroup("watching") as group:
+                began = new_future()
+                group.start(read(), name="reader")
+                await began
+                await store.put(NODE, b"elsewhere")
+                await store.put(WEB, b"one")
+            assert told(seen) == [(WEB, b"one", None)]
+
+        play(scenario)
+
+    def test_watches_do_not_take_from_each_other(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            since = await store.revision()
+            async with store.watch(PODS, since=since) as all_pods, store.watch(f"{PODS}default/", since=since) as some:
+                await fill(store, WEB, DNS)
+                assert len(await gather(all_pods.next_batch, 2)) == 2
+                assert told(await gather(some.next_batch, 1)) == [(WEB, b"web", None)]
+
+        play(scenario)
+
+    def test_a_watch_says_how_far_it_has_seen(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            async with store.watch(PODS, since=await store.revision()) as watch:
+                revision = await store.put(WEB, b"one")
+                await gather(watch.next_batch, 1)
+                assert watch.seen_revision() >= revision
+
+        play(scenario)
+
+    def test_whoever_asks_is_told_once_that_the_store_went_on(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            advanced = new_future()
+            async with store.watch(PODS, since=await store.revision()) as watch:
+                watch.when_advanced(lambda: advanced.set_result(None))
+                await store.put(NODE, b"elsewhere")
+                await store.put(NODE, b"elsewhere again")
+                await advanced
+
+        play(scenario)
+
+    def test_a_reader_can_be_woken_without_a_change(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            async with store.watch(PODS, since=await store.revision()) as watch, TaskGroup("watching") as group:
+                reader = group.start(watch.next_batch(), name="reader")
+                watch.wake()
+                assert not await reader
+
+        play(scenario)
+
+    def test_a_watch_cannot_start_in_the_future(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            with pytest.raises(RevisionAhead):
+                async with store.watch(PODS, since=await store.revision() + 1):
+                    pass
+
+        play(scenario)
+
+    # ------------------------------------------------------------------------------------- compaction
+
+    def test_what_is_compacted_is_gone_and_the_present_stays(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            before = await store.put(WEB, b"one")
+            kept = await store.put(WEB, b"two")
+            await store.put(WEB, b"three")
+            await store.compact(kept)
+            await store.compact(before)
+            with pytest.raises(RevisionGone):
+                await store.list(PODS, at=before)
+            with pytest.raises(RevisionGone):
+                await store.get(WEB, at=before)
+            with pytest.raises(RevisionGone):
+                async with store.watch(PODS, since=before):
+                    pass
+            assert [each.value for each in (await store.list(PODS, at=kept)).records] == [b"two"]
+            async with store.watch(PODS, since=kept) as watch:
+                assert told(await gather(watch.next_batch, 1)) == [(WEB, b"three", b"two")]
+            assert [each.value for each in (await store.list(PODS)).records] == [b"three"]
+
+        play(scenario)
+
+    def test_the_future_cannot_be_compacted(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            with pytest.raises(RevisionAhead):
+                await store.compact(await store.revision() + 1)
+
+        play(scenario)
+
+    def test_it_counts_what_it_holds(self, play: Play) -> None:
+        async def scenario(store: Store) -> None:
+            revision = await fill(store, WEB, NODE)
+            assert store.statistics()["revision"] == revision
+
+        play(scenario)
+
+
+def new_future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+async def gather(next_batch: Callable[[], Awaitable[Sequence[StoreChange]]], count: int) -> list[StoreChange]:
+    """At least that many changes: how they are put into batches is up to the store."""
+    changes: list[StoreChange] = []
+    while len(changes) < count:
+        changes += await next_batch()
+    return changes

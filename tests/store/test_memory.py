@@ -1,0 +1,155 @@
+"""The memory store keeps the promise, forgets what is old, and lets nobody wait for a slow watch."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.kit.loop import run
+from mooring.store.memory import MemoryStore
+from mooring.store.promise import EMPTY_REVISION, RevisionGone, Store
+from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, names, told
+
+
+class TestTheContract(StoreContract):
+    @pytest.fixture
+    def play(self) -> Play:
+        def play(scenario: Scenario) -> None:
+            run(_started(scenario, MemoryStore()))
+
+        return play
+
+
+def play(scenario: Callable[[MemoryStore], Awaitable[None]], store: MemoryStore) -> None:
+    async def started() -> None:
+        await scenario(store)
+
+    run(started())
+
+
+async def _started(scenario: Scenario, store: Store) -> None:
+    await scenario(store)
+
+
+def test_an_empty_store_is_at_its_first_revision() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        assert await store.revision() == EMPTY_REVISION
+        assert await store.put(WEB, b"one") == EMPTY_REVISION + 1
+
+    play(scenario, MemoryStore())
+
+
+def test_values_are_handed_out_and_never_copied() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        value = b"x" * 5000
+        async with store.watch(PODS, since=await store.revision()) as watch:
+            await store.put(WEB, value)
+            (change,) = await watch.next_batch()
+        record = await store.get(WEB)
+        assert record is not None
+        assert record.value is value
+        assert change.value is value
+
+    play(scenario, MemoryStore())
+
+
+def test_all_watches_hand_out_the_same_change() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        since = await store.revision()
+        async with store.watch(PODS, since=since) as one, store.watch("/registry/", since=since) as other:
+            await store.put(WEB, b"one")
+            assert (await one.next_batch())[0] is (await other.next_batch())[0]
+
+    play(scenario, MemoryStore())
+
+
+@pytest.mark.parametrize(
+    ("limits", "oldest"),
+    [
+        pytest.param({"changes_max": 3}, 8, id="the last three changes are remembered"),
+        pytest.param({"replaced_bytes_max": 25}, 9, id="no more replaced bytes than the limit are kept"),
+        pytest.param({}, 1, id="ten changes are few"),
+    ],
+)
+def test_the_history_is_bounded(limits: dict[str, int], oldest: int) -> None:
+    async def scenario(store: MemoryStore) -> None:
+        for _ in range(10):
+            await store.put(WEB, b"ten bytes!")
+        assert store.statistics()["revision_oldest"] == oldest
+        with pytest.raises(RevisionGone):
+            await store.list(PODS, at=oldest - 1)
+        assert len((await store.list(PODS, at=max(oldest, 2))).records) == 1
+
+    play(scenario, MemoryStore(**limits))
+
+
+def test_a_slow_watch_is_cut_off_and_told_so_while_the_others_go_on() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        since = await store.revision()
+        async with store.watch(PODS, since=since) as slow, store.watch(PODS, since=since) as quick:
+            for _ in range(3):
+                await store.put(WEB, b"x")
+                assert len(await quick.next_batch()) == 1
+            with pytest.raises(RevisionGone):
+                await slow.next_batch()
+            with pytest.raises(RevisionGone):
+                await slow.next_batch()
+        assert store.statistics()["watches"] == 0
+        assert store.statistics()["watches_cut_off"] == 1
+
+    play(scenario, MemoryStore(buffer_max=2))
+
+
+def test_a_buffer_that_is_just_full_loses_nothing() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        async with store.watch(PODS, since=await store.revision()) as watch:
+            await fill(store, WEB, DATABASE)
+            assert len(await watch.next_batch()) == 2
+
+    play(scenario, MemoryStore(buffer_max=2))
+
+
+def test_a_watch_that_is_left_is_told_nothing_any_more() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        async with store.watch(PODS, since=await store.revision()):
+            assert store.statistics()["watches"] == 1
+        await store.put(WEB, b"one")
+        assert store.statistics()["watches"] == 0
+
+    play(scenario, MemoryStore())
+
+
+def test_a_watch_hears_of_folders_that_did_not_exist_when_it_began() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        async with store.watch(PODS, since=await store.revision()) as watch:
+            await store.put(WEB, b"one")
+            await store.delete(WEB)
+            await store.put(WEB, b"two")
+            expected = [(WEB, b"one", None), (WEB, None, b"one"), (WEB, b"two", None)]
+            assert told(await watch.next_batch()) == expected
+
+    play(scenario, MemoryStore())
+
+
+def test_a_record_beside_a_folder_of_its_name_is_listed_in_its_place() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        await fill(store, "/a/c", "/a/b/x", "/a/b", "/a/b-c/x")
+        page = await store.list("/a/")
+        assert [record.key for record in page.records] == ["/a/b", "/a/b-c/x", "/a/b/x", "/a/c"]
+        assert names((await store.list("/a/", start="/a/b-c/", limit=2)).records) == ["x", "x"]
+
+    play(scenario, MemoryStore())
+
+
+def test_it_counts_records_changes_and_replaced_bytes() -> None:
+    async def scenario(store: MemoryStore) -> None:
+        await fill(store, WEB, DNS, NODE)
+        await store.put(WEB, b"another")
+        await store.delete(DNS)
+        statistics = store.statistics()
+        assert (statistics["records"], statistics["changes"], statistics["replaced_bytes"]) == (2, 5, 6)
+        await store.compact(await store.revision())
+        assert (store.statistics()["changes"], store.statistics()["replaced_bytes"]) == (0, 0)
+
+    play(scenario, MemoryStore())
