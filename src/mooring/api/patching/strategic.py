@@ -1,0 +1,309 @@
+"""Strategic merge patches: an object laid over another, where the items of a list have names.
+
+Comes in   an object, a patch, and the object's kind, by which `merge_keys` knows the lists that are merged
+Goes out   a new object, as kube-apiserver v1.36 would make it; or a `PatchError`
+
+    {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}       changes the image of one container
+    {"spec": {"volumes": [{"name": "data", "$patch": "delete"}]}}       takes one volume away
+
+ 1. `null` takes a field away. Objects are merged, except where the table or `$patch: replace` says otherwise.
+ 2. Items of a merged list are matched by their merge key; `ordering` says where they stand afterwards.
+ 3. Directives (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`) never reach the result, and
+    neither does a null. Kubernetes drops both when it reads the result into its types; we have no types here.
+ 4. Nothing that comes in is changed; only the objects on the way to a change are copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from mooring.api.patching.errors import (
+    BAD_REQUEST,
+    UNPROCESSABLE,
+    JsonDict,
+    PatchError,
+    cannot_decode,
+    go_text,
+    unknown_directive,
+    wrong_type,
+)
+from mooring.api.patching.merge_keys import NO_FIELDS, Field, Fields, merge_fields
+from mooring.api.patching.ordering import check_against_order, identity, in_order, places_of, required_identity
+
+DIRECTIVE = "$patch"
+RETAIN_KEYS = "$retainKeys"
+SET_ORDER = "$setElementOrder"
+DELETE_FROM_LIST = "$deleteFromPrimitiveList"
+
+_DIRECTIVES = (DIRECTIVE, RETAIN_KEYS, SET_ORDER, DELETE_FROM_LIST)
+_NOTHING: Final = object()
+
+
+def apply_strategic_patch(current: Mapping[str, object], patch: object, api_version: str, kind: str) -> JsonDict:
+    """`current` with `patch` laid over it."""
+    if not isinstance(patch, dict):
+        raise cannot_decode(patch, "map[string]interface {}")
+    fields = merge_fields(api_version, kind)
+    if fields is None:
+        raise PatchError("strategic merge patch format is not supported", BAD_REQUEST)
+    return _merged(current, cast(JsonDict, patch), fields)
+
+
+# --- objects -----------------------------------------------------------------------------------------------------
+
+
+def _merged(original: Mapping[str, object], patch: JsonDict, fields: Fields) -> JsonDict:
+    if DIRECTIVE in patch:
+        return _by_directive(patch)
+    result = dict(original)
+    for name in patch:
+        if name.startswith("$"):
+            patch = _carry_out_directives(result, patch, fields)
+            break
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            _lay_over(result, name, value, fields)
+    return result
+
+
+def _by_directive(patch: JsonDict) -> JsonDict:
+    match patch[DIRECTIVE]:
+        case "replace":
+            return cast(JsonDict, _as_it_is(patch))
+        case "delete":
+            return {}
+        case directive:
+            raise unknown_directive(directive, patch)
+
+
+def _lay_over(result: JsonDict, name: str, value: object, fields: Fields) -> None:
+    before = result.get(name)
+    if isinstance(value, dict) and isinstance(before, dict):
+        field = fields.get(name)
+        if field is None:
+            result[name] = _merged(before, value, NO_FIELDS)
+        elif field.is_replaced:
+            result[name] = _as_it_is(value)
+        else:
+            result[name] = _merged(before, value, field.below)
+    elif isinstance(value, list) and isinstance(before, list):
+        field = fields.get(name)
+        if field is not None and field.is_merged_list:
+            result[name] = _merged_list(before, value, field)
+        else:
+            result[name] = _as_it_is(value)
+    else:
+        taken = _without_directives(value)
+        if taken is _NOTHING:
+            result.pop(name, None)
+        else:
+            result[name] = taken
+
+
+# --- lists -------------------------------------------------------------------------------------------------------
+
+
+def _merged_list(original: list[object], patch: list[object], field: Field) -> list[object]:
+    if not original and not patch:
+        return original
+    if _element_type(original, patch) is not dict:
+        return in_order(original + patch, patch, original, field.merge_key)
+    if not field.merge_key:
+        raise PatchError("cannot merge lists without merge key for string")
+    return _merged_items(cast(list[JsonDict], original), cast(list[JsonDict], patch), field)
+
+
+def _merged_items(original: list[JsonDict], patch: list[JsonDict], field: Field) -> list[object]:
+    merge_key = field.merge_key
+    original, patch = _after_special_items(original, patch, merge_key)
+    merged = list(original)
+    places = places_of(merged, merge_key)
+    is_order_kept = len(places) == len(merged)
+    place_max = -1
+    for item in patch:
+        name = required_identity(item, merge_key)
+        place = places.get(name)
+        if place is not None:
+            merged[place] = _merged(merged[place], item, field.below)
+        else:
+            place = places[name] = len(merged)
+            merged.append(cast(JsonDict, _as_it_is(item)))
+            is_order_kept = False
+        is_order_kept = is_order_kept and place > place_max
+        place_max = place
+    # Most patches change what is there, in the order in which it stands: then everything stays where it is.
+    if is_order_kept:
+        return cast(list[object], merged)
+    return in_order(cast(list[object], merged), cast(list[object], patch), cast(list[object], original), merge_key)
+
+
+def _after_special_items(
+    original: list[JsonDict], patch: list[JsonDict], merge_key: str
+) -> tuple[list[JsonDict], list[JsonDict]]:
+    """The list without what `$patch: delete` names, and the patch without its directives."""
+    ordinary: list[JsonDict] = []
+    is_replaced = False
+    for item in patch:
+        if DIRECTIVE not in item:
+            ordinary.append(item)
+            continue
+        match item[DIRECTIVE]:
+            case "delete":
+                name = required_identity(item, merge_key)
+                original = [other for other in original if identity(other, merge_key) != name]
+            case "replace":
+                is_replaced = True
+            case "merge":
+                raise PatchError("merging lists cannot yet be specified in the patch")
+            case directive:
+                raise unknown_directive(directive, item)
+    if is_replaced:
+        return [cast(JsonDict, _as_it_is(item)) for item in ordinary], []
+    return original, ordinary
+
+
+def _element_type(*lists: list[object]) -> type:
+    found: type | None = None
+    for items in lists:
+        for item in items:
+            if found is None:
+                found = type(item)
+                if found is list:
+                    raise PatchError("lists of lists are not supported", UNPROCESSABLE)
+            elif type(item) is not found:
+                raise PatchError(f"list element types are not identical: {go_text([list(items) for items in lists])}")
+    if found is None:
+        raise PatchError("no elements in any of the given slices")
+    if found is type(None):
+        raise PatchError(f"list element types are not identical: {go_text([list(items) for items in lists])}")
+    return found
+
+
+# --- directives beside the fields that they are about ------------------------------------------------------------
+
+
+def _carry_out_directives(result: JsonDict, patch: JsonDict, fields: Fields) -> JsonDict:
+    """Does to `result` what the directives say; the rest of the patch, still to be laid over it."""
+    rest = dict(patch)
+    if RETAIN_KEYS in rest:
+        _retain_keys(result, rest, rest.pop(RETAIN_KEYS))
+    for name in patch:
+        if name.startswith(SET_ORDER):
+            order = rest.pop(name)
+            if not isinstance(order, list):
+                raise wrong_type("[]interface {}", order)
+            _set_order(result, rest, _name_behind(name, SET_ORDER), order, fields)
+        elif name.startswith(DELETE_FROM_LIST):
+            _delete_from_list(result, _name_behind(name, DELETE_FROM_LIST), rest.pop(name), fields)
+    return rest
+
+
+def _retain_keys(result: JsonDict, patch: JsonDict, retained: object) -> None:
+    misfit = PatchError("invalid patch format of retainKeys", BAD_REQUEST)
+    if not isinstance(retained, list):
+        raise misfit
+    for name, value in patch.items():
+        if value is not None and name not in retained and not name.startswith((DELETE_FROM_LIST, SET_ORDER)):
+            raise misfit
+    for name in [name for name in result if name not in retained]:
+        del result[name]
+
+
+def _set_order(result: JsonDict, patch: JsonDict, name: str, order: list[object], fields: Fields) -> None:
+    """Merges one list as its directive orders it, and takes it out of the patch."""
+    before, added = result.get(name), patch.get(name)
+    for items in (before, added):
+        if items is not None and not isinstance(items, list):
+            raise wrong_type("[]interface {}", items)
+    field = fields.get(name, _ORDINARY)
+    original, patch_items = cast(list[object], before or []), cast(list[object], added or [])
+    check_against_order(patch_items, order, field.merge_key)
+    if name in result and name not in patch:
+        merged = original
+    elif name in patch and name not in result:
+        merged = cast(list[object], _without_directives(patch_items))
+    elif name in patch:
+        merged = _merged_list(original, patch_items, field) if field.is_merged_list else patch_items
+        original = _order_left_behind(original, merged, patch_items, field)
+    else:
+        return
+    _element_type(original, patch_items)
+    result[name] = in_order(merged, order, original, field.merge_key)
+    patch.pop(name, None)
+
+
+def _order_left_behind(original: list[object], merged: list[object], patch: list[object], field: Field) -> list[object]:
+    """Where items stood before, once some were deleted.
+
+    In Kubernetes new items take the places of deleted ones before the order is read, and then count as having stood
+    there. Whoever compares two clusters sees it.
+    """
+    if not field.merge_key or not field.is_merged_list:
+        return original
+    names_merged = {identity(cast(JsonDict, item), field.merge_key) for item in merged}
+    left = [item for item in original if identity(cast(JsonDict, item), field.merge_key) in names_merged]
+    names_left = {identity(cast(JsonDict, item), field.merge_key) for item in left}
+    new = [
+        item
+        for item in cast(list[JsonDict], patch)
+        if DIRECTIVE not in item and identity(item, field.merge_key) not in names_left
+    ]
+    return (left + cast(list[object], new))[: len(original)]
+
+
+def _delete_from_list(result: JsonDict, name: str, doomed: object, fields: Fields) -> None:
+    if doomed is None:
+        result.pop(name, None)
+        return
+    before = result.get(name)
+    if not isinstance(before, list) or not isinstance(doomed, list) or not (before or doomed):
+        return
+    if _element_type(before, doomed) is not dict:
+        result[name] = [item for item in before if item not in doomed]
+        return
+    field = fields.get(name, _ORDINARY)
+    if not field.merge_key:
+        raise PatchError("cannot merge lists without merge key for struct")
+    result[name] = _merged_items(cast(list[JsonDict], before), cast(list[JsonDict], doomed), field)
+
+
+def _name_behind(directive: str, prefix: str) -> str:
+    before, slash, name = directive.partition("/")
+    if not slash or before != prefix:
+        form = "setElementOrder" if prefix == SET_ORDER else "primitive"
+        raise PatchError(f"invalid patch format of {form} list", BAD_REQUEST)
+    return name
+
+
+# --- values that are taken over ----------------------------------------------------------------------------------
+
+
+def _without_directives(value: object) -> object:
+    """A new value. An object with a `$patch` of its own is no value: `_NOTHING`."""
+    if isinstance(value, dict):
+        if DIRECTIVE in value:
+            return _NOTHING
+        taken = {name: _without_directives(inner) for name, inner in value.items() if _is_kept(name, inner)}
+        return {name: inner for name, inner in taken.items() if inner is not _NOTHING}
+    if isinstance(value, list):
+        return [kept for item in value if (kept := _without_directives(item)) is not _NOTHING]
+    return value
+
+
+def _as_it_is(value: object) -> object:
+    """A value that replaces another: only the directives' own names go."""
+    if isinstance(value, dict):
+        return {name: _as_it_is(inner) for name, inner in value.items() if _is_kept(name, inner)}
+    if isinstance(value, list):
+        return [_as_it_is(item) for item in value]
+    return value
+
+
+def _is_kept(name: str, value: object) -> bool:
+    return value is not None and not (name.startswith("$") and name.partition("/")[0] in _DIRECTIVES)
+
+
+_ORDINARY = Field(strategy="", merge_key="", below=NO_FIELDS, is_merged_list=False, is_replaced=False)

@@ -1,0 +1,205 @@
+"""The reflector: keeps a sink as the API server has it, by a list and then a watch, whatever happens on the way.
+
+Comes in   a client, a kind, a selection
+Goes out   to a `Sink`: first everything (`replace`), then one change after the other (`apply`)
+
+ 1. The sink is told each change once, in order. After a break the watch goes on where it was.
+ 2. When the history is gone (410) everything is listed again and told as one `replace`: only the sink knows what is
+    new.
+ 3. Changes that arrive together are told together, without a wait in between.
+ 4. Every error is tried again after a while that doubles from 0.8 to 30 s, lengthened by chance and by what the server
+    asks for. Two quiet minutes make the next one the first again. All as client-go does it.
+ 5. An object that cannot be read is left out, counted and logged: one broken object must not blind us to the others.
+
+Why revisions are compared as numbers although a client promises only text: Kubernetes promises by now that they are
+numbers in order, and it is the one way to notice that a change was told twice. Other text is compared for equality.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+from mooring.api.decode import decode_as
+from mooring.api.errors import ObjectError
+from mooring.api.kinds import Kind
+from mooring.api.views.base import View
+from mooring.client.errors import ClientError, ExpiredError, StatusError
+from mooring.client.promise import EVERYTHING, Change, Client, Selection, WatchEvent
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+
+BACKOFF = Backoff(initial_s=0.8, max_s=30.0, jitter=1.0)
+BACKOFF_RESET_S = 120.0
+PAGE_SIZE = 500
+SHORT_WATCH_S = 1.0
+"""A watch that ends sooner than this without a word counts as an error, or two broken ends would spin."""
+
+logger = logging.getLogger(__name__)
+
+AnyView = TypeVar("AnyView", bound=View)
+SunkView = TypeVar("SunkView", bound=View, contravariant=True)
+
+
+class Sink(Protocol[SunkView]):
+    """Where a reflector puts what it sees. Neither call waits."""
+
+    def replace(self, views: Sequence[SunkView], revision: str) -> None:
+        """This is everything, as it was at `revision`."""
+        ...
+
+    def apply(self, change: Change, view: SunkView) -> None:
+        """One object was added, modified or deleted."""
+        ...
+
+
+class Reflector(Generic[AnyView]):
+    """Runs until it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind,
+        view: type[AnyView],
+        sink: Sink[AnyView],
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        selection: Selection = EVERYTHING,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._view = view
+        self._sink = sink
+        self._clock = clock
+        self._entropy = entropy
+        self._selection = selection
+        self._page_size = page_size
+        self._revision = ""
+        self._synced = asyncio.Event()
+        self._failures = 0
+        self._failed_at_s = clock.now_s()
+        self._counts = dict.fromkeys(("lists", "watches", "changes", "repeated", "unreadable", "failures"), 0)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the sink has been told everything once."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def statistics(self) -> dict[str, int]:
+        return dict(self._counts)
+
+    async def run(self) -> None:
+        """List, watch for as long as the history reaches back, and again."""
+        while True:
+            views, revision = await self._list_until_it_works()
+            self._counts["lists"] += 1
+            self._revision = revision
+            self._sink.replace(views, revision)
+            self._synced.set()
+            await self._watch_until_expired()
+
+    # ------------------------------------------------------------------------------------------------ listing
+
+    async def _list_until_it_works(self) -> tuple[list[AnyView], str]:
+        page_size = self._page_size
+        while True:
+            try:
+                return await self._list(page_size)
+            except ExpiredError:
+                # The pages became too old while we turned them: one page then, as client-go does.
+                page_size = 0
+                await self._back_off(None)
+            except ClientError as error:
+                await self._back_off(error)
+
+    async def _list(self, page_size: int) -> tuple[list[AnyView], str]:
+        views: list[AnyView] = []
+        token = ""
+        while True:
+            page = await self._client.list(self._kind, self._selection, limit=page_size, continue_token=token)
+            for raw in page.items:
+                try:
+                    views.append(decode_as(self._view, raw))
+                except ObjectError as error:
+                    self._leave_out(error)
+            token = page.continue_token
+            if not token:
+                return views, page.revision
+
+    # ----------------------------------------------------------------------------------------------- watching
+
+    async def _watch_until_expired(self) -> None:
+        while True:
+            began_s = self._clock.now_s()
+            told_before = self._counts["changes"]
+            self._counts["watches"] += 1
+            is_expired = False
+            try:
+                await self._watch_once()
+            except ExpiredError:
+                logger.info("watch of %s: the history after %s is gone; listing again", self._kind, self._revision)
+                is_expired = True
+            except ClientError as error:
+                await self._back_off(error)
+                continue
+            is_silent = self._counts["changes"] == told_before
+            if is_silent and self._clock.now_s() - began_s < SHORT_WATCH_S:
+                await self._back_off(None)
+            if is_expired:
+                return
+
+    async def _watch_once(self) -> None:
+        async with self._client.watch(self._kind, self._selection, since=self._revision) as watch:
+            while batch := await watch.next_batch():
+                for event in batch:
+                    self._take(event)
+
+    def _take(self, event: WatchEvent) -> None:
+        revision = event.revision
+        if not _is_newer(revision, self._revision):
+            self._counts["repeated"] += event.change is not Change.BOOKMARK
+            return
+        self._revision = revision
+        if event.change is Change.BOOKMARK:
+            return
+        try:
+            view = event.view(self._view)
+        except ObjectError as error:
+            self._leave_out(error)
+            return
+        self._counts["changes"] += 1
+        self._sink.apply(event.change, view)
+
+    # ----------------------------------------------------------------------------------------------- mishaps
+
+    async def _back_off(self, error: ClientError | None) -> None:
+        now_s = self._clock.now_s()
+        if now_s - self._failed_at_s > BACKOFF_RESET_S:
+            self._failures = 0
+        self._failures += 1
+        self._counts["failures"] += 1
+        delay_s = BACKOFF.jittered_delay_s(self._failures, self._entropy)
+        if isinstance(error, StatusError) and error.retry_after_s is not None:
+            delay_s = max(delay_s, error.retry_after_s)
+        if error is not None:
+            logger.warning("%s cannot be followed (%s); trying again in %.1f s", self._kind, error, delay_s)
+        await self._clock.wait(delay_s)
+        self._failed_at_s = self._clock.now_s()
+
+    def _leave_out(self, error: ObjectError) -> None:
+        self._counts["unreadable"] += 1
+        logger.error("an object of %s is left out because it cannot be read: %s", self._kind, error)
+
+
+def _is_newer(revision: str, last: str) -> bool:
+    if revision.isdecimal() and last.isdecimal():
+        return int(revision) > int(last)
+    return revision != last

@@ -1,0 +1,245 @@
+"""The work queue: keys of objects that a controller has to look at.
+
+Comes in   keys: from handlers, from itself after a while, from workers that failed
+Goes out   one key after the other, to any number of workers
+
+                add                            get
+    (nobody) ─────────> ready ──────────────────────────> in work ──── done ───> (nobody)
+        │                 ^                                  │
+        │ add_after       │ due                              │ added meanwhile, then done
+        └─────────> waiting                                  └──────────────────> ready
+
+ 1. A key is ready at most once, however often it is added.
+ 2. A key is in the hands of one worker at a time. If it is added meanwhile, it is ready again after `done`.
+ 3. A key that waits becomes ready at the earliest time that anybody asked for.
+ 4. After a failure a key waits 5 ms, doubling with each failure in a row to 1000 s; and all failures together come back
+    at no more than 10 a second after the first 100. The longer wait of the two counts. All as in client-go.
+ 5. A queue that is shut down takes no more keys, and hands out what is ready; then `get` answers None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from mooring.client.ratelimit import TokenBucket
+from mooring.kit.backoff import Backoff, KeyedBackoff
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.heap import KeyedHeap
+
+BACKOFF = Backoff(initial_s=0.005, max_s=1000.0)
+RETRIES_PER_S = 10.0
+RETRIES_BURST = 100
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class WorkQueue(Generic[Key]):
+    """The queue of one controller."""
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        backoff: Backoff = BACKOFF,
+        retries_per_s: float = RETRIES_PER_S,
+        retries_burst: int = RETRIES_BURST,
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self._ready: deque[Key] = deque()
+        self._wanted_since_s: dict[Key, float] = {}  # what has to be looked at: ready, or in work and added again
+        self._in_work_since_s: dict[Key, float] = {}
+        self._waiting: KeyedHeap[Key, float] = KeyedHeap.ordered_by(_due)
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_due_s = 0.0
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._drained: asyncio.Future[None] | None = None
+        self._is_shut_down = False
+        self._failures: KeyedBackoff[Key] = KeyedBackoff(backoff, entropy)
+        self._retries = TokenBucket(clock, rate_per_s=retries_per_s, burst=retries_burst)
+        self._counts = dict.fromkeys(("adds", "retries", "gotten", "done"), 0)
+        self._waited_s = 0.0
+        self._worked_s = 0.0
+
+    # ------------------------------------------------------------------------------------------------ putting in
+
+    def add(self, key: Key) -> None:
+        """Have it looked at, as soon as somebody is free."""
+        if self._is_shut_down or key in self._wanted_since_s:
+            return
+        self._counts["adds"] += 1
+        self._wanted_since_s[key] = self._clock.now_s()
+        if key not in self._in_work_since_s:
+            self._make_ready(key)
+
+    def add_after(self, key: Key, delay_s: float) -> None:
+        """Have it looked at after a while, or sooner if somebody else asks for it."""
+        if self._is_shut_down:
+            return
+        if delay_s <= 0:
+            self.add(key)
+            return
+        due_s = self._clock.now_s() + delay_s
+        known_due_s = self._waiting.get(key)
+        if known_due_s is None or due_s < known_due_s:
+            self._waiting.put(key, due_s)
+            self._set_alarm()
+
+    def add_rate_limited(self, key: Key) -> None:
+        """Have it looked at again after a failure."""
+        self._counts["retries"] += 1
+        self.add_after(key, max(self._failures.fail(key), self._retries.reserve_s()))
+
+    def forget(self, key: Key) -> None:
+        """It succeeded: the next failure is the first again."""
+        self._failures.forget(key)
+
+    def num_requeues(self, key: Key) -> int:
+        """How often it failed in a row."""
+        return self._failures.failures(key)
+
+    # ------------------------------------------------------------------------------------------------ taking out
+
+    async def get(self) -> Key | None:
+        """The next key, which is then in work until `done`; None if the queue is shut down and empty."""
+        while not self._ready:
+            if self._is_shut_down:
+                return None
+            await self._wait_for_a_key()
+        return self._take()
+
+    def get_nowait(self) -> Key | None:
+        """The next key, or None if none is ready."""
+        return self._take() if self._ready else None
+
+    def done(self, key: Key) -> None:
+        """The worker is through with it, however that went."""
+        since_s = self._in_work_since_s.pop(key, None)
+        assert since_s is not None, f"{key!r} is not in work in queue {self.name!r}"
+        self._counts["done"] += 1
+        self._worked_s += self._clock.now_s() - since_s
+        if key in self._wanted_since_s:
+            self._make_ready(key)
+        elif self._is_shut_down:
+            self._tell_if_drained()
+
+    # --------------------------------------------------------------------------------------------------- the end
+
+    @property
+    def is_shut_down(self) -> bool:
+        return self._is_shut_down
+
+    def shut_down(self) -> None:
+        """Take no more keys. Those that wait are dropped; those that are ready are still handed out."""
+        self._is_shut_down = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self._waiting = KeyedHeap.ordered_by(_due)
+        for getter in self._getters:
+            if not getter.done():
+                getter.set_result(None)
+        self._getters.clear()
+        self._tell_if_drained()
+
+    async def wait_drained(self) -> None:
+        """Until nothing is ready or in work, after `shut_down`."""
+        assert self._is_shut_down, f"queue {self.name!r} is not shut down: it may be empty, but it stays open"
+        while self._wanted_since_s or self._in_work_since_s:
+            if self._drained is None or self._drained.done():
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)
+
+    # ------------------------------------------------------------------------------------------------ accounting
+
+    def __len__(self) -> int:
+        """How many keys are ready."""
+        return len(self._ready)
+
+    @property
+    def backlog(self) -> int:
+        """How many keys are still to be handed out: now, after the work that is going on, or after a while."""
+        return len(self._wanted_since_s) + len(self._waiting)
+
+    def statistics(self) -> dict[str, float]:
+        """Numbers for client-go's workqueue metrics; the `_s` are sums, to be divided by `gotten` and `done`."""
+        now_s = self._clock.now_s()
+        return {
+            "depth": len(self._ready),
+            "waiting": len(self._waiting),
+            "in_work": len(self._in_work_since_s),
+            **self._counts,
+            "queue_duration_s": self._waited_s,
+            "work_duration_s": self._worked_s,
+            "unfinished_work_s": sum(now_s - since_s for since_s in self._in_work_since_s.values()),
+            "longest_running_s": max((now_s - since_s for since_s in self._in_work_since_s.values()), default=0.0),
+        }
+
+    # -------------------------------------------------------------------------------------------------- insides
+
+    def _make_ready(self, key: Key) -> None:
+        self._ready.append(key)
+        self._wake_one()
+
+    def _take(self) -> Key:
+        key = self._ready.popleft()
+        now_s = self._clock.now_s()
+        self._waited_s += now_s - self._wanted_since_s.pop(key)
+        self._in_work_since_s[key] = now_s
+        self._counts["gotten"] += 1
+        return key
+
+    async def _wait_for_a_key(self) -> None:
+        getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except asyncio.CancelledError:
+            # Cancelled when already woken: the key must not wait for a worker that is gone.
+            if getter.done() and not getter.cancelled() and self._ready:
+                self._wake_one()
+            raise
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _set_alarm(self) -> None:
+        earliest = self._waiting.peek()
+        if earliest is None:
+            return
+        due_s = earliest[1]
+        if self._alarm is not None:
+            if self._alarm_due_s <= due_s:
+                return
+            self._alarm.cancel()
+        self._alarm_due_s = due_s
+        delay_s = max(0.0, due_s - self._clock.now_s())
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        # The alarm's own time counts as come: a clock and a loop may differ by a rounding.
+        now_s = max(self._clock.now_s(), self._alarm_due_s)
+        while (earliest := self._waiting.peek()) is not None and earliest[1] <= now_s:
+            self._waiting.pop()
+            self.add(earliest[0])
+        self._set_alarm()
+
+    def _tell_if_drained(self) -> None:
+        is_drained = not self._wanted_since_s and not self._in_work_since_s
+        if is_drained and self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+
+def _due(due_s: float) -> float:
+    return due_s

@@ -1,0 +1,257 @@
+"""A JSON patch is done step by step, wholly or not at all."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.patching.errors import BAD_REQUEST, UNPROCESSABLE, JsonDict, PatchError
+from mooring.api.patching.json_patch import STEPS_MAX, apply_json_patch
+
+POD: JsonDict = {
+    "metadata": {"name": "web", "labels": {"app": "web", "a/b": "1", "a~b": "2"}},
+    "spec": {"containers": [{"name": "one"}, {"name": "two"}], "replicas": 3},
+}
+
+
+def add(path: str, value: object) -> JsonDict:
+    return {"op": "add", "path": path, "value": value}
+
+
+def remove(path: str) -> JsonDict:
+    return {"op": "remove", "path": path}
+
+
+def replace(path: str, value: object) -> JsonDict:
+    return {"op": "replace", "path": path, "value": value}
+
+
+def move(source: str, path: str) -> JsonDict:
+    return {"op": "move", "from": source, "path": path}
+
+
+def copied(source: str, path: str) -> JsonDict:
+    return {"op": "copy", "from": source, "path": path}
+
+
+def expect(path: str, value: object) -> JsonDict:
+    return {"op": "test", "path": path, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("steps", "where", "wanted"),
+    [
+        pytest.param([add("/metadata/labels/tier", "x")], "metadata.labels.tier", "x", id="add a field"),
+        pytest.param([add("/metadata/name", "x")], "metadata.name", "x", id="add over a field"),
+        pytest.param([add("/spec/containers/-", 1)], "spec.containers.2", 1, id="add at the end of a list"),
+        pytest.param([add("/spec/containers/0", 1)], "spec.containers.0", 1, id="add at the head of a list"),
+        pytest.param(
+            [add("/spec/containers/-1", 1)], "spec.containers.2", 1, id="a negative index counts from the end"
+        ),
+        pytest.param(
+            [add("/spec/containers/0/image", "i")], "spec.containers.0.image", "i", id="add inside of an item"
+        ),
+        pytest.param([remove("/metadata/labels/a~1b")], "metadata.labels.a/b", None, id="remove; ~1 is a slash"),
+        pytest.param([remove("/metadata/labels/a~0b")], "metadata.labels.a~b", None, id="remove; ~0 is a tilde"),
+        pytest.param([remove("/spec/containers/0")], "spec.containers.0.name", "two", id="remove an item"),
+        pytest.param([replace("/spec/replicas", 5)], "spec.replicas", 5, id="replace a field"),
+        pytest.param([replace("/spec/paused", True)], "spec.paused", True, id="replace a field that is not there"),
+        pytest.param([replace("/spec/containers/-1", 1)], "spec.containers.1", 1, id="replace the last item"),
+        pytest.param([replace("", {"kind": "x"})], "kind", "x", id="replace everything"),
+        pytest.param([replace("/spec/replicas", None)], "spec.replicas", None, id="replace by null"),
+        pytest.param([move("/spec/replicas", "/spec/n")], "spec.n", 3, id="move a field"),
+        pytest.param(
+            [move("/spec/containers/0", "/spec/containers/1")], "spec.containers.1.name", "one", id="move an item"
+        ),
+        pytest.param([copied("/metadata/name", "/spec/n")], "spec.n", "web", id="copy a field"),
+        pytest.param(
+            [copied("/metadata", "/spec/n"), replace("/spec/n/name", "x")], "metadata.name", "web", id="a copy is apart"
+        ),
+        pytest.param([copied("/metadata/nothing", "/spec/n")], "spec.n", None, id="copy what is not there"),
+        pytest.param(
+            [expect("/spec/replicas", 3), replace("/spec/replicas", 4)], "spec.replicas", 4, id="a test holds"
+        ),
+        pytest.param([expect("/spec/nothing", None)], "spec.replicas", 3, id="what is not there is null"),
+        pytest.param([expect("/spec/containers/1", {"name": "two"})], "spec.replicas", 3, id="a test of an object"),
+        pytest.param([add("/spec/a", {}), add("/spec/a/b", 1)], "spec.a.b", 1, id="a step sees the one before"),
+    ],
+)
+def test_what_the_steps_do(steps: list[JsonDict], where: str, wanted: object) -> None:
+    assert look(apply_json_patch(POD, steps), where) == wanted
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        pytest.param(
+            add("/status/phase", 1),
+            'add operation does not apply: doc is missing path: "/status/phase": missing value',
+            id="add where there is no parent",
+        ),
+        pytest.param(
+            add("", 1), 'add operation does not apply: doc is missing path: "": missing value', id="add to ''"
+        ),
+        pytest.param(
+            add("/spec/containers/9", 1),
+            "error in add for path: '/spec/containers/9': Unable to access invalid index: 9: invalid index referenced",
+            id="add beyond the end",
+        ),
+        pytest.param(
+            add("/spec/containers/x", 1),
+            "error in add for path: '/spec/containers/x': value was not a proper array index: 'x': "
+            'strconv.Atoi: parsing "x": invalid syntax',
+            id="add at no index",
+        ),
+        pytest.param(
+            remove("/metadata/labels/no"),
+            "error in remove for path: '/metadata/labels/no': Unable to remove nonexistent key: no: missing value",
+            id="remove what is not there",
+        ),
+        pytest.param(
+            remove("/spec/containers/2"),
+            "error in remove for path: '/spec/containers/2': "
+            "Unable to access invalid index: 2: invalid index referenced",
+            id="remove no item",
+        ),
+        pytest.param(
+            remove("/status/phase"),
+            'remove operation does not apply: doc is missing path: "/status/phase": missing value',
+            id="remove where there is no parent",
+        ),
+        pytest.param(
+            replace("/spec/containers/2", 1),
+            "replace operation does not apply: doc is missing key: /spec/containers/2: missing value",
+            id="replace no item",
+        ),
+        pytest.param(
+            replace("/spec/replicas/x", 1),
+            "replace operation does not apply: doc is missing path: /spec/replicas/x: missing value",
+            id="replace below a number",
+        ),
+        pytest.param(
+            move("/status/a", "/spec/a"),
+            "move operation does not apply: doc is missing from path: /status/a: missing value",
+            id="move from nowhere",
+        ),
+        pytest.param(
+            move("/spec/replicas", "/status/a"),
+            "move operation does not apply: doc is missing destination path: /status/a: missing value",
+            id="move to nowhere",
+        ),
+        pytest.param(
+            copied("/spec/containers/7", "/spec/a"),
+            "error in copy for from: '/spec/containers/7': Unable to access invalid index: 7: invalid index referenced",
+            id="copy no item",
+        ),
+        pytest.param(
+            expect("/spec/replicas", 4), "testing value /spec/replicas failed: test failed", id="a test fails"
+        ),
+        pytest.param(
+            expect("/spec/replicas", 3.0), "testing value /spec/replicas failed: test failed", id="3 is not 3.0"
+        ),
+        pytest.param(
+            expect("/status/phase", 1),
+            "test operation does not apply: is missing path: /status/phase: missing value",
+            id="a test where there is no parent",
+        ),
+        pytest.param({"op": "swap", "path": "/a"}, "Unexpected kind: swap", id="an unknown step"),
+        pytest.param({"path": "/a"}, "Unexpected kind: unknown", id="a step without a name"),
+        pytest.param({"op": "add"}, "add operation failed to decode path: missing value", id="a step without a path"),
+        pytest.param(
+            {"op": "move", "path": "/a"},
+            "move operation failed to decode from: operation, missing from field: missing value",
+            id="a move without a source",
+        ),
+    ],
+)
+def test_a_step_that_does_not_apply(step: JsonDict, message: str) -> None:
+    with pytest.raises(PatchError) as caught:
+        apply_json_patch(POD, [step])
+    assert (str(caught.value), caught.value.code) == (message, UNPROCESSABLE)
+    assert caught.value.status_message == "the server rejected our request due to an error in our request"
+
+
+@pytest.mark.parametrize(
+    ("patch", "message", "code"),
+    [
+        pytest.param(
+            {},
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            BAD_REQUEST,
+            id="an object",
+        ),
+        pytest.param(
+            ["add"],
+            "error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp",
+            BAD_REQUEST,
+            id="a step that is a text",
+        ),
+        pytest.param(
+            [expect("/a", None)] * (STEPS_MAX + 1),
+            "The allowed maximum operations in a JSON patch is 10000, got 10001",
+            413,
+            id="too many steps",
+        ),
+        pytest.param(
+            [replace("", [])],
+            "json: cannot unmarshal array into Go value of type map[string]interface {}",
+            BAD_REQUEST,
+            id="one that leaves no object",
+        ),
+    ],
+)
+def test_what_is_no_json_patch(patch: object, message: str, code: int) -> None:
+    with pytest.raises(PatchError) as caught:
+        apply_json_patch(POD, patch)
+    assert (str(caught.value), caught.value.code) == (message, code)
+
+
+paths = st.sampled_from(["/a", "/b", "/a/x", "/a/0", "/a/-", "/b/x/y", "/b/1"])
+values = st.recursive(
+    st.integers(0, 3) | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xy"), inner, max_size=2),
+)
+steps = st.lists(
+    st.one_of(
+        st.builds(add, paths, values),
+        st.builds(remove, paths),
+        st.builds(replace, paths, values),
+        st.builds(move, paths, paths),
+        st.builds(copied, paths, paths),
+    ),
+    max_size=6,
+)
+objects = st.dictionaries(st.sampled_from("ab"), values, max_size=2)
+
+
+@given(objects, steps)
+def test_steps_change_neither_the_object_nor_themselves(current: JsonDict, patch: list[JsonDict]) -> None:
+    before = copy.deepcopy((current, patch))
+    outcome(current, patch)
+    assert (current, patch) == before
+
+
+@given(objects, steps, steps)
+def test_two_patches_in_a_row_are_one_long_patch(current: JsonDict, one: list[JsonDict], other: list[JsonDict]) -> None:
+    between = outcome(current, one)
+    if between is not None:
+        assert outcome(between, other) == outcome(current, one + other)
+
+
+def outcome(current: JsonDict, patch: list[JsonDict]) -> JsonDict | None:
+    try:
+        return apply_json_patch(current, patch)
+    except PatchError:
+        return None
+
+
+def look(found: object, where: str) -> object:
+    for name in where.split("."):
+        if isinstance(found, list):
+            found = found[int(name)] if int(name) < len(found) else None
+        elif isinstance(found, dict):
+            found = found.get(name)
+    return found

@@ -1,0 +1,301 @@
+"""A work queue hands out each key once at a time, and again if it was added meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.client.workqueue import WorkQueue
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+
+Queue = WorkQueue[str]
+Scene = Callable[[Queue, VirtualClock], Awaitable[None]]
+
+
+def play(scene: Scene) -> None:
+    """Run a scene with a queue on virtual time."""
+    clock = VirtualClock()
+
+    async def main() -> None:
+        await scene(Queue("test", clock, Entropy(1)), clock)
+
+    run(main(), clock)
+
+
+def all_ready(queue: Queue) -> list[str]:
+    keys = []
+    while (key := queue.get_nowait()) is not None:
+        keys.append(key)
+    return keys
+
+
+def test_keys_come_out_in_the_order_in_which_they_were_added_each_once() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        for key in ("b", "a", "b", "c", "a"):
+            queue.add(key)
+        assert len(queue) == 3
+        assert all_ready(queue) == ["b", "a", "c"]
+        assert queue.get_nowait() is None
+
+    play(scene)
+
+
+def test_a_key_that_is_added_while_it_is_in_work_comes_again_when_it_is_done() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        queue.add("a")
+        assert await queue.get() == "a"
+        queue.add("a")
+        queue.add("a")
+        assert queue.get_nowait() is None
+        queue.done("a")
+        assert all_ready(queue) == ["a"]
+        queue.done("a")
+        assert len(queue) == 0
+
+    play(scene)
+
+
+def test_done_without_work_is_a_bug() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        with pytest.raises(AssertionError, match="'a' is not in work in queue 'test'"):
+            queue.done("a")
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("delays_s", "ready_at_s"),
+    [
+        pytest.param([5.0], 5.0, id="after a while"),
+        pytest.param([5.0, 9.0], 5.0, id="a later wish changes nothing"),
+        pytest.param([5.0, 2.0], 2.0, id="an earlier wish counts"),
+        pytest.param([0.0], 0.0, id="at once"),
+        pytest.param([-1.0], 0.0, id="a time that has passed is now"),
+        pytest.param([7.0, 0.0], 0.0, id="at once although it waits"),
+    ],
+)
+def test_when_a_key_that_waits_becomes_ready(delays_s: list[float], ready_at_s: float) -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        for delay_s in delays_s:
+            queue.add_after("a", delay_s)
+        assert await queue.get() == "a"
+        assert clock.now_s() == ready_at_s
+
+    play(scene)
+
+
+def test_keys_that_wait_come_in_the_order_of_their_times() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        for key, delay_s in (("c", 3.0), ("a", 1.0), ("b", 2.0), ("also a", 1.0)):
+            queue.add_after(key, delay_s)
+        got = [(await queue.get(), clock.now_s()) for _ in range(4)]
+        assert got == [("a", 1.0), ("also a", 1.0), ("b", 2.0), ("c", 3.0)]
+        assert queue.statistics()["waiting"] == 0
+
+    play(scene)
+
+
+def test_failures_of_a_key_wait_longer_and_longer_until_it_is_forgotten() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        waits_s = []
+        for _ in range(4):
+            began_s = clock.now_s()
+            queue.add_rate_limited("a")
+            await queue.get()
+            queue.done("a")
+            waits_s.append(clock.now_s() - began_s)
+        assert waits_s == pytest.approx([0.005, 0.01, 0.02, 0.04])
+        assert queue.num_requeues("a") == 4
+        queue.forget("a")
+        assert queue.num_requeues("a") == 0
+
+    play(scene)
+
+
+def test_after_a_hundred_failures_ten_a_second_come_back() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        for number in range(120):
+            queue.add_rate_limited(str(number))
+        await clock.wait(0.005)
+        assert len(all_ready(queue)) == 100
+        await clock.wait(0.995)
+        assert len(all_ready(queue)) == 10
+        await clock.wait(1.0)
+        assert len(all_ready(queue)) == 10
+
+    play(scene)
+
+
+def test_a_worker_waits_for_a_key() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        got: list[str | None] = []
+
+        async def work() -> None:
+            got.append(await queue.get())
+
+        async with TaskGroup("workers") as group:
+            for number in range(2):
+                group.start(work(), name=str(number))
+            await clock.wait(1)
+            queue.add("a")
+            queue.add("b")
+        assert got == ["a", "b"]
+
+    play(scene)
+
+
+def test_a_key_is_not_lost_with_a_worker_that_is_cancelled_when_it_was_just_woken() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        got: list[str | None] = []
+
+        async def work() -> None:
+            got.append(await queue.get())
+
+        async with TaskGroup("workers") as group:
+            doomed = group.start(work(), name="doomed")
+            group.start(work(), name="other")
+            await clock.wait(1)
+            queue.add("a")
+            doomed.cancel()
+        assert got == ["a"]
+
+    play(scene)
+
+
+def test_a_queue_that_is_shut_down_hands_out_what_is_ready_and_takes_nothing_more() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        queue.add("a")
+        queue.add_after("late", 5.0)
+        queue.shut_down()
+        queue.add("b")
+        queue.add_after("c", 1.0)
+        assert queue.is_shut_down
+        assert [await queue.get(), await queue.get()] == ["a", None]
+        await clock.wait(10)
+        assert await queue.get() is None
+
+    play(scene)
+
+
+def test_a_shut_down_wakes_those_who_wait() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        async with TaskGroup("workers") as group:
+            workers = [group.start(queue.get(), name=str(number)) for number in range(3)]
+            await clock.wait(1)
+            queue.shut_down()
+        assert [worker.result() for worker in workers] == [None, None, None]
+
+    play(scene)
+
+
+def test_draining_waits_for_what_is_ready_and_in_work() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        async def work() -> None:
+            while (key := await queue.get()) is not None:
+                await clock.wait(2)
+                queue.done(key)
+
+        for key in "abc":
+            queue.add(key)
+        async with TaskGroup("workers") as group:
+            group.start(work(), name="worker")
+            await clock.wait(1)
+            queue.add("a")  # in work just now, so once more
+            queue.shut_down()
+            await queue.wait_drained()
+            assert clock.now_s() == 8.0
+        await queue.wait_drained()
+
+    play(scene)
+
+
+def test_only_a_queue_that_is_shut_down_can_be_drained() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        with pytest.raises(AssertionError, match="is not shut down"):
+            await queue.wait_drained()
+
+    play(scene)
+
+
+def test_the_statistics_say_how_long_keys_waited_and_were_in_work() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        queue.add("a")
+        queue.add("b")
+        queue.add_after("c", 60.0)
+        queue.add_rate_limited("d")
+        await clock.wait(2)
+        queue.get_nowait()
+        await clock.wait(3)
+        queue.done("a")
+        queue.get_nowait()
+        await clock.wait(4)
+        assert queue.backlog == 2
+        assert queue.statistics() == pytest.approx(
+            {
+                "depth": 1,
+                "waiting": 1,
+                "in_work": 1,
+                "adds": 3,
+                "retries": 1,
+                "gotten": 2,
+                "done": 1,
+                "queue_duration_s": 2 + 5,
+                "work_duration_s": 3,
+                "unfinished_work_s": 4,
+                "longest_running_s": 4,
+            }
+        )
+
+    play(scene)
+
+
+def test_no_key_is_in_two_hands_and_none_is_forgotten_whatever_happens() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        dice = Entropy(7)
+        in_work: set[str] = set()
+        seen_after: dict[str, float] = {}
+        added_at: dict[str, float] = {}
+
+        async def work() -> None:
+            while (key := await queue.get()) is not None:
+                assert key not in in_work, f"{key} is in two hands"
+                in_work.add(key)
+                seen_after[key] = clock.now_s()
+                await clock.wait(dice.uniform(0, 2))
+                in_work.remove(key)
+                if dice.integer_below(5) == 0:
+                    queue.add_rate_limited(key)
+                queue.done(key)
+
+        async with TaskGroup("workers") as group:
+            for number in range(4):
+                group.start(work(), name=str(number))
+            for _ in range(500):
+                key = dice.choose("abcdefgh")
+                added_at[key] = clock.now_s()
+                if dice.integer_below(3) == 0:
+                    queue.add_after(key, dice.uniform(0, 1))
+                else:
+                    queue.add(key)
+                await clock.wait(dice.uniform(0, 0.5))
+            await clock.wait(100)
+            queue.shut_down()
+        assert all(seen_after[key] >= at_s for key, at_s in added_at.items())
+
+    play(scene)
+
+
+def test_two_waits_in_one_queue_do_not_disturb_a_waiting_worker() -> None:
+    async def scene(queue: Queue, clock: VirtualClock) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3):
+                await queue.get()
+        queue.add("a")
+        assert await queue.get() == "a"
+
+    play(scene)
