@@ -1,0 +1,90 @@
+"""What pods under way are told of: everything since they were popped, nothing before, and no more than fits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.scheduler.queue.entry import Happening
+from mooring.scheduler.queue.in_flight import InFlight
+from tests.scheduler.queue.builders import NODE_ADD
+
+
+def happening(what: object) -> Happening:
+    return Happening(NODE_ADD, None, what)
+
+
+def told(in_flight: InFlight, uid: str) -> list[object] | None:
+    happened = in_flight.since(uid)
+    return None if happened is None else [one.new for one in happened]
+
+
+def flight(steps: str, events_max: int = 1_000) -> InFlight:
+    """'+a' pops pod a, '-a' ends it, any digit is an event."""
+    in_flight = InFlight(events_max)
+    for step in steps.split():
+        if step.startswith("+"):
+            in_flight.begin(step[1:])
+        elif step.startswith("-"):
+            in_flight.end(step[1:])
+        else:
+            in_flight.record(happening(step))
+        in_flight.check()
+    return in_flight
+
+
+@pytest.mark.parametrize(
+    ("steps", "uid", "expected", "kept"),
+    [
+        pytest.param("1 2", "a", None, 0, id="nobody in flight: nothing is kept"),
+        pytest.param("+a", "a", [], 0, id="nothing happened"),
+        pytest.param("1 +a 2 3", "a", ["2", "3"], 2, id="what happened before the pod was popped is not its business"),
+        pytest.param("+a 1 +b 2", "b", ["2"], 2, id="each pod has its own beginning"),
+        pytest.param("+a 1 +b 2 -a", "b", ["2"], 1, id="what only a needed is dropped with it"),
+        pytest.param("+a 1 +b 2 -b", "a", ["1", "2"], 2, id="the oldest keeps everything"),
+        pytest.param("+a 1 +b 2 +c 3 -b -a", "c", ["3"], 1, id="the middle one ends first"),
+        pytest.param("+a 1 -a +a 2", "a", ["2"], 1, id="a pod begins anew"),
+        pytest.param("+a 1 -a", "a", None, 0, id="nobody left"),
+        pytest.param("+a 1 -b", "a", ["1"], 1, id="ending a stranger changes nothing"),
+    ],
+)
+def test_a_pod_is_told_what_happened_since_it_was_popped(
+    steps: str, uid: str, expected: list[object] | None, kept: int
+) -> None:
+    in_flight = flight(steps)
+    assert told(in_flight, uid) == expected
+    assert in_flight.events == kept
+
+
+def test_beyond_the_limit_who_began_too_early_is_not_told_half_of_it() -> None:
+    in_flight = flight("+a 1 2 +b 3 4", events_max=3)
+    assert told(in_flight, "a") is None
+    assert told(in_flight, "b") == ["3", "4"]
+    assert (in_flight.events, in_flight.events_dropped) == (3, 1)
+
+
+def test_a_pod_is_in_flight_once() -> None:
+    with pytest.raises(AssertionError, match="a is in flight already"):
+        flight("+a +a")
+
+
+@given(st.lists(st.sampled_from(["+a", "+b", "+c", "-a", "-b", "-c", "event"]), max_size=60), st.integers(1, 8))
+def test_everybody_is_told_exactly_what_a_private_list_would_hold(steps: list[str], events_max: int) -> None:
+    in_flight = InFlight(events_max)
+    private: dict[str, list[object]] = {}
+    for number, step in enumerate(steps):
+        uid = step[1:]
+        if step == "event":
+            in_flight.record(happening(number))
+            for events in private.values():
+                events.append(number)
+        elif step.startswith("-"):
+            in_flight.end(uid)
+            private.pop(uid, None)
+        elif uid not in private:
+            in_flight.begin(uid)
+            private[uid] = []
+        in_flight.check()
+    for uid, events in private.items():
+        assert told(in_flight, uid) == (events if len(events) <= events_max else None)
