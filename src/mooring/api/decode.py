@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
@@ -71,6 +71,12 @@ JsonBytes = bytes | memoryview | msgspec.Raw
 AnyView = TypeVar("AnyView", bound=View)
 
 
+class ViewDecoder(Protocol):
+    """What reads a view: msgspec's decoder, or one that somebody registered."""
+
+    def decode(self, buf: JsonBytes, /) -> View: ...
+
+
 def decode(raw: JsonBytes) -> ApiObject:
     """The view of one object, by the kind that the object itself names."""
     return decode_as(view_of(*_head_of(raw)), raw)
@@ -118,6 +124,11 @@ def convert_all(plain: Mapping[str, object]) -> list[ApiObject]:
     return [convert_as(view, item) for view, item in _flattened(plain)]
 
 
+def register_decoder(view: type[View], decoder: ViewDecoder) -> None:
+    """For a view that is not simply the fields of an object."""
+    _decoders[view] = decoder
+
+
 def view_of(api_version: str, kind: str) -> type[ApiObject]:
     """The view class of a kind. Raises `UnknownKindError`."""
     view = _views.get((api_version, kind))
@@ -130,7 +141,7 @@ def view_of(api_version: str, kind: str) -> type[ApiObject]:
 # --- the tables -------------------------------------------------------------------------------------------------
 
 _views: dict[tuple[str, str], type[ApiObject]] = {(view.api_version, view.kind): view for view in KINDS}
-_decoders: dict[type[View], msgspec.json.Decoder[View]] = {view: msgspec.json.Decoder(view) for view in KINDS}
+_decoders: dict[type[View], ViewDecoder] = {view: msgspec.json.Decoder(view) for view in KINDS}
 
 
 class _Head(View):

@@ -39,16 +39,32 @@ from mooring.api.storage import (
 from mooring.api.views.selectors import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.volumes import Volume
+from mooring.client.errors import ClientError
+from mooring.client.promise import Client
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import VolumeBindingArgs
-from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Reads, Reserve, Score, Skip
+from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.plugin import (
+    SKIP,
+    Filter,
+    PreBind,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Reads,
+    Reserve,
+    Score,
+    Skip,
+)
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
 from mooring.scheduler.plugins.volume_assumptions import AssumedObjects
+from mooring.scheduler.plugins.volume_hints import volume_binding_wakes
 from mooring.scheduler.plugins.volume_matching import Choice, VolumePools, required_nodes
 from mooring.scheduler.plugins.volume_provisioning import Provisioning
 from mooring.scheduler.plugins.volume_reach import Reach
+from mooring.scheduler.plugins.volume_writing import VolumeBindingError, VolumeWriter
 
 _REASONS = (
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
@@ -99,15 +115,15 @@ class PodClaims:
         return 1 << (len(_REASONS) + self.errors.index(text))
 
 
-class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve):
+class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve, PreBind):
     name = "VolumeBinding"
     only_for_volumes = True
     score_reads = Reads.FACTS
     filter_reasons = _REASONS
 
-    def __init__(self, columns: Columns, arguments: VolumeBindingArgs) -> None:
+    def __init__(self, columns: Columns, arguments: VolumeBindingArgs, client: Client) -> None:
         self._columns = columns
-        self.bind_timeout_s = arguments.bind_timeout_seconds
+        self._bind_timeout_s = arguments.bind_timeout_seconds
         self._classes = columns.objects.of(StorageClass)
         self._stored_claims = columns.objects.of(PersistentVolumeClaim)
         self._claims = AssumedObjects(self._stored_claims)
@@ -118,6 +134,8 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         self._csi_nodes = columns.volumes.csi_nodes(columns)
         self._reserved: dict[str, Reserved] = {}
         self._volumes.listen(self._pools.observe)
+        stored_volumes = columns.objects.of(PersistentVolume)
+        self._writer = VolumeWriter(client, stored_volumes, self._stored_claims, self._can_reach)
 
     # Filter
 
@@ -143,6 +161,9 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     def reasons(self, state: PodClaims) -> tuple[Reason, ...]:
         return (*_REASONS, *(Reason(text, Code.ERROR) for text in state.errors))
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return volume_binding_wakes()
 
     # Score
 
@@ -176,9 +197,43 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         for claim in reserved.assumed_claims:
             self._claims.restore(claim)
 
-    def reserved_for(self, pod: PodRecord) -> Reserved | None:
-        """What `reserve` decided for a pod, for whoever binds its volumes; None if all of them were bound already."""
-        return self._reserved.get(pod.uid)
+    # PreBind
+
+    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+        return pod.uid in self._reserved
+
+    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        reserved = self._reserved[pod.uid]
+        given: list[tuple[PersistentVolume, str]] = []
+        ordered: list[PersistentVolumeClaim] = []
+        try:
+            for volume, claim in reserved.bindings:
+                given.append((await self._writer.give(volume), claim.key))
+                self._keep(pod, volume)
+            for claim in reserved.provisions:
+                ordered.append(await self._writer.order(claim))
+                self._keep(pod, claim)
+        except ClientError as error:
+            return failure(str(error))
+        try:
+            await self._writer.wait_bound(node_name, given, ordered, self._bind_timeout_s)
+        except VolumeBindingError as error:
+            return failure(f"binding volumes: {error}")
+        self._reserved.pop(pod.uid, None)
+        return None
+
+    def _keep(self, pod: PodRecord, written: PersistentVolume | PersistentVolumeClaim) -> None:
+        """The API server knows: it is no assumption any more that could be taken back."""
+        reserved = self._reserved.get(pod.uid)
+        if reserved is not None:
+            self._reserved[pod.uid] = reserved._replace(
+                assumed_volumes=tuple(v for v in reserved.assumed_volumes if v is not written),
+                assumed_claims=tuple(c for c in reserved.assumed_claims if c is not written),
+            )
+
+    def _can_reach(self, volume: PersistentVolume, node_name: str) -> bool:
+        row = self._columns.row_of.get(node_name)
+        return row is None or int(self._refusals_of_volume(PodClaims(), volume)[row]) == 0
 
     def _assume(self, claims: PodClaims, choices: list[Choice], row: int) -> Reserved:
         node_name = self._columns.node_names[row]

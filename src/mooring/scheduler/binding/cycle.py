@@ -1,0 +1,281 @@
+"""The binding cycle: what happens to a pod after its scheduling cycle, while the next pods are scheduled.
+
+Comes in   pods that the columns believe on a node
+Goes out   pods that the API server has on that node; or, if anything fails, columns exactly as before and the pod
+           back in the queue
+
+    Permit -> (wait) -> PreBind -> Bind -> PostBind
+         \\        \\          \\       \\
+          +--------+----------+-------+-> unreserve, forget, wake others, back to the queue
+
+ 1. A waiting pod costs neither a task nor a place among the bounded number of bindings: a gang larger than that
+    number must be able to assemble.
+ 2. When the API server's answer to a binding is lost, or it refuses, the pod is looked up before its room is given
+    away: it may be there. As long as nobody can say, the assumption stands.
+ 3. Everything that changes the columns goes through the standstill: while an extender is being asked about a pod, the
+    believed cluster does not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import POD
+from mooring.api.views.pod import Pod
+from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.promise import Client
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import Clock
+from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
+from mooring.scheduler.binding.binding import Binding, Stage
+from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.binding.pool import WorkerPool
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.failure import FailureHandler, failed, rejected_on_node
+from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
+from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
+from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.status import Code, Rejection, failure
+from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.reporting.reports import Reports
+from mooring.scheduler.standstill import Standstill
+
+logger = logging.getLogger(__name__)
+
+LOOK_UP_BACKOFF = Backoff(initial_s=0.5, max_s=10.0)
+LOOK_UPS_MAX = 30
+"""After so many tries to find out what became of a binding, it counts as failed; about four minutes."""
+
+
+class BindingCycle:
+    """Takes believed placements to the API server."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: SchedulingQueue,
+        assumptions: Assumptions,
+        waiting: WaitingPods,
+        pool: WorkerPool,
+        failures: FailureHandler,
+        reports: Reports,
+        client: Client,
+        clock: Clock,
+        standstill: Standstill,
+        asker: Asker | None,
+    ) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._assumptions = assumptions
+        self._waiting = waiting
+        self._pool = pool
+        self._failures = failures
+        self._reports = reports
+        self._client = client
+        self._clock = clock
+        self._standstill = standstill
+        self._asker = asker
+        self.under_way: dict[str, Binding] = {}
+        """All bindings that are not over yet, by the uid of the pod."""
+
+    # The synchronous part: still in the scheduling cycle
+
+    def start(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
+        """Asks Permit, and sends the pod on its way (or back)."""
+        pod = entry.pod
+        assumption = self._assumptions.add(pod, node_name)
+        timeouts_s: dict[str, float] = {}
+        if profile.permits:
+            answer = _ask_permits(profile, pod, node_name)
+            if isinstance(answer, Rejection):
+                self._fail(Binding(entry, profile, assumption, (), started_s), answer)
+                return
+            timeouts_s = answer
+        pre_binds = _with_work(profile, pod, node_name)
+        if isinstance(pre_binds, Rejection):
+            self._fail(Binding(entry, profile, assumption, (), started_s), pre_binds)
+            return
+        binding = self.under_way[pod.uid] = Binding(entry, profile, assumption, pre_binds, started_s)
+        if timeouts_s or pre_binds:
+            # Others (an autoscaler) should know where the pod is going, as it will not be there soon.
+            self._reports.expect(pod, node_name)
+        if timeouts_s:
+            binding.stage = Stage.WAITING
+            since_s = self._clock.now_s()
+            self._waiting.add(pod, node_name, timeouts_s, partial(self._permit_ended, binding, since_s))
+        else:
+            self._go_on(binding)
+
+    def _permit_ended(self, binding: Binding, since_s: float, rejection: Rejection | None) -> None:
+        self._reports.permit_waited(rejection, self._clock.now_s() - since_s)
+        if rejection is None:
+            self._go_on(binding)
+        else:
+            self._standstill.run(partial(self._fail, binding, rejection))
+
+    def _go_on(self, binding: Binding) -> None:
+        """From here on a failure is no refusal: what happens meanwhile in the cluster need not be remembered."""
+        binding.stage = Stage.READY
+        self._queue.done(binding.pod.uid)
+        self._pool.start(partial(self._bind, binding))
+
+    # The part that waits
+
+    async def _bind(self, binding: Binding) -> None:
+        rejection = await self._prepare(binding) if binding.pre_binds else None
+        if rejection is None:
+            binding.stage = Stage.BINDING
+            rejection = await self._ask_binders(binding)
+            if rejection is not None and not await self._is_free(binding):
+                rejection = None
+        if rejection is None and binding.is_refused:
+            self._forestalled(binding)
+        elif rejection is None:
+            self._bound(binding)
+        else:
+            self._standstill.run(partial(self._fail, binding, rejection))
+
+    async def _prepare(self, binding: Binding) -> Rejection | None:
+        binding.prepare()
+        rejection: Rejection | None = None
+        try:
+            for plugin in binding.pre_binds:
+                try:
+                    rejection = await plugin.pre_bind(binding.pod, binding.node_name)
+                except Exception as error:
+                    rejection = _fault("PreBind", plugin.name, error)
+                if rejection is not None:
+                    rejection = _told("PreBind", plugin.name, rejection)
+                    break
+        except asyncio.CancelledError:
+            if not binding.called_off_by:
+                raise
+        if binding.prepared():
+            return failure(f"preempted by {binding.called_off_by}")
+        return rejection
+
+    async def _ask_binders(self, binding: Binding) -> Rejection | None:
+        if self._asker is not None:
+            answer = await self._asker.bind(binding.pod, binding.node_name)
+            if not isinstance(answer, Skip):
+                return answer
+        for plugin in binding.profile.binds:
+            try:
+                said = await plugin.bind(binding.pod, binding.node_name)
+            except ClientError as error:
+                binding.is_refused = not error.is_outcome_unknown
+                return _told("Bind", plugin.name, failure(str(error)))
+            except Exception as error:
+                return _fault("Bind", plugin.name, error)
+            if isinstance(said, Skip):
+                continue
+            return _told("Bind", plugin.name, said) if said is not None else None
+        return failure("no plugin has bound the pod")
+
+    async def _is_free(self, binding: Binding) -> bool:
+        """After a binding that failed: whether the pod has no node of ours, so that its room may be given away."""
+        pod = binding.pod
+        for attempt in range(1, LOOK_UPS_MAX + 1):
+            try:
+                found = decode_as(Pod, await self._client.get(POD, pod.namespace, pod.name))
+            except NotFoundError:
+                return True
+            except ClientError as error:
+                logger.warning("what became of the binding of %s is not known yet: %s", pod.key, error)
+                await self._clock.wait(LOOK_UP_BACKOFF.delay_s(attempt))
+                continue
+            return found.metadata.uid != pod.uid or found.spec.node_name != binding.node_name
+        return True
+
+    # How it ends
+
+    def _bound(self, binding: Binding) -> None:
+        pod = binding.pod
+        del self.under_way[pod.uid]
+        self._assumptions.bound(binding.assumption, self._clock.now_s())
+        self._reports.scheduled(binding.entry, binding.profile, binding.node_name, binding.started_s)
+        for plugin in binding.profile.post_binds:
+            try:
+                plugin.post_bind(pod, binding.node_name)
+            except Exception:
+                logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
+
+    def _forestalled(self, binding: Binding) -> None:
+        """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
+        del self.under_way[binding.pod.uid]
+        self._assumptions.bound(binding.assumption, self._clock.now_s())
+
+    def _fail(self, binding: Binding, rejection: Rejection) -> None:
+        """Takes everything back, and puts the pod back into the queue."""
+        pod, assumption = binding.pod, binding.assumption
+        self.under_way.pop(pod.uid, None)
+        is_refusal = rejection.code is not Code.ERROR
+        is_ours = self._assumptions.get(pod.uid) is assumption
+        if is_ours:
+            self._assumptions.remove(pod.uid)
+        self._engine.unreserve(pod, binding.node_name)
+        if is_ours and assumption.state is not AssumptionState.RELEASED:
+            self._engine.columns.displace(pod)
+        pod.node_name = ""
+        outcome = rejected_on_node(rejection) if is_refusal else failed(rejection)
+        if is_refusal:
+            # Its own room becoming free does not help a pod that was just told off.
+            self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
+            self._queue.wake(ASSIGNED_POD_DELETE, pod, None, only=_anybody_but(pod))
+        else:
+            self._queue.wake(ASSIGNED_POD_DELETE, pod, None)
+            self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
+
+
+def _ask_permits(profile: Profile, pod: PodRecord, node_name: str) -> dict[str, float] | Rejection:
+    """How long each plugin wants the pod to wait, or why it may not go."""
+    timeouts_s: dict[str, float] = {}
+    for plugin in profile.permits:
+        try:
+            answer = plugin.permit(pod, node_name)
+        except Exception as error:
+            return _fault("Permit", plugin.name, error)
+        if isinstance(answer, Wait):
+            timeouts_s[plugin.name] = answer.timeout_s
+        elif answer is not None:
+            return _told("Permit", plugin.name, answer)
+    return timeouts_s
+
+
+def _with_work(profile: Profile, pod: PodRecord, node_name: str) -> tuple[PreBind, ...] | Rejection:
+    """The PreBind plugins that have something to do for this pod."""
+    found: list[PreBind] = []
+    for plugin in profile.pre_binds:
+        try:
+            if plugin.has_work(pod, node_name):
+                found.append(plugin)
+        except Exception as error:
+            return _fault("PreBindPreFlight", plugin.name, error)
+    return tuple(found)
+
+
+def _told(point: str, plugin: str, rejection: Rejection) -> Rejection:
+    """A plugin's answer, in the words of Kubernetes."""
+    if rejection.code is not Code.ERROR:
+        return Rejection(rejection.code, rejection.reasons, plugin)
+    return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {rejection.message}',), plugin)
+
+
+def _fault(point: str, plugin: str, error: Exception) -> Rejection:
+    """A plugin that failed does not stop the scheduler: the pod is tried again."""
+    logger.exception("%s plugin %s failed", point, plugin)
+    return _told(point, plugin, failure(f"{type(error).__name__}: {error}"))
+
+
+def _anybody_but(pod: PodRecord) -> partial[bool]:
+    return partial(_is_another, pod.uid)
+
+
+def _is_another(uid: str, pod: PodRecord) -> bool:
+    return pod.uid != uid

@@ -1,0 +1,1 @@
+"""Eviction: the victims of preemption leave their node."""

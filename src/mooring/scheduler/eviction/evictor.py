@@ -1,0 +1,138 @@
+"""The evictor: what a preemption plan does to its victims.
+
+Comes in   a pod that preempts, and the plan: a node and the pods that have to leave it
+Goes out   victims with a DisruptionTarget condition, deleted; a Preempted event for each; nominations that are void
+
+It happens beside the scheduling loop (KEP 4832). While it does, the preempting pod is held back by DefaultPreemption's
+PreEnqueue: it would find the victims still there, and preempt again.
+
+ 1. A victim that is only assumed is sent back to the queue instead of being deleted: it waits for Permit, or its
+    volumes are being prepared.
+ 2. All victims but the last are evicted first; when the last one is seen leaving, the pod may be tried, whether or not
+    the answer to that request has come.
+ 3. If an eviction fails, the preempting pod is tried again at once: nobody else would wake it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from mooring.api.kinds import POD
+from mooring.client.errors import ClientError, ConflictError, NotFoundError
+from mooring.client.promise import Client, Deletion, PatchForm
+from mooring.kit.clock import Clock, format_rfc3339
+from mooring.kit.tasks import run_bounded
+from mooring.scheduler.binding.binding import Binding
+from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.binding.pool import WorkerPool
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cycle.decision import PreemptionPlan
+from mooring.scheduler.eviction.under_way import EvictionsUnderWay, Run
+from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.reporting.reports import Reports
+
+logger = logging.getLogger(__name__)
+
+AT_A_TIME_MAX = 16
+"""Victims of one preemption that are evicted at the same time."""
+PLUGIN = "DefaultPreemption"
+
+
+class Evictor:
+    """Carries out preemption plans."""
+
+    def __init__(
+        self,
+        under_way: EvictionsUnderWay,
+        bindings: Mapping[str, Binding],
+        waiting: WaitingPods,
+        pool: WorkerPool,
+        reports: Reports,
+        client: Client,
+        clock: Clock,
+        activate: Callable[[str], None],
+    ) -> None:
+        self._under_way = under_way
+        self._bindings = bindings
+        self._waiting = waiting
+        self._pool = pool
+        self._reports = reports
+        self._client = client
+        self._clock = clock
+        self._activate = activate
+
+    def start(self, pod: PodRecord, scheduler_name: str, plan: PreemptionPlan) -> None:
+        """Evicts the victims of a plan, in the background."""
+        victims = [victim for victim in plan.victims if not victim.terminating]
+        if not victims:
+            return
+        self._reports.preempting(len(plan.victims))
+        run = self._under_way.begin(pod.uid)
+        self._pool.start(partial(self._evict_all, run, pod, scheduler_name, plan.node_name, victims))
+
+    def follow_up(self, pod: PodRecord, work: FollowUp) -> None:
+        """What else a PostFilter wants to have done (a claim's devices given back), in the background."""
+        self._pool.start(partial(self._do, pod, work))
+
+    async def _do(self, pod: PodRecord, work: FollowUp) -> None:
+        try:
+            await work()
+        except Exception:
+            logger.exception("what should have helped pod %s could not be done", pod.key)
+            self._activate(pod.uid)
+
+    async def _evict_all(
+        self, run: Run, pod: PodRecord, scheduler_name: str, node_name: str, victims: list[PodRecord]
+    ) -> None:
+        started_s = self._clock.now_s()
+        evict = partial(self._evict, pod, scheduler_name, node_name)
+        *first, last = victims
+        is_done = True
+        try:
+            if first:
+                is_done = all(await run_bounded(evict, first, limit=AT_A_TIME_MAX, name=f"evict for {pod.key}"))
+            if is_done:
+                run.last_victim = last
+                is_done = await evict(last)
+        finally:
+            self._under_way.end(pod.uid, run)
+        self._reports.preemption_ended(is_done, self._clock.now_s() - started_s)
+        if not is_done:
+            self._activate(pod.uid)
+
+    async def _evict(self, pod: PodRecord, scheduler_name: str, node_name: str, victim: PodRecord) -> bool:
+        is_in_memory = self._send_back(victim)
+        if not is_in_memory:
+            try:
+                await self._delete(victim, scheduler_name)
+            except (NotFoundError, ConflictError):
+                return True  # gone already; or of its name there is another one by now
+            except ClientError as error:
+                logger.warning("pod %s was not evicted for pod %s: %s", victim.key, pod.key, error)
+                return False
+        self._reports.preempted(victim, pod, node_name, scheduler_name, is_in_memory=is_in_memory)
+        return True
+
+    def _send_back(self, victim: PodRecord) -> bool:
+        """Whether the victim was not on its node yet, and goes back to the queue."""
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(PLUGIN, "preempted")
+        binding = self._bindings.get(victim.uid)
+        return binding is not None and binding.call_off(PLUGIN)
+
+    async def _delete(self, victim: PodRecord, scheduler_name: str) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{scheduler_name}: preempting to accommodate a higher priority pod",
+            "lastProbeTime": None,
+            "lastTransitionTime": format_rfc3339(self._clock.wall_s()),
+        }
+        patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        place = (POD, victim.namespace, victim.name)
+        await self._client.patch(*place, patch, form=PatchForm.STRATEGIC, subresource="status")
+        await self._client.delete(*place, Deletion(uid=victim.uid))

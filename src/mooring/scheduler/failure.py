@@ -1,0 +1,97 @@
+"""What becomes of a pod that could not be scheduled: told to its users, and back to the queue.
+
+Comes in   an outcome: refused or failed, by whom, and what becomes of its nomination
+Goes out   the pod asleep or backing off; a PodScheduled condition, a FailedScheduling event, a nominated node
+
+ 1. A pod that is gone, or that somebody else has bound meanwhile, goes nowhere.
+ 2. A refusal makes the pod sleep until something happens that can help; an error makes it try again after a while.
+ 3. The queue has the pod back before anybody is told: what users see never runs ahead of what is so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.diagnosis import unavailable_text
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.reporting.reports import Reports
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a pod was not scheduled this time."""
+
+    message: str
+    is_error: bool
+    rejectors: frozenset[str] = NOBODY
+    pending: frozenset[str] = NOBODY
+    nominated_node: str | None = None
+    """None: the pod's nomination stays as it is. Empty: it is void."""
+
+
+def refused(decision: Decision) -> Failure:
+    """No node took the pod, or the cycle ended in an error."""
+    nominated = decision.preemption.node_name if decision.preemption is not None else None
+    if nominated is None and decision.clears_nomination:
+        nominated = ""
+    return Failure(
+        message=decision.message or "",
+        is_error=not decision.is_refusal,
+        rejectors=decision.rejectors,
+        pending=decision.pending,
+        nominated_node=nominated,
+    )
+
+
+def rejected_on_node(rejection: Rejection) -> Failure:
+    """Reserve or Permit refused the pod on the node that it had been given."""
+    reasons = dict.fromkeys(rejection.reasons, 1)
+    by = frozenset((rejection.plugin,))
+    is_pending = rejection.code is Code.PENDING
+    return Failure(
+        message=unavailable_text(1, reasons),
+        is_error=False,
+        rejectors=NOBODY if is_pending else by,
+        pending=by if is_pending else NOBODY,
+        nominated_node="",
+    )
+
+
+def failed(rejection: Rejection) -> Failure:
+    """Something went wrong that says nothing about the pod."""
+    return Failure(message=rejection.message, is_error=True, nominated_node="")
+
+
+class FailureHandler:
+    """Sends pods back."""
+
+    def __init__(
+        self, engine: Engine, queue: SchedulingQueue, pending: Mapping[str, PodRecord], reports: Reports
+    ) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._pending = pending
+        """The pods without a node as the watch last told them, by uid."""
+        self._reports = reports
+
+    def handle(self, entry: QueuedPod, profile: Profile, outcome: Failure, started_s: float) -> None:
+        uid = entry.pod.uid
+        pod = self._pending.get(uid)
+        self._reports.attempt_failed(profile, outcome.is_error, started_s)
+        if pod is None:  # deleted, or bound by somebody else
+            self._queue.done(uid)
+            return
+        entry.pod = pod
+        self._queue.give_back(entry, outcome.rejectors, outcome.pending, is_error=outcome.is_error)
+        if outcome.nominated_node is not None:
+            self._engine.renominate(pod, outcome.nominated_node)
+        self._reports.failed(pod, profile, outcome.message, outcome.is_error, outcome.nominated_node)

@@ -1,0 +1,1 @@
+"""Intake: what the watch tells, into the columns and the queue."""

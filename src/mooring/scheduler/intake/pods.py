@@ -1,0 +1,197 @@
+"""Intake of pods: those without a node to the queue, those with one to the columns.
+
+Comes in   pods as the watch tells them
+Goes out   places in the columns, entries in the queue, confirmations of assumptions, wake-ups of others
+
+A pod is one of these to the scheduler:
+
+  pending    ours (one of our profiles has its scheduler name), without a node: in the queue, in flight, or assumed
+  assigned   with a node, whoever gave it: counted in the columns
+  nobody's   finished, or waiting for another scheduler
+
+ 1. `pending` holds every pending pod as the watch last told it, also while it is assumed.
+ 2. A pod with a node leaves the queue, and an assumption about it is confirmed, or corrected if somebody else was
+    faster: what the API server says is so.
+ 3. A pod that finishes is gone, as far as scheduling is concerned.
+ 4. A nomination that was promised in memory stands until the API says another one, or takes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from mooring.api.views.pod import Pod
+from mooring.client.promise import Change
+from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
+from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.engine import FINISHED, Engine
+from mooring.scheduler.framework.changes import pod_events
+from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Subject
+from mooring.scheduler.queue.queue import SchedulingQueue
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class PodIntake:
+    """The sink for pods."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: SchedulingQueue,
+        assumptions: Assumptions,
+        waiting: WaitingPods,
+        scheduler_names: Collection[str],
+    ) -> None:
+        self._engine = engine
+        self._columns = engine.columns
+        self._queue = queue
+        self._assumptions = assumptions
+        self._waiting = waiting
+        self._names = frozenset(scheduler_names)
+        self.pending: dict[str, PodRecord] = {}
+
+    # What the reflector tells
+
+    def replace(self, views: Sequence[Pod], revision: str) -> None:
+        """The first list, or a new one after the watch was lost: what is not in it is gone."""
+        present = {view.metadata.uid for view in views}
+        for uid in [uid for uid in self.pending if uid not in present]:
+            self.forget(uid)
+        for uid in [uid for uid in self._columns.pods if uid not in present and uid not in self._assumptions]:
+            self.forget(uid)
+        for view in views:
+            self.put(view)
+
+    def apply(self, change: Change, view: Pod) -> None:
+        if change is Change.DELETED:
+            self.forget(view.metadata.uid)
+        else:
+            self.put(view)
+
+    def put(self, view: Pod) -> None:
+        """A pod, new or changed."""
+        uid = view.metadata.uid
+        if view.status.phase in FINISHED:
+            self.forget(uid)
+        elif view.spec.node_name:
+            self._put_assigned(view, uid)
+        elif uid in self.pending:
+            self._update_pending(view, uid)
+        elif (view.spec.scheduler_name or DEFAULT_SCHEDULER) in self._names:
+            self._add_pending(view, uid)
+
+    # Assigned
+
+    def _put_assigned(self, view: Pod, uid: str) -> None:
+        was_pending = self.pending.pop(uid, None)
+        known = self._columns.pods.get(uid)
+        assumption = self._assumptions.remove(uid) if uid in self._assumptions else None
+        if was_pending is not None:
+            self._columns.withdraw(was_pending)
+            if assumption is None:
+                self._queue.delete(uid)
+        pod = self._columns.record(view)
+        if known is None:
+            self._place(pod)
+        elif not _counts_alike(known, pod):
+            self._columns.displace(known)
+            pod.arrival = known.arrival
+            self._place(pod)
+        else:
+            known.start_s, known.view, pod = pod.start_s, None, known
+        if known is None or assumption is not None:
+            self._queue.wake(ASSIGNED_POD_ADD, None, pod)
+            return
+        for event in pod_events(known, pod, Subject.ASSIGNED_POD):
+            self._queue.wake(event, known, pod)
+
+    def _place(self, pod: PodRecord) -> None:
+        pod.view = None  # a placed pod is counted, not read
+        self._columns.place(pod, pod.node_name)
+
+    # Pending
+
+    def _add_pending(self, view: Pod, uid: str) -> None:
+        pod = self.pending[uid] = self._columns.record(view)
+        if pod.nominated_node and not pod.terminating:
+            self._columns.nominate(pod, pod.nominated_node)
+        self._queue.add(pod)
+
+    def _update_pending(self, view: Pod, uid: str) -> None:
+        old = self.pending[uid]
+        old_view = old.view
+        assert old_view is not None, f"{old} is pending and has no view"
+        if old_view.metadata.resource_version == view.metadata.resource_version:
+            return
+        pod = self.pending[uid] = self._columns.record(view)
+        if uid in self._assumptions:
+            if pod.terminating and not old.terminating:
+                self._assumed_is_deleted(uid)
+            return
+        promised = self._columns.nominations.node_of(old)
+        told_before, told_now = old_view.status.nominated_node_name, view.status.nominated_node_name
+        nominated = told_now or (promised if not told_before else None) or ""
+        pod.nominated_node = nominated
+        if nominated and not pod.terminating:
+            self._columns.nominate(pod, nominated)
+        else:
+            self._columns.withdraw(old)
+        self._queue.update(old, pod, pod_events(old, pod, Subject.PENDING_POD))
+        if told_before and told_before != told_now:
+            # Others who yielded to it on that node may fit now.
+            self._queue.wake(ASSIGNED_POD_DELETE, old, None, only=partial(_is_at_most, old.priority))
+
+    # Gone
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone, or has finished."""
+        pending = self.pending.pop(uid, None)
+        if pending is not None:
+            self._pending_is_gone(pending)
+            return
+        known = self._columns.pods.get(uid)
+        if known is not None:
+            self._assumptions.remove(uid)
+            self._columns.displace(known)
+            self._queue.wake(ASSIGNED_POD_DELETE, known, None)
+
+    def _pending_is_gone(self, pod: PodRecord) -> None:
+        self._queue.delete(pod.uid)
+        self._columns.withdraw(pod)
+        if pod.uid in self._assumptions:
+            self._assumed_is_deleted(pod.uid)
+        elif pod.nominated_node:
+            self._queue.wake(ASSIGNED_POD_DELETE, pod, None, only=partial(_is_at_most, pod.priority))
+
+    def _assumed_is_deleted(self, uid: str) -> None:
+        """Its binding goes on and will fail; its room is free at once."""
+        assumption = self._assumptions.get(uid)
+        assert assumption is not None
+        waiting = self._waiting.get(uid)
+        if waiting is not None:
+            waiting.reject("", "removed")
+        elif assumption.state is not AssumptionState.RELEASED:
+            self._columns.displace(assumption.pod)
+            if assumption.state is AssumptionState.BOUND:
+                self._assumptions.remove(uid)
+            else:
+                self._assumptions.release(uid)
+        self._queue.wake(ASSIGNED_POD_DELETE, assumption.pod, None)
+
+
+def _counts_alike(known: PodRecord, pod: PodRecord) -> bool:
+    """Whether the columns would count both the same: then nothing has to be taken away and added again."""
+    return (
+        known.shape is pod.shape
+        and known.node_name == pod.node_name
+        and known.terminating == pod.terminating
+        and known.disrupted == pod.disrupted
+        and known.volumes == pod.volumes
+    )
+
+
+def _is_at_most(priority: int, pod: PodRecord) -> bool:
+    return pod.priority <= priority

@@ -1,0 +1,31 @@
+"""A sink whose news wait while the believed cluster has to stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from mooring.api.views.meta import ApiObject
+from mooring.client.promise import Change
+from mooring.client.reflector import Sink
+from mooring.scheduler.standstill import Standstill
+
+AnyKind = TypeVar("AnyKind", bound=ApiObject)
+
+
+class PutOff(Generic[AnyKind]):
+    """Hands on what a reflector tells: now, or in order when nobody minds any more."""
+
+    def __init__(self, sink: Sink[AnyKind], standstill: Standstill) -> None:
+        self._sink = sink
+        self._standstill = standstill
+
+    def replace(self, views: Sequence[AnyKind], revision: str) -> None:
+        self._standstill.run(partial(self._sink.replace, views, revision))
+
+    def apply(self, change: Change, view: AnyKind) -> None:
+        if self._standstill.is_quiet:
+            self._sink.apply(change, view)
+        else:
+            self._standstill.run(partial(self._sink.apply, change, view))

@@ -1,0 +1,1 @@
+"""What a user sees of the scheduler: conditions, events, metrics."""

@@ -1,0 +1,165 @@
+"""Metrics, under the names that kube-scheduler gives them, so that its dashboards and alerts work here.
+
+Comes in   what the rooms of the scheduler report; at a scrape, the numbers that they keep anyway
+Goes out   counters, histograms and gauges in a registry of prometheus-client
+
+ 1. Label children that every pod needs are looked up once: `.labels()` costs more than counting. What counts is in
+    `tallies`.
+ 2. Gauges are read at the scrape (`Gauges`), not kept up to date: nobody counts what nobody asks for.
+ 3. `goroutines` counts bindings that are under way: the counterpart of what it counts in kube-scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mooring.scheduler.reporting.tallies import Distribution, DistributionFamily, Tallies, Tally, TallyFamily
+
+ATTEMPTS_LABEL_MAX = 15
+
+
+def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """As Prometheus' Go library makes them."""
+    buckets = [start]
+    while len(buckets) < count:
+        buckets.append(buckets[-1] * factor)
+    return tuple(buckets)
+
+
+class Metrics:
+    """All that is counted while it happens."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        cycle_buckets = exponential_buckets(0.001, 2, 15)
+        fine_buckets = exponential_buckets(0.00001, 1.5, 20)
+        event_buckets = exponential_buckets(0.0001, 2, 12)
+
+        tallies = Tallies()
+        registry.register(tallies)
+
+        def counter(name: str, text: str, *labels: str) -> TallyFamily:
+            return tallies.counter(f"scheduler_{name}", text, *labels)
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> DistributionFamily:
+            return tallies.histogram(f"scheduler_{name}", text, buckets, *labels)
+
+        self.attempts = counter("schedule_attempts_total", "Attempts to schedule pods, by result.", "result", "profile")
+        self.attempt_duration = histogram(
+            "scheduling_attempt_duration_seconds",
+            "Duration of an attempt: algorithm and binding.",
+            cycle_buckets,
+            "result",
+            "profile",
+        )
+        self.algorithm_duration = histogram(
+            "scheduling_algorithm_duration_seconds", "Duration of the scheduling algorithm.", cycle_buckets
+        )
+        self.sli_duration = histogram(
+            "pod_scheduling_sli_duration_seconds",
+            "From a pod's arrival in the queue until it is bound, over all its attempts.",
+            exponential_buckets(0.01, 2, 20),
+            "attempts",
+        )
+        self.pod_attempts = histogram(
+            "pod_scheduling_attempts", "Attempts that a pod needed.", exponential_buckets(1, 2, 5)
+        )
+        self.after_flush = counter(
+            "pod_scheduled_after_flush_total", "Pods scheduled after they had slept through everything else."
+        )
+        self.preemption_attempts = counter("preemption_attempts_total", "Attempts to make room by preemption.")
+        self.preemption_victims = histogram(
+            "preemption_victims", "Victims of one preemption.", exponential_buckets(1, 2, 7)
+        )
+        self.preemption_duration = histogram(
+            "preemption_goroutines_duration_seconds",
+            "Duration of evicting the victims of one preemption.",
+            exponential_buckets(0.01, 2, 20),
+            "result",
+        )
+        self.preemptions = counter("preemption_goroutines_execution_total", "Preemptions carried out.", "result")
+        self.permit_wait = histogram(
+            "permit_wait_duration_seconds", "How long pods waited for Permit.", cycle_buckets, "result"
+        )
+        self.incoming = counter("queue_incoming_pods_total", "Pods that entered a queue.", "queue", "event")
+        self.event_handling = histogram(
+            "event_handling_duration_seconds", "Duration of taking in an event.", event_buckets, "event"
+        )
+        self.point_duration = histogram(
+            "framework_extension_point_duration_seconds",
+            "Duration of all plugins of an extension point, in sampled cycles.",
+            event_buckets,
+            "extension_point",
+            "status",
+            "profile",
+        )
+        self.plugin_duration = histogram(
+            "plugin_execution_duration_seconds",
+            "Duration of one plugin at an extension point, in sampled cycles.",
+            fine_buckets,
+            "plugin",
+            "extension_point",
+            "status",
+        )
+        self.plugin_evaluations = counter(
+            "plugin_evaluation_total", "Cycles in which a plugin was asked.", "plugin", "extension_point", "profile"
+        )
+        self._attempt_children: dict[tuple[str, str], tuple[Tally, Distribution]] = {}
+        self._sli_children: dict[str, Distribution] = {}
+        self._incoming_children: dict[tuple[str, str], Tally] = {}
+
+    def attempted(self, result: str, profile: str, duration_s: float) -> None:
+        """An attempt is over: `scheduled`, `unschedulable` or `error`."""
+        children = self._attempt_children.get((result, profile))
+        if children is None:
+            children = self.attempts.labels(result, profile), self.attempt_duration.labels(result, profile)
+            self._attempt_children[(result, profile)] = children
+        children[0].inc()
+        children[1].observe(duration_s)
+
+    def scheduled(self, attempts: int, waited_s: float | None, *, was_flushed: bool) -> None:
+        """A pod was bound, after so many attempts."""
+        self.pod_attempts.observe(attempts)
+        if was_flushed:
+            self.after_flush.inc()
+        if waited_s is not None:
+            label = str(attempts) if attempts < ATTEMPTS_LABEL_MAX else f"{ATTEMPTS_LABEL_MAX}+"
+            child = self._sli_children.get(label)
+            if child is None:
+                child = self._sli_children[label] = self.sli_duration.labels(label)
+            child.observe(waited_s)
+
+    def came_in(self, queue: str, event: str) -> None:
+        child = self._incoming_children.get((queue, event))
+        if child is None:
+            child = self._incoming_children[(queue, event)] = self.incoming.labels(queue, event)
+        child.inc()
+
+
+Reading = Callable[[], Mapping[tuple[str, ...], float]]
+"""Reads a gauge: the value for each set of labels."""
+
+
+class Gauges(Collector):
+    """Numbers that are read when somebody scrapes."""
+
+    def __init__(self) -> None:
+        self._gauges: list[tuple[str, str, tuple[str, ...], Reading]] = []
+
+    def add(self, name: str, text: str, labels: tuple[str, ...], read: Reading) -> None:
+        self._gauges.append((f"scheduler_{name}", text, labels, read))
+
+    def collect(self) -> Iterator[Metric]:
+        for name, text, labels, read in self._gauges:
+            family = GaugeMetricFamily(name, text, labels=labels)
+            for values, number in read().items():
+                family.add_metric(values, number)
+            yield family
+
+    def describe(self) -> Iterator[Metric]:
+        for name, text, labels, _ in self._gauges:
+            yield GaugeMetricFamily(name, text, labels=labels)

@@ -1,0 +1,234 @@
+"""A pod's life through the running scheduler: placed, refused, woken, gated, deleted, as users see it."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import generate_latest
+
+from mooring.api.kinds import NODE
+from mooring.scheduler.queue.moves import Room
+from tests.builders import node, pod
+from tests.scheduler.world import World, play
+
+INSUFFICIENT = (
+    "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: "
+    "1 Preemption is not helpful for scheduling."
+)
+
+
+def test_a_pod_is_bound_and_users_are_told() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=4), pod("web", cpu=1))
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+        assert await world.condition("web") == ("True", "", "")
+        assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
+        assert len(world.scheduler.assumptions) == 0
+
+    play(story)
+
+
+def test_a_pod_that_fits_nowhere_waits_until_a_node_comes() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("small", cpu=1), pod("web", cpu=2))
+        await world.settle()
+        assert await world.node_of("web") == ""
+        assert await world.condition("web") == ("False", "Unschedulable", INSUFFICIENT)
+        assert await world.events() == [("web", "FailedScheduling", INSUFFICIENT)]
+        uid = (await world.pod("web")).metadata.uid
+        where = world.scheduler.queue.whereabouts(uid)
+        assert where is not None
+        assert (where.room, where.rejectors) == (Room.UNSCHEDULABLE, ("NodeResourcesFit",))
+        await world.create(node("large", cpu=4))
+        await world.settle()
+        assert await world.node_of("web") == "large"
+        assert await world.condition("web") == ("True", "", "")
+
+    play(story)
+
+
+def test_without_nodes_pods_wait_and_are_tried_when_the_first_comes() -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("web", cpu=1))
+        await world.settle()
+        assert await world.condition("web") == ("False", "Unschedulable", "no nodes available to schedule pods")
+        await world.create(node("n1", cpu=4))
+        await world.settle(15)
+        assert await world.node_of("web") == "n1"
+
+    play(story)
+
+
+def test_a_node_that_does_not_help_wakes_nobody() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("small", cpu=1), pod("web", cpu=2))
+        await world.settle()
+        await world.create(node("smaller", cpu=1))
+        await world.settle()
+        uid = (await world.pod("web")).metadata.uid
+        where = world.scheduler.queue.whereabouts(uid)
+        assert where is not None
+        assert (where.room, where.attempts) == (Room.UNSCHEDULABLE, 1)
+
+    play(story)
+
+
+def test_room_that_a_deleted_pod_leaves_is_used() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("first", cpu=1))
+        await world.settle()
+        await world.create(pod("second", cpu=1))
+        await world.settle()
+        assert await world.node_of("second") == ""
+        await world.delete("first")
+        await world.settle()
+        assert await world.node_of("second") == "n1"
+
+    play(story)
+
+
+def test_a_gated_pod_is_left_alone_until_its_gates_are_gone() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=4), pod("web", cpu=1, gates=["quota"]))
+        await world.settle(1000)
+        assert await world.condition("web") is None
+        assert await world.events() == []
+        assert world.scheduler.queue.statistics().gated == 1
+        await world.patch("web", {"spec": {"schedulingGates": []}})
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+
+    play(story)
+
+
+def test_pods_of_other_schedulers_and_finished_pods_are_nobodys_business() -> None:
+    async def story(world: World) -> None:
+        await world.create(
+            node("n1", cpu=1), pod("theirs", cpu=1, scheduler="other"), pod("over", cpu=1, on="n1", phase="Succeeded")
+        )
+        await world.settle()
+        assert await world.node_of("theirs") == ""
+        await world.create(pod("ours", cpu=1))
+        await world.settle()
+        assert await world.node_of("ours") == "n1"
+        assert len(world.scheduler.queue) == 0
+
+    play(story)
+
+
+def test_a_pod_that_finishes_leaves_its_room_to_others() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("job", cpu=1))
+        await world.settle()
+        await world.create(pod("next", cpu=1))
+        await world.settle()
+        await world.patch("job", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await world.settle()
+        assert await world.node_of("next") == "n1"
+
+    play(story)
+
+
+def test_what_other_schedulers_place_counts() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("theirs", cpu=2, on="n1"))
+        await world.settle()
+        await world.create(pod("ours", cpu=1))
+        await world.settle()
+        assert await world.node_of("ours") == ""
+
+    play(story)
+
+
+def test_a_pod_that_somebody_else_binds_leaves_the_queue() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("big", cpu=2))
+        await world.settle()
+        uid = (await world.pod("big")).metadata.uid
+        await world.client.bind("default", "big", uid, "n1")
+        await world.settle()
+        assert len(world.scheduler.queue) == 0
+        assert world.scheduler.engine.columns.pods[uid].node_name == "n1"
+
+    play(story)
+
+
+def test_a_pod_deleted_while_it_waits_is_forgotten() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("big", cpu=2))
+        await world.settle()
+        await world.delete("big")
+        await world.settle()
+        assert len(world.scheduler.queue) == 0
+        assert world.scheduler.pods.pending == {}
+
+    play(story)
+
+
+def test_a_pod_that_is_being_deleted_is_not_tried() -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("web", cpu=1, gates=["hold"]))
+        await world.patch("web", {"metadata": {"finalizers": ["example.com/hold"]}})
+        await world.delete("web")
+        await world.patch("web", {"spec": {"schedulingGates": []}})
+        await world.create(node("n1", cpu=4))
+        await world.settle()
+        assert await world.node_of("web") == ""
+        assert await world.events() == [("web", "FailedScheduling", "skip schedule deleting pod: default/web")]
+
+    play(story)
+
+
+def test_a_node_that_is_removed_takes_no_more_pods() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=4))
+        await world.settle()
+        await world.delete("n1", kind=NODE)
+        await world.create(node("n2", cpu=4), pod("web", cpu=1))
+        await world.settle()
+        assert await world.node_of("web") == "n2"
+
+    play(story)
+
+
+def test_more_important_pods_go_first() -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("low", cpu=1, priority=1, gates=["x"]), pod("high", cpu=1, priority=100, gates=["x"]))
+        await world.settle()
+        for name in ("low", "high"):
+            await world.patch(name, {"spec": {"schedulingGates": []}})
+        await world.create(node("n1", cpu=1))
+        await world.settle(20)
+        assert await world.node_of("high") == "n1"
+        assert await world.node_of("low") == ""
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1.0',
+        'scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1.0',
+        'scheduler_pending_pods{queue="unschedulable"} 1.0',
+        'scheduler_pending_pods{queue="gated"} 1.0',
+        'scheduler_pending_pods{queue="active"} 0.0',
+        'scheduler_cache_size{type="nodes"} 1.0',
+        'scheduler_cache_size{type="pods"} 1.0',
+        'scheduler_cache_size{type="assumed_pods"} 0.0',
+        'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1.0',
+        'scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2.0',
+        'scheduler_pod_scheduling_attempts_count 1.0',
+        'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1.0',
+        "scheduler_preemption_attempts_total 1.0",
+        "scheduler_scheduling_algorithm_duration_seconds_count 2.0",
+        'scheduler_goroutines{operation="binding"} 0.0',
+    ],
+)
+def test_metrics_have_the_names_of_kube_scheduler(line: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("big", cpu=2), pod("gated", gates=["x"]))
+        await world.settle()
+        assert line in generate_latest(world.scheduler.metrics.registry).decode().splitlines()
+
+    play(story)

@@ -1,0 +1,378 @@
+"""Permit in life: pods that have their node, and wait until plugins let them go there, or do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import Permit, Wait
+from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.scheduler import Limits, Scheduler
+from tests.builders import node, pod
+from tests.scheduler.stories.actors import running, with_plugins
+from tests.scheduler.world import World, check, play
+
+
+class Hold(Permit):
+    """Everybody waits for a minute, unless somebody lets them go."""
+
+    name = "Hold"
+
+    def permit(self, pod: PodRecord, node_name: str) -> Wait:
+        return Wait(60)
+
+
+class HoldToo(Hold):
+    """Impatient."""
+
+    name = "HoldToo"
+
+    def permit(self, pod: PodRecord, node_name: str) -> Wait:
+        return Wait(30)
+
+
+class Gang(Permit):
+    """Members wait for each other: the last of five lets all of them go."""
+
+    name = "Gang"
+    size = 5
+
+    def __init__(self, waiting_pods: WaitingPods) -> None:
+        self._waiting = waiting_pods
+
+    def permit(self, pod: PodRecord, node_name: str) -> Wait | None:
+        if not pod.name.startswith("gang"):
+            return None
+        if len(self._waiting) < self.size - 1:
+            return Wait(600)
+        for other in self._waiting:
+            other.allow(self.name)
+        return None
+
+
+async def waiting(world: World, *names: str) -> None:
+    """These pods, and a node for them; all of them are waiting."""
+    await world.create(node("n1", cpu=4), *(pod(name, cpu=2) for name in names))
+    await world.settle(0.5)
+    assert sorted(each.pod.name for each in world.scheduler.waiting_pods) == sorted(names)
+
+
+def only_waiting(scheduler: Scheduler, name: str) -> str:
+    """The uid of a pod that waits."""
+    return next(each.pod.uid for each in scheduler.waiting_pods if each.pod.name == name)
+
+
+def is_settled(scheduler: Scheduler) -> bool:
+    return not (len(scheduler.waiting_pods) or scheduler.bindings.under_way or len(scheduler.assumptions))
+
+
+def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_bound_together() -> None:
+    config, registry = with_plugins(Gang)
+
+    async def story(world: World) -> None:
+        await world.create(*(node(f"n{n}", cpu=1) for n in range(5)))
+        for n in range(4):
+            await world.create(pod(f"gang-{n}", cpu=1))
+            await world.settle(10)
+            assert await world.node_of("gang-0") == ""
+        assert len(world.scheduler.waiting_pods) == 4
+        assert world.scheduler.binding_pool.statistics().running == 0
+        await world.create(pod("gang-4", cpu=1))
+        await world.settle()
+        assert sorted(found.spec.node_name for found in (await world.pods()).values()) == [f"n{n}" for n in range(5)]
+        assert is_settled(world.scheduler)
+
+    play(story, config=config, registry=registry, limits=Limits(bindings_max=2))
+
+
+def test_others_are_scheduled_around_those_who_wait() -> None:
+    config, registry = with_plugins(Gang)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("gang-0", cpu=1))
+        await world.settle()
+        await world.create(pod("passer-by", cpu=1), pod("too-late", cpu=1))
+        await world.settle()
+        assert await world.node_of("passer-by") == "n1"
+        assert await world.node_of("too-late") == "", "the room of the pod that waits is taken"
+
+    play(story, config=config, registry=registry)
+
+
+def test_while_a_pod_waits_others_can_read_where_it_is_going() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        assert (await world.pod("web")).status.nominated_node_name == "n1"
+        assert await world.condition("web") is None
+        assert await world.events() == []
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_pod_goes_when_all_plugins_that_hold_it_have_let_it_go() -> None:
+    config, registry = with_plugins(Hold, HoldToo)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        (held,) = world.scheduler.waiting_pods
+        assert sorted(held.pending_plugins) == ["Hold", "HoldToo"]
+        held.allow("Hold")
+        await world.settle()
+        assert await world.node_of("web") == ""
+        held.allow("HoldToo")
+        assert not held.reject("Hold", "too late")
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+        assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
+        assert is_settled(world.scheduler)
+
+    play(story, config=config, registry=registry)
+
+
+def test_the_most_impatient_plugin_decides_how_long_a_pod_waits() -> None:
+    config, registry = with_plugins(Hold, HoldToo)
+    message = "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin HoldToo."
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        await world.settle(29)
+        assert len(world.scheduler.waiting_pods) == 1
+        await world.settle(1)
+        assert await world.condition("web") == ("False", "Unschedulable", message)
+        assert ("web", "FailedScheduling", message) in await world.events()
+
+    play(story, config=config, registry=registry)
+
+
+def test_after_a_time_out_the_room_is_free_and_the_pod_comes_back() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "first", "second")
+        await world.create(pod("third", cpu=4))
+        await world.settle()
+        scheduler = world.scheduler
+        third = (await world.pod("third")).metadata.uid
+        where = scheduler.queue.whereabouts(third)
+        assert where is not None
+        assert where.room is Room.UNSCHEDULABLE
+        await world.settle(60)
+        assert [each.pod.name for each in scheduler.waiting_pods] == ["third"], "it took the room of both"
+        first = scheduler.queue.whereabouts((await world.pod("first")).metadata.uid)
+        assert first is not None
+        assert (await world.pod("first")).status.nominated_node_name == ""
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_pod_that_was_told_to_wait_in_vain_is_tried_again() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        await world.settle(60)
+        where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        assert where is not None
+        assert (where.room, where.rejectors) == (Room.UNSCHEDULABLE, ("Hold",))
+        await world.create(node("n2", cpu=1))  # whatever happens may help a pod whose plugin does not say
+        await world.settle(5)
+        assert len(world.scheduler.waiting_pods) == 1
+        for held in world.scheduler.waiting_pods:
+            held.allow("Hold")
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_pod_that_is_rejected_while_it_waits_sleeps_and_leaves_its_room() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        (held,) = world.scheduler.waiting_pods
+        assert held.reject("Hold", "the quota is used up")
+        await world.settle()
+        message = "0/1 nodes are available: 1 the quota is used up."
+        assert await world.condition("web") == ("False", "Unschedulable", message)
+        assert world.scheduler.engine.columns.pods == {}
+        assert is_settled(world.scheduler)
+
+    play(story, config=config, registry=registry)
+
+
+@pytest.mark.parametrize("grace_s", [0, 30], ids=["at once", "gracefully"])
+def test_a_pod_that_is_deleted_while_it_waits_leaves_its_room_at_once(grace_s: int) -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        await world.patch("web", {"metadata": {"finalizers": ["example.com/hold"]}} if grace_s else {})
+        await world.delete("web", grace_s=grace_s)
+        await world.settle()
+        assert world.scheduler.engine.columns.pods == {}
+        assert is_settled(world.scheduler)
+        if grace_s:
+            await world.patch("web", {"metadata": {"finalizers": None}})
+            await world.settle(60)
+        assert len(world.scheduler.queue) == 0
+        assert world.scheduler.pods.pending == {}
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -> None:
+    class HoldTheLow(Hold):
+        """Only the unimportant wait."""
+
+        name = "HoldTheLow"
+
+        def permit(self, pod: PodRecord, node_name: str) -> Wait | None:  # type: ignore[override]
+            return Wait(600) if pod.priority < 100 else None
+
+    config, registry = with_plugins(HoldTheLow)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
+        await world.settle()
+        uid = (await world.pod("low")).metadata.uid
+        await world.create(pod("high", cpu=2, priority=100))
+        await world.settle(5)
+        assert await world.node_of("high") == "n1"
+        high = (await world.pod("high")).metadata.uid
+        assert await world.events("Preempted") == [
+            ("low", "Preempted", f"Preempted by pod {high} on node n1 (in kube-scheduler memory).")
+        ]
+        low = await world.pod("low")
+        assert (low.metadata.uid, low.metadata.deletion_timestamp) == (uid, None)
+        assert await world.condition("low", "DisruptionTarget") is None
+        assert ("low", "FailedScheduling", "waiting on permit for pod: preempted") in await world.events()
+        assert is_settled(world.scheduler)
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_pod_that_somebody_else_binds_while_it_waits_is_not_ours_to_bind() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        await world.create(node("n2", cpu=4))
+        uid = (await world.pod("web")).metadata.uid
+        await world.client.bind("default", "web", uid, "n2")
+        await world.settle(120)
+        assert await world.node_of("web") == "n2"
+        scheduler = world.scheduler
+        assert scheduler.engine.columns.pods[uid].node_name == "n2"
+        assert is_settled(scheduler)
+        assert len(scheduler.queue) == 0
+        assert await world.events("Scheduled") == []
+
+    play(story, config=config, registry=registry)
+
+
+def test_somebody_else_binds_a_pod_that_waits_to_the_very_node() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await waiting(world, "web")
+        uid = (await world.pod("web")).metadata.uid
+        await world.client.bind("default", "web", uid, "n1")
+        await world.settle(120)
+        scheduler = world.scheduler
+        assert scheduler.engine.columns.pods[uid].node_name == "n1"
+        assert is_settled(scheduler)
+        await world.patch("web", {"metadata": {"labels": {"changed": "yes"}}})
+        await world.settle()
+        await world.delete("web")
+        await world.settle()
+        assert scheduler.engine.columns.pods == {}
+
+    play(story, config=config, registry=registry)
+
+
+Answer = Callable[[PodRecord, str], object]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "message"),
+    [
+        pytest.param(
+            unschedulable("not today"),
+            "Unschedulable",
+            "0/1 nodes are available: 1 not today.",
+            id="a rejection",
+        ),
+        pytest.param(
+            failure("the quota service is away"),
+            "SchedulerError",
+            'running Permit plugin "Whim": the quota service is away',
+            id="an error",
+        ),
+        pytest.param(
+            ZeroDivisionError("division by zero"),
+            "SchedulerError",
+            'running Permit plugin "Whim": ZeroDivisionError: division by zero',
+            id="an exception",
+        ),
+        pytest.param(True, "SchedulerError", None, id="something that is no answer"),
+        pytest.param(Wait("soon"), "SchedulerError", None, id="a wait of no time"),  # type: ignore[arg-type]
+    ],
+)
+def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message: str | None) -> None:
+    class Whim(Permit):
+        """Says this, once."""
+
+        name = "Whim"
+        answers = [answer]
+
+        def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
+            if not self.answers:
+                return None
+            said = self.answers.pop()
+            if isinstance(said, Exception):
+                raise said
+            return said  # type: ignore[return-value]
+
+    config, registry = with_plugins(Whim)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        told = await world.condition("web")
+        assert told is not None
+        assert told[:2] == ("False", reason)
+        assert "Whim" in told[2] if message is None else told[2] == message
+        assert world.scheduler.engine.columns.pods == {}
+        await world.create(pod("other", cpu=1))
+        await world.settle(0.5)
+        assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
+        await world.delete("other")
+        await world.settle(20)
+        assert await world.node_of("web") == "n1"
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_scheduler_that_is_stopped_leaves_its_waiting_pods_to_the_next_one() -> None:
+    config, registry = with_plugins(Hold)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        async with running(world, config, registry=registry) as first:
+            assert len(first.waiting_pods) == 1
+        async with running(world, None) as second:
+            await world.settle(5)
+            assert await world.node_of("web") == "n1"
+            await world.settle(120)  # the time-out of the first one comes, and means nothing any more
+            assert await world.node_of("web") == "n1"
+            assert await world.condition("web") == ("True", "", "")
+            check(second)
+
+    play(story, schedulers=0)

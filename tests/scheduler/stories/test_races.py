@@ -1,0 +1,280 @@
+"""What can go wrong between a decision and its confirmation: lost requests, lost answers, conflicts, races, deletions.
+
+Whatever happens, at the end: every pod is bound once or waits, no node has more than it can hold, and what the columns
+count is what is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import POD
+from mooring.api.views.pod import Pod
+from mooring.client.promise import Client
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.scheduler import Limits
+from tests.builders import node, pod
+from tests.client.faulty import Fault, FaultyClient, Outcome, Plan, Request, Script, Storm
+from tests.scheduler.world import Through, World, check, play
+
+
+def faulty(*faults: Fault) -> Through:
+    def through(client: Client, clock: VirtualClock) -> Client:
+        return FaultyClient(client, clock, Script(*faults))
+
+    return through
+
+
+@pytest.mark.parametrize(
+    ("fault", "scheduled_at_s_max"),
+    [
+        pytest.param(Fault("bind", Outcome.REQUEST_LOST), 15, id="the request is lost: tried again"),
+        pytest.param(Fault("bind", Outcome.ANSWER_LOST), 1, id="the answer is lost: the pod is looked up"),
+        pytest.param(Fault("bind", Outcome.CONFLICT), 15, id="a conflict that was none: tried again"),
+        pytest.param(Fault("bind", Outcome.BROKEN), 15, id="the server is in trouble: tried again"),
+        pytest.param(Fault("bind", Outcome.DONE, delay_s=30), 31, id="the request is slow: waited for"),
+        pytest.param(Fault("bind", Outcome.DONE, answer_delay_s=30), 31, id="the watch is faster than the answer"),
+        pytest.param(Fault("bind", Outcome.ANSWER_LOST, answer_delay_s=30), 31, id="no answer after a long time"),
+    ],
+)
+def test_a_binding_that_goes_wrong(fault: Fault, scheduled_at_s_max: float) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(scheduled_at_s_max)
+        assert await world.node_of("web") == "n1"
+        assert await world.events("Scheduled") == [("web", "Scheduled", "Successfully assigned default/web to n1")]
+        await world.settle(scheduled_at_s_max)
+        assert len(world.scheduler.assumptions) == 0
+        assert world.scheduler.bindings.under_way == {}
+        assert len(world.scheduler.queue) == 0
+
+    play(story, through=faulty(fault))
+
+
+def test_while_the_outcome_is_unknown_nobody_else_gets_the_room() -> None:
+    """The binding was carried out, but neither its answer nor the look-ups nor the watch come through for a while."""
+    blind = Fault("next_batch", Outcome.DONE, kind=POD, delay_s=60, after=1, times=1)
+    faults = (Fault("bind", Outcome.ANSWER_LOST), Fault("get", Outcome.REQUEST_LOST, times=5), blind)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("rival", cpu=1))
+        for _ in range(300):
+            await world.settle(0.5)
+            assert await world.overcommitted() == []
+        bound = [name for name, found in (await world.pods()).items() if found.spec.node_name]
+        assert len(bound) == 1
+
+    play(story, through=faulty(*faults))
+
+
+def test_after_a_failed_binding_the_room_is_free_at_once() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("unlucky", cpu=1))
+        await world.settle(0.1)
+        await world.create(pod("lucky", cpu=1))
+        await world.settle(60)
+        assert await world.overcommitted() == []
+        bound = [name for name, found in (await world.pods()).items() if found.spec.node_name]
+        assert len(bound) == 1
+
+    def only_the_unlucky(request: Request) -> bool:
+        return request.name == "unlucky"
+
+    play(story, through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=only_the_unlucky)))
+
+
+def test_two_schedulers_race_for_the_same_pods() -> None:
+    """Both are called default-scheduler, and see every pod. The API server gives each pod to the faster one."""
+
+    async def story(world: World) -> None:
+        await world.create(*(node(f"n{n}", cpu=4) for n in range(5)))
+        for n in range(20):
+            await world.create(pod(f"web-{n}", cpu=1))
+            await world.settle(0.01)
+        await world.settle(60)
+        assert all(found.spec.node_name for found in (await world.pods()).values())
+        assert await world.overcommitted() == []
+        # Nobody is told twice that a pod was scheduled, and who lost a race has forgotten what he assumed.
+        told = Counter(name for name, _, _ in await world.events("Scheduled"))
+        assert told == Counter(f"web-{n}" for n in range(20))
+        for scheduler in world.schedulers:
+            assert len(scheduler.assumptions) == 0
+            assert len(scheduler.queue) == 0
+
+    play(story, schedulers=2)
+
+
+def test_who_loses_the_race_for_a_pod_takes_its_assumption_back() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("contested", cpu=1))
+        await world.create(node("n2", cpu=1))
+        await world.settle(0.5)  # the binding is on its way to one of the nodes
+        (binding,) = world.scheduler.bindings.under_way.values()
+        other = "n2" if binding.node_name == "n1" else "n1"
+        await world.client.bind("default", "contested", binding.pod.uid, other)
+        await world.settle(30)
+        assert await world.node_of("contested") == other
+        columns = world.scheduler.engine.columns
+        assert columns.pods[binding.pod.uid].node_name == other
+        assert len(columns.pods_on[columns.row_of[binding.node_name]]) == 0
+        assert await world.events("Scheduled") == []
+        assert len(world.scheduler.queue) == 0
+
+    play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=5)))
+
+
+@pytest.mark.parametrize("grace_s", [0, 30], ids=["at once", "gracefully"])
+def test_a_pod_that_is_deleted_while_it_is_being_bound(grace_s: int) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("short-lived", cpu=1))
+        await world.settle(0.5)
+        assert len(world.scheduler.assumptions) == 1
+        await world.delete("short-lived", grace_s=grace_s)
+        await world.create(pod("next", cpu=1))
+        await world.settle(0.5)
+        assert "next" in [binding.pod.name for binding in world.scheduler.bindings.under_way.values()]
+        await world.settle(30)
+        assert await world.node_of("next") == "n1"
+        assert await world.overcommitted() == []
+
+    play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=5, times=None)))
+
+
+def test_a_confirmation_that_never_comes_is_asked_for() -> None:
+    """The watch of pods is silent from the binding on, and an accepted binding was lost on the way."""
+
+    class Forgetful:
+        """Says that it has bound a pod, and has not."""
+
+        def __init__(self, inner: Client) -> None:
+            self._inner = inner
+            self._lies = 1
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+        async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+            if self._lies:
+                self._lies -= 1
+                return
+            await self._inner.bind(namespace, name, uid, node_name)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(10)
+        assert len(world.scheduler.assumptions) == 1
+        await world.settle(60)
+        assert await world.node_of("web") == "n1"
+        assert len(world.scheduler.assumptions) == 0
+
+    play(story, through=lambda client, clock: Forgetful(client), limits=Limits(confirmation_s_max=30))  # type: ignore[arg-type,return-value]
+
+
+def storm(seed: int) -> Through:
+    """Every request may be late, lost or refused for a while; watches break and expire."""
+
+    def through(client: Client, clock: VirtualClock) -> Client:
+        entropy = Entropy(seed)
+        outcomes = (
+            Outcome.DONE,
+            Outcome.REQUEST_LOST,
+            Outcome.ANSWER_LOST,
+            Outcome.CONFLICT,
+            Outcome.BROKEN,
+        )
+        writes = Storm(
+            entropy.fork("writes"),
+            {"bind": 0.5, "patch": 0.3, "get": 0.3, "delete": 0.3, "create": 0.2},
+            outcomes,
+            delay_s_max=3.0,
+            requests_max=600,
+        )
+        reads = Storm(
+            entropy.fork("reads"),
+            {"watch": 0.2, "next_batch": 0.2, "list": 0.2},
+            (Outcome.DONE, Outcome.BROKEN, Outcome.EXPIRED, Outcome.REQUEST_LOST),
+            delay_s_max=3.0,
+            requests_max=600,
+        )
+
+        def plan(request: Request) -> Fault | None:
+            return writes(request) or reads(request)
+
+        plan_: Plan = plan
+        return FaultyClient(client, clock, plan_)
+
+    return through
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_is_lost_or_bound_twice_in_a_storm(seed: int) -> None:
+    """One scheduler whose API server misbehaves for a while; pods come, go and preempt each other meanwhile."""
+    entropy = Entropy(seed)
+
+    async def story(world: World) -> None:
+        watch_since = (await world.client.list(POD)).revision
+        await world.create(*(node(f"n{n}", cpu=4) for n in range(4)))
+        for n in range(30):
+            priority = 10 * entropy.integer_below(3)
+            await world.create(pod(f"pod-{n}", cpu=1 + entropy.integer_below(2), priority=priority))
+            await world.settle(entropy.uniform(0.0, 1.0))
+            if not entropy.integer_below(6):
+                victim = entropy.choose(sorted(await world.pods()))
+                await world.delete(victim)
+            assert await world.overcommitted() == []
+        await world.settle(900)
+        assert await world.overcommitted() == []
+        scheduler = world.scheduler
+        pods = await world.pods()
+        unbound = [found for found in pods.values() if not found.spec.node_name]
+        assert sorted(scheduler.pods.pending) == sorted(found.metadata.uid for found in unbound)
+        assert len(scheduler.queue) == len(unbound)
+        assert scheduler.bindings.under_way == {}
+        assert len(scheduler.assumptions) == 0
+        columns = scheduler.engine.columns
+        assert {uid: record.node_name for uid, record in columns.pods.items()} == {
+            found.metadata.uid: found.spec.node_name for found in pods.values() if found.spec.node_name
+        }
+        for found in unbound:  # whoever waits does not fit anywhere
+            decision = scheduler.engine.decide(scheduler.engine.record(found))
+            assert decision.node_name is None, f"{found.metadata.name} waits, but fits on {decision.node_name}"
+        assert await bound_once(world, watch_since) == []
+        check(scheduler)
+
+    play(story, through=storm(seed), seed=seed)
+
+
+async def bound_once(world: World, since: str) -> list[str]:
+    """Pods whose node changed after it was set, by the whole history of the store."""
+    nodes: dict[str, str] = {}
+    moved = []
+    async with world.client.watch(POD, since=since, bookmarks=False) as watch:
+        for event in await watch.next_batch():
+            found = decode_as(Pod, event.raw)
+            uid, node_name = found.metadata.uid, found.spec.node_name
+            if nodes.get(uid) not in (None, "", node_name):
+                moved.append(f"{found.metadata.name} moved from {nodes[uid]} to {node_name}")
+            nodes[uid] = node_name
+    return moved
+
+
+def test_the_same_seed_gives_the_same_history() -> None:
+    histories = []
+    for _ in range(2):
+        seen: list[bytes] = []
+
+        async def story(world: World, seen: list[bytes] = seen) -> None:
+            await world.create(*(node(f"n{n}", cpu=4) for n in range(4)))
+            await world.create(*(pod(f"pod-{n}", cpu=1) for n in range(20)))
+            await world.settle(300)
+            seen += [msgspec.json.encode(sorted((await world.pods()).items()))]
+            seen += [msgspec.json.encode(await world.events())]
+
+        play(story, through=storm(3), seed=3)
+        histories.append(seen)
+    assert histories[0] == histories[1]

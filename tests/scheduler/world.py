@@ -1,0 +1,184 @@
+"""A whole world on virtual time: a store, a client that may misbehave, and schedulers at work.
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=4))
+        await world.create(pod("web", cpu=1))
+        await world.settle()
+        assert world.node_of("web") == "n1"
+
+    play(story)
+
+Objects are made by the builders of `tests.builders`; what is asked of the world is read from the store, not from the
+scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import EVENT, NODE, POD, Kind, kind_of_view
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.client.local import LocalClient
+from mooring.client.promise import Client, Deletion, PatchForm
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.scheduler import Limits, Scheduler
+from mooring.store.memory import MemoryStore
+
+Story = Callable[["World"], Awaitable[None]]
+Through = Callable[[Client, VirtualClock], Client]
+
+
+class World:
+    """What a story plays in."""
+
+    def __init__(self, clock: VirtualClock, group: TaskGroup, entropy: Entropy) -> None:
+        self.clock = clock
+        self.store = MemoryStore()
+        self.client = LocalClient(self.store, clock, entropy.fork("client"))
+        self.schedulers: list[Scheduler] = []
+        self._group = group
+        self._entropy = entropy
+
+    def start_scheduler(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        client: Client | None = None,
+        registry: Registry | None = None,
+        limits: Limits | None = None,
+    ) -> Scheduler:
+        scheduler = Scheduler(
+            client if client is not None else self.client,
+            load_configuration(config),
+            clock=self.clock,
+            entropy=self._entropy.fork(f"scheduler {len(self.schedulers)}"),
+            registry=registry,
+            limits=limits,
+        )
+        self.schedulers.append(scheduler)
+        self._group.start_background(scheduler.run(), name=f"scheduler-{len(self.schedulers)}")
+        return scheduler
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The only one there is."""
+        (scheduler,) = self.schedulers
+        return scheduler
+
+    # Writing
+
+    async def create(self, *views: ApiObject) -> None:
+        for view in views:
+            kind = kind_of_view(type(view))
+            await self.client.create(kind, view.metadata.namespace, plain(view))
+
+    async def delete(self, name: str, kind: Kind = POD, namespace: str = "default", grace_s: int | None = 0) -> None:
+        await self.client.delete(kind, namespace if kind.is_namespaced else "", name, Deletion(grace_s=grace_s))
+
+    async def patch(self, name: str, patch: Mapping[str, object], kind: Kind = POD, subresource: str = "") -> None:
+        namespace = "default" if kind.is_namespaced else ""
+        await self.client.patch(kind, namespace, name, patch, form=PatchForm.MERGE, subresource=subresource)
+
+    async def settle(self, for_s: float = 1.0) -> None:
+        """Lets everybody work for a while."""
+        await self.clock.wait(for_s)
+
+    # Reading
+
+    async def pods(self) -> dict[str, Pod]:
+        listing = await self.client.list(POD)
+        found = [decode_as(Pod, raw) for raw in listing.items]
+        return {pod.metadata.name: pod for pod in found}
+
+    async def pod(self, name: str) -> Pod:
+        return decode_as(Pod, await self.client.get(POD, "default", name))
+
+    async def node_of(self, name: str) -> str:
+        return (await self.pod(name)).spec.node_name
+
+    async def condition(self, name: str, type_: str = "PodScheduled") -> tuple[str, str, str] | None:
+        """(status, reason, message) of a condition of a pod."""
+        for condition in (await self.pod(name)).status.conditions:
+            if condition.type == type_:
+                return condition.status, condition.reason, condition.message
+        return None
+
+    async def events(self, reason: str = "") -> list[tuple[str, str, str]]:
+        """(object, reason, note) of each event, in the order in which they happened."""
+        listing = await self.client.list(EVENT)
+        found = [msgspec.json.decode(raw) for raw in listing.items]
+        found.sort(key=lambda event: (event["eventTime"], event["metadata"]["name"]))
+        return [
+            (event["regarding"]["name"], event["reason"], event["note"])
+            for event in found
+            if not reason or event["reason"] == reason
+        ]
+
+    async def overcommitted(self) -> list[str]:
+        """Nodes that were given more cpu than they have, or more pods."""
+        nodes = [decode_as(Node, raw) for raw in (await self.client.list(NODE)).items]
+        pods = list((await self.pods()).values())
+        found = []
+        for node in nodes:
+            here = [pod for pod in pods if pod.spec.node_name == node.metadata.name]
+            used = sum(float(str(c.resources.requests.get("cpu", 0))) for pod in here for c in pod.spec.containers)
+            if used > float(str(node.status.allocatable["cpu"])):
+                found.append(f"{node.metadata.name}: {used} cpu by {[pod.metadata.name for pod in here]}")
+        return found
+
+
+def play(
+    story: Story,
+    *,
+    config: Mapping[str, Any] | None = None,
+    through: Through | None = None,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    schedulers: int = 1,
+    seed: int = 1,
+) -> None:
+    """Runs a story with schedulers that are synced, and checks at its end that nothing inside is amiss."""
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with TaskGroup("world") as group:
+            world = World(clock, group, Entropy(seed))
+            for _ in range(schedulers):
+                client = through(world.client, clock) if through is not None else None
+                world.start_scheduler(config, client=client, registry=registry, limits=limits)
+            await world.settle()
+            await story(world)
+            for scheduler in world.schedulers:
+                check(scheduler)
+
+    run(main(), clock)
+
+
+def check(scheduler: Scheduler) -> None:
+    """What holds whenever nothing is under way: the queue is in order, and what is counted is what is there."""
+    scheduler.queue.check()
+    columns = scheduler.engine.columns
+    for row, pods in enumerate(columns.pods_on):
+        cpu = sum(int(pod.shape.request_vector[0]) for pod in pods.values())
+        assert int(columns.resources.used[0, row]) == cpu, f"row {row} counts what is not there"
+
+
+def plain(view: ApiObject) -> dict[str, object]:
+    """An object as it is sent."""
+    sent: dict[str, object] = msgspec.to_builtins(view)
+    return {"apiVersion": view.api_version, "kind": view.kind, **sent}
+
+
+def names(pods: Sequence[Pod]) -> list[str]:
+    return [pod.metadata.name for pod in pods]
