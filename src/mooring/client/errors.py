@@ -1,23 +1,23 @@
 """What can go wrong between us and the API, as one tree of exceptions.
 
-   ClientError                    a request did not do what was asked
-   ├── NoAnswerError              nobody answered: whether the request was carried out is not known
-   └── StatusError                the server answered, with a Status
-       ├── InvalidError           422: the object breaks a rule
-       ├── BadRequestError        400: the request cannot be read
-       ├── UnauthorizedError      401: nobody knows who we are
-       ├── ForbiddenError         403: we may not
-       ├── NotFoundError          404: there is no such object
-       ├── AlreadyExistsError     409: there is one of that name already
-       ├── ConflictError          409: it is not as we thought it was
-       ├── ExpiredError           410: the history that we ask for is gone; list again
-       ├── TooManyRequestsError   429: later, after `retry_after_s` (or a disruption budget says no)
-       └── ServerError            5xx: the server's own trouble
+  ClientError                    a request did not do what was asked
+  ├── NoAnswerError              nobody answered: whether the request was carried out is not known
+  └── StatusError                the server answered, with a Status
+      ├── InvalidError           422: the object breaks a rule
+      ├── BadRequestError        400: the request cannot be read
+      ├── UnauthorizedError      401: nobody knows who we are
+      ├── ForbiddenError         403: we may not
+      ├── NotFoundError          404: there is no such object
+      ├── AlreadyExistsError     409: there is one of that name already
+      ├── ConflictError          409: it is not as we thought it was
+      ├── ExpiredError           410: the history that we ask for is gone; list again
+      ├── TooManyRequestsError   429: later, after `retry_after_s` (or a disruption budget says no)
+      └── ServerError            5xx: the server's own trouble
 
- 1. `can_help_to_retry` is the one question that callers ask of the tree: the same request, later.
- 2. `is_outcome_unknown` is the other: such a request may have been carried out. What cannot be done twice (a binding)
-    must be looked up before it is tried again.
- 3. The text of a StatusError is the server's message, to the letter.
+1. `can_help_to_retry` is the one question that callers ask of the tree: the same request, later.
+2. `is_outcome_unknown` is the other: such a request may have been carried out. What cannot be done twice (a binding)
+   must be looked up before it is tried again.
+3. The text of a StatusError is the server's message, to the letter.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from mooring.api.views.meta import ApiObject, ObjectReference
-from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock, format_rfc3339_micro
 
 NOTE_BYTES_MAX = 1024
@@ -141,34 +140,32 @@ class EventRecord:
 
 
 class SpamFilter:
-    """Whether a source has said too much of an object lately."""
+    """Whether a source has said too much of an object lately: a bucket of tokens for each."""
 
     def __init__(self, clock: Clock, *, burst: int, refill_s: float, sources_max: int = SPAM_SOURCES_MAX) -> None:
+        assert burst >= 1 and refill_s > 0, f"a burst of {burst}, refilled in {refill_s} s"  # noqa: PT018
         self._clock = clock
-        self._burst = burst
+        self._burst = float(burst)
         self._rate_per_s = 1.0 / refill_s
         self._sources_max = sources_max
-        self._buckets: dict[tuple[str, ...], TokenBucket] = {}  # the one that spoke longest ago first
+        # (tokens, as of when), the source that spoke longest ago first. Tuples, because nearly every event is the first
+        # of its object.
+        self._buckets: dict[tuple[object, ...], tuple[float, float]] = {}
 
     def is_allowed(self, key: EventKey) -> bool:
         type_, _, _, controller, instance, regarding, _ = key
-        source = (
-            controller,
-            instance,
-            regarding.kind,
-            regarding.namespace,
-            regarding.name,
-            regarding.uid,
-            regarding.api_version,
-            type_,
-        )
+        source = (controller, instance, type_, regarding.kind, regarding.namespace, regarding.name, regarding.uid)
+        now_s = self._clock.now_s()
         bucket = self._buckets.pop(source, None)
         if bucket is None:
-            bucket = TokenBucket(self._clock, rate_per_s=self._rate_per_s, burst=self._burst)
+            tokens = self._burst
             if len(self._buckets) >= self._sources_max:
                 del self._buckets[next(iter(self._buckets))]
-        self._buckets[source] = bucket
-        return bucket.try_take()
+        else:
+            tokens = min(self._burst, bucket[0] + (now_s - bucket[1]) * self._rate_per_s)
+        is_allowed = tokens >= 1.0
+        self._buckets[source] = (tokens - 1.0 if is_allowed else tokens, now_s)
+        return is_allowed
 
 
 def event_name(object_name: str, nanos: int) -> str | None:

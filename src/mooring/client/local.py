@@ -28,7 +28,7 @@ from mooring.client.local_delete import fate_of
 from mooring.client.local_events import inward, inward_selection, outward, outward_plain, stored_kind
 from mooring.client.local_form import PlainObject, decoded, encoded, stored_form, with_revision
 from mooring.client.local_pages import continue_token, read_continue_token
-from mooring.client.local_pods import bound
+from mooring.client.local_pods import bound_form
 from mooring.client.local_refusals import ahead, already_exists, conflict, list_gone, not_found
 from mooring.client.local_selection import ObjectMatcher, matcher_of_selection
 from mooring.client.local_watch import LocalWatch
@@ -188,9 +188,9 @@ class LocalClient:
             record = await self._store.get(key)
             if record is None:
                 raise not_found(POD, name)
-            pod = bound(decoded(record.value), key, uid=uid, node_name=node_name, now=self._now())
+            value = bound_form(record.value, key, uid=uid, node_name=node_name, now=self._now())
             try:
-                await self._store.put(key, encoded(pod), if_revision=record.revision)
+                await self._store.put(key, value, if_revision=record.revision)
                 return
             except WriteConflict:
                 continue

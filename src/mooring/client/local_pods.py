@@ -11,13 +11,51 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
+
 from mooring.api.kinds import POD
 from mooring.client.errors import ConflictError
-from mooring.client.local_form import PlainObject, part_of
+from mooring.client.local_form import PlainObject, decoded, encoded, part_of
 from mooring.client.local_refusals import conflict, other_uid
 from mooring.client.promise import Deletion
 
 _FINISHED = ("Succeeded", "Failed")
+_encode = msgspec.json.Encoder().encode
+_parts: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def bound_form(value: bytes, key: str, *, uid: str, node_name: str, now: str) -> bytes:
+    """A stored pod on that node, as it is stored. Raises `ConflictError` if it must not go there.
+
+    Thousands of pods are bound in a second, and of their 4 KB two small parts change: the others stay the bytes that
+    they are. A pod that is written in an unusual way (a node name that is there and empty) is taken apart instead.
+    """
+    parts = _usual_parts(value, uid)
+    if parts is None:
+        return encoded(bound(decoded(value), key, uid=uid, node_name=node_name, now=now))
+    whole: dict[str, object] = dict(parts)
+    whole["spec"] = msgspec.Raw(b'{"nodeName":%b,%b' % (_encode(node_name), bytes(parts["spec"])[1:]))
+    status = decoded(bytes(parts["status"])) if "status" in parts else {}
+    status.pop("nominatedNodeName", None)
+    _set_scheduled(status, now)
+    whole["status"] = status
+    return _encode(whole)
+
+
+def _usual_parts(value: bytes, uid: str) -> dict[str, msgspec.Raw] | None:
+    """The parts of a pod that can be bound by writing its node in front of its spec; None: look closer.
+
+    Whether a field is there is looked up in the bytes: a text inside of a JSON string has its quotes escaped, so that
+    what is found is a field, if perhaps of a deeper part; and then somebody looks closer.
+    """
+    try:
+        parts = _parts.decode(value)
+        metadata, spec = bytes(parts["metadata"]), bytes(parts["spec"])
+    except (msgspec.ValidationError, KeyError):
+        return None
+    is_itself = b'"deletionTimestamp"' not in metadata and (not uid or b'"uid":"%b"' % uid.encode() in metadata)
+    is_free = b'"nodeName"' not in spec and b'"schedulingGates"' not in spec and len(spec) > 2
+    return parts if is_itself and is_free else None
 
 
 def bound(pod: PlainObject, key: str, *, uid: str, node_name: str, now: str) -> PlainObject:

@@ -138,9 +138,7 @@ class Client(Protocol):
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject) -> bytes: ...
 
-    async def update(
-        self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = ""
-    ) -> bytes:
+    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         """Replaces an object, if it still has the resourceVersion that `body` carries (or if it carries none)."""
         ...
 

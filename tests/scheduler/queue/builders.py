@@ -23,7 +23,7 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Rejection, unresolvable
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.queue.entry import QueuedPod
-from mooring.scheduler.queue.moves import Move, Room
+from mooring.scheduler.queue.moves import Room
 from mooring.scheduler.queue.queue import SchedulingQueue
 from tests.builders import pod as pod_view
 
@@ -131,9 +131,11 @@ class Lobby:
 
     def __init__(self, *plugins: Plugin, profiles: Iterable[Profile] = (), **options: Any) -> None:
         self.clock = VirtualClock()
-        self.moves: list[Move] = []
+        self.moves: list[tuple[str, str]] = []
         served = {one.scheduler_name: one for one in (profiles or (profile(*plugins),))}
-        self.queue = SchedulingQueue(served, clock=self.clock, moved=self.moves.append, **options)
+        self.queue = SchedulingQueue(
+            served, clock=self.clock, moved=lambda queue, label: self.moves.append((queue, label)), **options
+        )
         self.in_flight: dict[str, QueuedPod] = {}
         self._plugins = plugins
 
@@ -207,6 +209,9 @@ class Lobby:
         assert entry is not None, f"{name} is not in the queue"
         return entry
 
+    def _came_in(self, queue: str, label: str) -> None:
+        self.moves.append((queue, label))
+
     def counted(self) -> list[tuple[str, str]]:
         """What `queue_incoming_pods_total` counts: (queue, event)."""
-        return [(move.counted_as, move.label) for move in self.moves if move.counted_as]
+        return self.moves

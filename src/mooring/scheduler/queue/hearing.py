@@ -21,13 +21,11 @@ from typing import Any, Final, NamedTuple
 
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import ANYTHING, Action, ClusterEvent, Hint, Subject, Wake
-from mooring.scheduler.framework.plugin import Filter, Permit, PreEnqueue, PreFilter, Reserve
 from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.waking import wakes_of
 
 logger = logging.getLogger(__name__)
 
-MAY_REFUSE: Final = (PreEnqueue, PreFilter, Filter, Reserve, Permit)
-"""Only at these points does a refusal make a pod sleep."""
 EXTENDER: Final = "Extender"
 """Stands for all extenders among the rejectors."""
 
@@ -83,12 +81,7 @@ class Ears:
 
     def __init__(self, profiles: Mapping[str, Profile], *, with_extenders: bool) -> None:
         self._wakes: dict[str, dict[str, tuple[Wake, ...]]] = {
-            name: {
-                plugin.name: tuple(plugin.wakes())
-                for plugin in profile.plugins.values()
-                if isinstance(plugin, MAY_REFUSE)
-            }
-            | ({EXTENDER: (ANYTHING,)} if with_extenders else {})
+            name: dict(wakes_of(profile)) | ({EXTENDER: (ANYTHING,)} if with_extenders else {})
             for name, profile in profiles.items()
         }
         self._heard: dict[ClusterEvent, bool] = {}

@@ -14,7 +14,7 @@ Activation leads from every room but in flight to active; deletion from everywhe
 usual ways, `ALLOWED` is the law.
 
  1. A move that is not in the table, or has another cause there, is a bug.
- 2. `Move.counted_as` and `Move.label` are the labels `queue` and `event` of kube-scheduler's metric
+ 2. What a move counts as, and its label, are the labels `queue` and `event` of kube-scheduler's metric
     `queue_incoming_pods_total`. Gated pods count as unschedulable there, and who was already asleep does not come in
     again when it is looked at in place (an update, an activation).
 """
@@ -22,10 +22,7 @@ usual ways, `ALLOWED` is the law.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from mooring.scheduler.queue.entry import QueuedPod
+from typing import Final
 
 
 class Room(IntEnum):
@@ -130,23 +127,6 @@ ALLOWED: Final[dict[tuple[Room, Room], frozenset[Cause]]] = {
 }
 
 
-class Move(NamedTuple):
-    """One move of one pod, as it is told to whoever counts or draws them."""
-
-    entry: QueuedPod
-    come_from: Room
-    to: Room
-    cause: Cause
-    label: str
-    """What kube-scheduler calls the cause: the label `event` of its metric."""
-    at_s: float
-
-    @property
-    def counted_as(self) -> str:
-        """The label `queue` of `queue_incoming_pods_total`; empty if the move is not counted there."""
-        return counted_as(self.come_from, self.to, self.cause)
-
-
 def check_move(come_from: Room, to: Room, cause: Cause, who: object) -> None:
     """Asserts that the table has this move."""
     assert cause in ALLOWED.get((come_from, to), NO_CAUSE), (
@@ -168,3 +148,10 @@ _COUNTED: Final = {
     Room.BACKOFF: "backoff",
     Room.ERROR_BACKOFF: "backoff",
 }
+
+LAWFUL: Final[dict[tuple[Room, Room, Cause], str]] = {
+    (come_from, to, cause): counted_as(come_from, to, cause)
+    for (come_from, to), causes in ALLOWED.items()
+    for cause in causes
+}
+"""Every allowed move with what it counts as: one look for every move of every pod."""

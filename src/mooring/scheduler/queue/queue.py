@@ -1,7 +1,7 @@
 """The scheduling queue: where a pod waits until it is its turn.
 
 Comes in   pods and events from `intake`; outcomes from the scheduling and binding cycles
-Goes out   the best ready pod, to the scheduler's loop; every move, to metrics
+Goes out   the best ready pod, to the scheduler's loop; who came into which queue and why, to metrics
 
 A pod is in exactly one room (`moves` draws them). Everything here is synchronous, except waiting.
 
@@ -42,7 +42,7 @@ from mooring.scheduler.queue.entry import NOBODY, Happening, QueuedPod, Whereabo
 from mooring.scheduler.queue.gates import Gates
 from mooring.scheduler.queue.hearing import Ears, Verdict
 from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlight
-from mooring.scheduler.queue.moves import ASLEEP, BACKING_OFF, Cause, Label, Move, Room
+from mooring.scheduler.queue.moves import ASLEEP, BACKING_OFF, Cause, Label, Room
 from mooring.scheduler.queue.rooms import QueueStatistics, Rooms
 from mooring.scheduler.queue.sleepers import Sleepers
 
@@ -67,7 +67,7 @@ class SchedulingQueue:
         asleep_s_max: float = 300.0,
         in_flight_events_max: int = IN_FLIGHT_EVENTS_MAX,
         with_extenders: bool = False,
-        moved: Callable[[Move], None] | None = None,
+        moved: Callable[[str, str], None] | None = None,
     ) -> None:
         assert asleep_s_max > 0, f"pods would be woken {asleep_s_max} s after they fell asleep, again and again"
         self._clock = clock

@@ -22,7 +22,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.queue.backoff import BackoffRooms, end_s
 from mooring.scheduler.queue.entry import QueuedPod, Whereabouts
 from mooring.scheduler.queue.in_flight import InFlight
-from mooring.scheduler.queue.moves import ASLEEP, BACKING_OFF, Cause, Move, Room, check_move
+from mooring.scheduler.queue.moves import ASLEEP, BACKING_OFF, LAWFUL, Cause, Room, check_move
 from mooring.scheduler.queue.sleepers import Sleepers
 
 
@@ -52,7 +52,7 @@ class Rooms:
         backoff: BackoffRooms,
         sleepers: Sleepers,
         in_flight: InFlight,
-        moved: Callable[[Move], None] | None,
+        moved: Callable[[str, str], None] | None,
     ) -> None:
         self._clock = clock
         self._moved = moved
@@ -67,12 +67,14 @@ class Rooms:
     def move(self, entry: QueuedPod, to: Room, cause: Cause, label: str = "") -> Room:
         """Takes a pod out of the room where it is, and into another. Returns which."""
         come_from, now_s = entry.room, self._clock.now_s()
-        check_move(come_from, to, cause, entry)
+        queue = LAWFUL.get((come_from, to, cause))
+        if queue is None:
+            check_move(come_from, to, cause, entry)
         self._take_out(entry)
         entry.room, entry.since_s, entry.cause, entry.label = to, now_s, cause, label
         self._put_in(entry, now_s)
-        if self._moved is not None:
-            self._moved(Move(entry, come_from, to, cause, label, now_s))
+        if queue and self._moved is not None:
+            self._moved(queue, label)
         return to
 
     def renew(self, entry: QueuedPod, pod: PodRecord) -> None:
