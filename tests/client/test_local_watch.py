@@ -6,7 +6,8 @@ from mooring.api.kinds import POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.local import LocalClient
-from mooring.client.local_watch import BookmarkEvent, LocalEvent
+from mooring.client.local_readings import LocalEvent
+from mooring.client.local_watch import BookmarkEvent
 from mooring.client.promise import Change, Selection
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

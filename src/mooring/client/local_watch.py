@@ -16,45 +16,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import EVENT, Kind
-from mooring.api.views.base import View
 from mooring.client.local_events import translated
-from mooring.client.local_form import with_revision
+from mooring.client.local_readings import LocalEvent, Readings
 from mooring.client.local_refusals import ahead, watch_gone
 from mooring.client.local_selection import ObjectMatcher
 from mooring.client.promise import AnyView, Change, WatchEvent
 from mooring.store.promise import RevisionAhead, RevisionGone, StoreChange, StoreWatch
-
-
-class LocalEvent:
-    """One change of one object."""
-
-    __slots__ = ("_revision", "_value", "_view", "_view_kind", "change")
-
-    def __init__(self, change: Change, value: bytes, revision: int) -> None:
-        self.change = change
-        self._value = value
-        self._revision = revision
-        self._view: View | None = None
-        self._view_kind: type[View] | None = None
-
-    @property
-    def raw(self) -> bytes:
-        return with_revision(self._value, self._revision)
-
-    @property
-    def revision(self) -> str:
-        return str(self._revision)
-
-    def view(self, kind: type[AnyView]) -> AnyView:
-        # One place is enough: the readers of a kind nearly always use the same view of it.
-        if self._view_kind is not kind:
-            self._view = decode_as(kind, with_revision(self._value, self._revision))
-            self._view_kind = kind
-        return cast(AnyView, self._view)
 
 
 class MovedInEvent:
@@ -114,11 +85,19 @@ class LocalWatch:
     """Keeps the promise of a watch on a store."""
 
     def __init__(
-        self, kind: Kind, watch: StoreWatch, matcher: ObjectMatcher | None, *, since: int, bookmark_s: float | None
+        self,
+        kind: Kind,
+        watch: StoreWatch,
+        matcher: ObjectMatcher | None,
+        readings: Readings,
+        *,
+        since: int,
+        bookmark_s: float | None,
     ) -> None:
         self._kind = kind
         self._watch = watch
         self._matcher = matcher
+        self._readings = readings
         self._told = since
         self._bookmark_s = bookmark_s
         self._is_bookmark_due = False
@@ -170,7 +149,7 @@ class LocalWatch:
 
     def _selected_events(self, changes: Sequence[StoreChange]) -> Sequence[WatchEvent]:
         if self._matcher is None:
-            return [_event_of(change) for change in changes]
+            return [self._readings.event_of(change) for change in changes]
         selected = (self._selected(change, self._matcher) for change in changes)
         return [event for event in selected if event is not None]
 
@@ -182,7 +161,7 @@ class LocalWatch:
                 return None
             if change.value is not None:
                 return LocalEvent(Change.DELETED, change.previous.value, change.revision)
-        event = _event_of(change)
+        event = self._readings.event_of(change)
         return MovedInEvent(event) if event.change is Change.MODIFIED and not was_selected else event
 
     # ------------------------------------------------------------------------------------------- bookmarks
@@ -208,18 +187,3 @@ class LocalWatch:
         self._is_bookmark_due = self._is_bookmark_arranged = False
         self._told = self._watch.seen_revision()
         return BookmarkEvent(self._kind, self._told)
-
-
-def _event_of(change: StoreChange) -> LocalEvent:
-    """The event of a change, made by the first watch that tells it and kept for the others."""
-    if change.reading is not None:
-        return cast(LocalEvent, change.reading)
-    if change.value is None:
-        assert change.previous is not None, f"{change.key} was deleted without having been there"
-        event = LocalEvent(Change.DELETED, change.previous.value, change.revision)
-    elif change.previous is None:
-        event = LocalEvent(Change.ADDED, change.value, change.revision)
-    else:
-        event = LocalEvent(Change.MODIFIED, change.value, change.revision)
-    change.reading = event
-    return event

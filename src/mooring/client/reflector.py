@@ -200,6 +200,7 @@ class Reflector(Generic[AnyView]):
 
 
 def _is_newer(revision: str, last: str) -> bool:
+    # Numbers of the same length have the order of their texts.
     if revision.isdecimal() and last.isdecimal():
-        return int(revision) > int(last)
+        return (len(revision), revision) > (len(last), last)
     return revision != last

@@ -114,7 +114,7 @@ class Forgetful(Adjustable[None]):
         (
             Greedy,
             f"plugin Greedy {HERE} wants database, cache in its constructor; a plugin is given only columns, "
-            "arguments, entropy, clock, binder",
+            "arguments, entropy, clock, client, waiting_pods, activate, evictions",
         ),
         (
             Wordless,
@@ -242,5 +242,5 @@ def built(names: list[str], columns: Columns | None = None, **profile: object) -
     enabled = {"multiPoint": {"enabled": plugins(*names), "disabled": plugins("*")}}
     written: Written = configuration(profiles=[{"plugins": enabled, **profile}])
     plans = expand_profiles(load_configuration(written), registry.implements)
-    services: dict[str, object] = {"columns": columns or Columns(), "binder": object()}
+    services: dict[str, object] = {"columns": columns or Columns(), "client": object()}
     return registry.build(plans["default-scheduler"], services)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, UNSCHEDULABLE_TIMEOUT, Action, Subject, Wake
 from mooring.scheduler.queue import sleepers as room
 from mooring.scheduler.queue.entry import QueuedPod
@@ -142,3 +144,29 @@ def test_audiences_without_sleepers_are_forgotten_beyond_a_limit(monkeypatch: py
     assert [entry.pod.name for entry in sleepers.entries()] == [kept.pod.name]
     sleepers.remove(kept)
     assert woken(sleepers) == []
+
+
+@pytest.mark.parametrize(
+    ("by_both", "asked"),
+    [
+        pytest.param(True, 3, id="a hint that reads both shapes is asked once for a shape, and again for newcomers"),
+        pytest.param(False, 7, id="any other is asked every time"),
+    ],
+)
+def test_what_woke_nobody_wakes_nobody_the_next_time(by_both: bool, asked: int) -> None:
+    calls: list[tuple[str, str]] = []
+
+    def is_never_a_friend(pod: PodRecord, old: None, new: PodRecord) -> bool:
+        calls.append((pod.name, new.name))
+        return False
+
+    wake = Wake(Subject.ASSIGNED_POD, Action.ADD, is_never_a_friend, by_shape=True, by_both_shapes=by_both)
+    sleepers = dormitory(refuser("Affinity", wake), entries=[sleeper("a", "Affinity")])
+    columns = Columns()
+    placed = [columns.record(pod(f"placed-{n}", on="n1", labels={"app": "db"})) for n in range(5)]
+    for each in placed[:3]:
+        assert sleepers.woken_by(ASSIGNED_POD_ADD, None, each, None) == []
+    sleepers.add(sleeper("b", "Affinity", app="other"))
+    for each in placed[3:]:
+        assert sleepers.woken_by(ASSIGNED_POD_ADD, None, each, None) == []
+    assert len(calls) == asked

@@ -19,15 +19,16 @@ reads, the longer the cycle may keep what it said:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.status import Reason, Rejection
 
 if TYPE_CHECKING:
@@ -57,6 +58,15 @@ class Skip(Enum):
 SKIP: Literal[Skip.SKIP] = Skip.SKIP
 
 
+class Even(Enum):
+    """All nodes are the same to this score: each has 0, which is told, and decides nothing."""
+
+    EVEN = "Even"
+
+
+EVEN: Literal[Even.EVEN] = Even.EVEN
+
+
 @dataclass(frozen=True, slots=True)
 class Proceed(Generic[State]):
     """Go on, with this state for the filter; if `node_names` is given, only those nodes come into question."""
@@ -73,6 +83,10 @@ class Plugin:
     def epoch(self) -> object:
         """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
         return None
+
+    def wakes(self) -> Sequence[Wake]:
+        """What can help a pod that this plugin refused. A plugin that does not say has its pods woken by anything."""
+        return (ANYTHING,)
 
 
 class PreEnqueue(Plugin, ABC):
@@ -145,6 +159,10 @@ class Adjustable(Filter[State], Generic[State]):
         """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
 
 
+FollowUp: TypeAlias = Callable[[], Awaitable[None]]
+"""Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
+
+
 class PostFilter(Plugin, ABC):
     """No node can take the pod. Can anything be done about it?"""
 
@@ -160,6 +178,8 @@ class PostFilterResult:
     """None: leave the pod's nomination as it is. Empty: withdraw it."""
     victims: tuple[PodRecord, ...] = ()
     rejection: Rejection | None = None
+    follow_up: FollowUp | None = None
+    """What the API server is to be told for it."""
 
 
 class PreScore(Plugin, ABC, Generic[ScoreState]):
@@ -175,7 +195,7 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     score_reads: ClassVar[Reads] = Reads.CLUSTER
     normalises: ClassVar[bool] = False
 
-    def prepare_score(self, pod: PodRecord) -> ScoreState | Skip:
+    def prepare_score(self, pod: PodRecord) -> ScoreState | Skip | Even:
         """What `score` needs to know of the pod, for a plugin that does not serve PreScore."""
         return SKIP
 
@@ -211,6 +231,9 @@ class Reserve(Plugin, ABC):
     @abstractmethod
     def unreserve(self, pod: PodRecord, node_name: str) -> None: ...
 
+    async def released(self, pod: PodRecord, node_name: str) -> None:
+        """Tells the API server, after `unreserve`, what it had been told in PreBind and is not so any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -229,12 +252,16 @@ class Permit(Plugin, ABC):
 class PreBind(Plugin, ABC):
     """Work that must be done before the pod is bound: volumes, devices."""
 
+    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+        """Whether there is anything to do for this pod. If not, `pre_bind` is not called, and binding is quicker."""
+        return True
+
     @abstractmethod
     async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None: ...
 
 
 class Bind(Plugin, ABC):
-    """Tell the API server. The first plugin that does not skip has bound the pod."""
+    """Tell the API server. The first plugin that does not skip has bound the pod. May raise what its client raises."""
 
     @abstractmethod
     async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None: ...

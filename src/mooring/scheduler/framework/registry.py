@@ -5,11 +5,14 @@ Goes out   profiles with their plugins made; refusals in words, at start-up, nev
 
 A plugin's constructor names what it needs, and gets just that:
 
-  columns     the believed cluster
-  arguments   its own arguments from the configuration: typed for Kubernetes' plugins, a mapping for others
-  entropy     the source of chance
-  clock       the time
-  binder      what binds a pod through the API
+  columns        the believed cluster
+  arguments      its own arguments from the configuration: typed for Kubernetes' plugins, a mapping for others
+  entropy        the source of chance
+  clock          the time
+  client         the way to the API
+  waiting_pods   the pods that wait for Permit, to be allowed or rejected
+  activate       has a pod, by its uid, tried again at once
+  evictions      for whom preemption is making room
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
     ExtensionPoint.BIND: Bind,
     ExtensionPoint.POST_BIND: PostBind,
 }
-SERVICES = ("columns", "arguments", "entropy", "clock", "binder")
+SERVICES = ("columns", "arguments", "entropy", "clock", "client", "waiting_pods", "activate", "evictions")
 
 
 class BadPluginError(ValueError):
@@ -166,7 +169,7 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
         return f"{called}: filter_reasons must be Reason values, found {reasons!r}"
     if len(reasons) > REASONS_MAX:
         return f"{called} has {len(reasons)} reasons; a filter can tell {REASONS_MAX} apart"
-    if not reasons and plugin.reasons is Filter.reasons and plugin.name != "DynamicResources":
+    if not reasons and plugin.reasons is Filter.reasons:
         return f"{called} can refuse but has no reasons: set filter_reasons, or define reasons(state)"
     if issubclass(plugin, Adjustable) and plugin.filter_reads is not Reads.CLUSTER:
         return f"{called} counts pods beyond its row (Adjustable), so filter_reads must be Reads.CLUSTER"

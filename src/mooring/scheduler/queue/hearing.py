@@ -54,6 +54,8 @@ class Hearing(NamedTuple):
     by_shape: tuple[Question, ...]
     """To be asked once for all pods of a shape."""
     by_pod: tuple[Question, ...]
+    is_by_both_shapes: bool = False
+    """Whether the answer follows from the shapes of the two pods alone."""
 
     def verdict(self, pod: PodRecord, old: Any, new: Any) -> Verdict:
         return ask(self.by_pod, ask(self.by_shape, self.certain, pod, old, new), pod, old, new)
@@ -107,17 +109,19 @@ class Ears:
         certain = Verdict.SLEEP
         by_shape: list[Question] = []
         by_pod: list[Question] = []
+        is_by_both_shapes = True
         for plugin, wake in self._wakes_of(scheduler_name, rejectors | pending):
             if not wake.hears(event):
                 continue
             worth = Verdict.AT_ONCE if plugin in pending else Verdict.AFTER_BACKOFF
+            is_by_both_shapes = is_by_both_shapes and wake.by_both_shapes
             if wake.hint is None:
                 certain = max(certain, worth)
             else:
                 (by_shape if wake.by_shape else by_pod).append(Question(plugin, wake.hint, worth))
         if certain is Verdict.SLEEP and not by_shape and not by_pod:
             return None
-        return Hearing(certain, tuple(by_shape), tuple(by_pod))
+        return Hearing(certain, tuple(by_shape), tuple(by_pod), is_by_both_shapes)
 
     def _wakes_of(self, scheduler_name: str, plugins: frozenset[str]) -> Iterator[tuple[str, Wake]]:
         known = self._wakes[scheduler_name]

@@ -15,8 +15,8 @@ found out once. Within it, pods of one shape are asked about together where the 
  4. What an event costs grows with the shapes (with the pods, for hints that read the pod) of the audiences that hear
     it: about a microsecond and the hint itself for each. Pods that differ in a label, as those of a StatefulSet do,
     have each their own shape: ten thousand of them, refused by a plugin that hears assigned pods, make every such
-    event dear. kube-scheduler asks all sleepers every time; an index for that case would need plugins to say beforehand
-    which changes they could ever say yes to.
+    event dear. What helps is that such events repeat: one about a pod of a shape that woke nobody wakes nobody the next
+    time either, if the hints read the shapes of both pods and nothing else, until somebody of a new shape sleeps.
  5. Everything is handed out in a fixed order: audiences, shapes and pods in the order in which they came.
 """
 
@@ -28,11 +28,14 @@ from typing import Any, Final
 from mooring.kit.heap import KeyedHeap
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.framework.events import ClusterEvent
+from mooring.scheduler.framework.hints import takes_up_room
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.hearing import Ears, Hearing, Verdict, ask, is_for_everybody
 
 AUDIENCES_MAX: Final = 1_000
 """Beyond so many, those in which nobody sleeps are forgotten. They cost nothing but memory to find again."""
+
+SLEPT_ON_MAX: Final = 1_000
 
 AudienceKey = tuple[str, frozenset[str], frozenset[str], str | None]
 
@@ -69,7 +72,7 @@ class Audience:
 class Sleepers:
     """All who sleep."""
 
-    __slots__ = ("_asleep_s_max", "_audiences", "_by_end", "_ears", "_gated", "_listening")
+    __slots__ = ("_asleep_s_max", "_audiences", "_by_end", "_ears", "_gated", "_listening", "_slept_on")
 
     def __init__(self, ears: Ears, asleep_s_max: float) -> None:
         self._ears = ears
@@ -78,6 +81,8 @@ class Sleepers:
         self._listening: dict[ClusterEvent, tuple[tuple[Audience, Hearing], ...]] = {}
         self._by_end: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(self.end_s)
         self._gated = 0
+        self._slept_on: set[tuple[ClusterEvent, Shape]] = set()
+        """Events about pods of a shape that woke nobody of those who sleep."""
 
     def __len__(self) -> int:
         return len(self._by_end)
@@ -93,7 +98,11 @@ class Sleepers:
     def add(self, entry: QueuedPod) -> None:
         assert entry.audience is None, f"{entry} sleeps already"
         audience = self.audience(entry, entry.gated_by)
-        audience.by_shape.setdefault(entry.pod.shape, {})[entry.pod.uid] = entry
+        siblings = audience.by_shape.get(entry.pod.shape)
+        if siblings is None:
+            siblings = audience.by_shape[entry.pod.shape] = {}
+            self._slept_on.clear()  # somebody new may be woken by what left the others asleep
+        siblings[entry.pod.uid] = entry
         entry.audience = audience
         self._by_end.push(entry.pod.uid, entry)
         self._gated += entry.gated_by is not None
@@ -125,7 +134,13 @@ class Sleepers:
     ) -> list[tuple[QueuedPod, Verdict]]:
         """Whom an event may help, with how soon to try."""
         found: list[tuple[QueuedPod, Verdict]] = []
-        for audience, hearing in self._listeners(event):
+        listeners = self._listeners(event)
+        if not listeners:
+            return found
+        about = (event, new.shape) if isinstance(new, PodRecord) and takes_up_room(new) else None
+        if about in self._slept_on:
+            return found
+        for audience, hearing in listeners:
             by_pod = hearing.by_pod
             for siblings in audience.by_shape.values():
                 anybody = next(iter(siblings.values()))
@@ -138,6 +153,10 @@ class Sleepers:
                     verdict = ask(by_pod, for_all, entry.pod, old, new) if by_pod else for_all
                     if verdict is not Verdict.SLEEP:
                         found.append((entry, verdict))
+        if about is not None and not found and only is None and all(heard.is_by_both_shapes for _, heard in listeners):
+            if len(self._slept_on) >= SLEPT_ON_MAX:
+                self._slept_on.clear()
+            self._slept_on.add(about)
         return found
 
     def _listeners(self, event: ClusterEvent) -> tuple[tuple[Audience, Hearing], ...]:
