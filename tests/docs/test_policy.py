@@ -1,0 +1,120 @@
+"""docs/policy.md against the code: every old name with what it means today, every argument, every example."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from mooring.api.yaml import load_document
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.config.policy import ALWAYS
+from mooring.scheduler.config.policy_arguments import NodeLabelArgs, ServiceAffinityArgs
+from mooring.scheduler.config.policy_names import (
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    MANDATORY_PREDICATES,
+    PREDICATES,
+    PRIORITIES,
+    STRATEGIES,
+)
+from mooring.scheduler.config.policy_rules import WEIGHT_MAX
+from mooring.scheduler.config.policy_types import Policy, PredicateArgument, PriorityArgument
+from mooring.scheduler.config.types import NO_PLUGINS
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.plugins.catalogue import default_registry
+from tests.docs.pages import page
+
+PAGE = page("docs/policy.md")
+
+
+def table(section: str) -> list[tuple[str, ...]]:
+    return [row.cells for row in PAGE.rows if row.section == section]
+
+
+def codes(cell: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"`([^`]+)`", cell))
+
+
+# --- the tables -------------------------------------------------------------------------------------------------
+
+
+def test_every_field_has_a_row() -> None:
+    assert [codes(row[0])[0] for row in table("Fields")] == [f.encode_name for f in msgspec.structs.fields(Policy)]
+
+
+def test_every_predicate_has_a_row_with_its_plugins_in_the_order_of_the_code() -> None:
+    written = [(codes(row[0])[0], codes(row[1])) for row in table("Predicates")]
+    assert written == list(PREDICATES.items())
+
+
+def test_default_and_mandatory_predicates_are_marked() -> None:
+    marks = {codes(row[0])[0]: re.split("[,;] ", row[2]) for row in table("Predicates")}
+    assert {name for name, said in marks.items() if "default" in said} == set(DEFAULT_PREDICATES)
+    assert {name for name, said in marks.items() if "mandatory" in said} == set(MANDATORY_PREDICATES)
+
+
+def test_every_priority_has_a_row_with_its_plugin() -> None:
+    written = {codes(row[0])[0]: codes(row[1])[0] if codes(row[1]) else None for row in table("Priorities")}
+    assert written == dict(PRIORITIES)
+    assert list(written) == sorted(written)
+
+
+def test_default_weights_are_those_of_the_code() -> None:
+    written = {codes(row[0])[0]: int(row[2]) for row in table("Priorities") if row[2] != "–"}
+    assert written == dict(DEFAULT_PRIORITIES)
+
+
+def test_strategies_are_named() -> None:
+    remarks = {codes(row[0])[0]: row[3] for row in table("Priorities")}
+    unnamed = [name for name, strategy in STRATEGIES.items() if f"`{strategy}`" not in remarks[name]]
+    assert unnamed == ["RequestedToCapacityRatio"], "its row points to the next"
+    assert f"one of the {_in_words(len(STRATEGIES))} that are strategies" in PAGE.prose
+
+
+def _in_words(count: int) -> str:
+    return ("none", "one", "two", "three", "four", "five")[count]
+
+
+def test_every_argument_has_a_row() -> None:
+    written = {(codes(row[0])[0], row[1]) for row in table("Arguments")}
+    assert written == {
+        *((field.encode_name, "predicate") for field in msgspec.structs.fields(PredicateArgument)),
+        *((field.encode_name, "priority") for field in msgspec.structs.fields(PriorityArgument)),
+    }
+    become = {name for row in table("Arguments") for name in codes(row[3])}
+    own = {f.encode_name for kind in (NodeLabelArgs, ServiceAffinityArgs) for f in msgspec.structs.fields(kind)}
+    assert own <= become
+
+
+def test_the_points_of_the_plugins_that_came_back() -> None:
+    implements = default_registry().implements
+    for plugin, points, _ in table("The plugins that came back"):
+        (name,) = codes(plugin)
+        assert codes(points) == tuple(p.config_field for p in ExtensionPoint if implements(name, p)), name
+
+
+def test_what_is_always_on_is_named() -> None:
+    nothing_asked = load_configuration({"apiVersion": "v1", "kind": "Policy", "predicates": [], "priorities": []})
+    enabled = nothing_asked.profiles[0].plugins.enabled_names()
+    mandatory = {plugin for name in MANDATORY_PREDICATES for plugin in PREDICATES[name]}
+    said = set(codes(PAGE.prose.partition("## What is different today")[2]))
+    assert set(enabled) - mandatory <= said
+    assert set(ALWAYS) <= said
+
+
+def test_the_largest_weight_is_told() -> None:
+    assert f"from 1 to {WEIGHT_MAX}" in PAGE.prose
+
+
+# --- the examples -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("example", PAGE.blocks("yaml"), ids=["policy", "configuration"])
+def test_examples_load(example: str) -> None:
+    configuration = load_configuration(load_document(example).data)
+    assert configuration.profiles[0].plugins.multi_point != NO_PLUGINS
+    assert Engine(configuration, entropy=Entropy(seed=1)).cycles

@@ -1,0 +1,199 @@
+"""The rules of a Policy: names, arguments and weights, and what is said of those that break them."""
+
+import pytest
+
+from mooring.scheduler.config import load_configuration
+from tests.scheduler.config.builders import Written, complaints_about, paths_complained_about
+
+LIKES = {"labelPreference": {"label": "x", "presence": True}}
+SPREADS = {"serviceAntiAffinity": {"label": "x"}}
+RATIO = {"requestedToCapacityRatioArguments": {"shape": [{"utilization": 0, "score": 0}]}}
+
+
+def predicate(name: str, argument: object = None) -> Written:
+    return {"apiVersion": "v1", "kind": "Policy", "predicates": [{"name": name, "argument": argument}]}
+
+
+def priorities(*written: Written) -> Written:
+    return {"apiVersion": "v1", "kind": "Policy", "priorities": list(written)}
+
+
+def priority(name: str, argument: object = None, weight: int = 1) -> Written:
+    return {"name": name, "weight": weight, "argument": argument}
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        pytest.param(
+            predicate("PodFitResources"),
+            'predicate type not found for "PodFitResources"; did you mean "PodFitsResources"?',
+            id="nearly a predicate",
+        ),
+        pytest.param(
+            predicate("matchnodeselector"),
+            'predicate type not found for "matchnodeselector"; did you mean "MatchNodeSelector"?',
+            id="in other letters",
+        ),
+        pytest.param(
+            predicate("Quux"),
+            'predicate type not found for "Quux"; a name of your own needs an argument',
+            id="nothing like it",
+        ),
+        pytest.param(
+            predicate("Mine", {}),
+            "exactly 1 predicate argument is required, numArgs: 0, predicate Mine",
+            id="an argument that says nothing",
+        ),
+        pytest.param(
+            predicate("Mine", {"serviceAffinity": {"labels": ["a"]}, "labelsPresence": {"labels": ["a"]}}),
+            "exactly 1 predicate argument is required, numArgs: 2, predicate Mine",
+            id="two arguments",
+        ),
+        pytest.param(
+            predicate("HostName", {"serviceAffinity": {"labels": ["a"]}}),
+            'predicate "HostName" does not take this argument; give it a name of your own',
+            id="an argument for a name that takes none",
+        ),
+        pytest.param(
+            predicate("CheckServiceAffinity", {"labelsPresence": {"labels": ["a"]}}),
+            'predicate "CheckServiceAffinity" does not take this argument; give it a name of your own',
+            id="an argument for another name",
+        ),
+    ],
+)
+def test_predicates_that_are_refused(data: Written, complaint: str) -> None:
+    assert complaints_about(data) == [complaint]
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        pytest.param(
+            priorities(priority("LeastRequested")),
+            'priority type not found for "LeastRequested"; did you mean "LeastRequestedPriority"?',
+            id="nearly a priority",
+        ),
+        pytest.param(
+            priorities({"name": "EqualPriority"}),
+            "priority EqualPriority should have a positive weight applied to it or it has overflown",
+            id="no weight",
+        ),
+        pytest.param(
+            priorities(priority("EqualPriority", weight=-1)),
+            "priority EqualPriority should have a positive weight applied to it or it has overflown",
+            id="a negative weight",
+        ),
+        pytest.param(
+            priorities(priority("EqualPriority", weight=2**31)),
+            "priority EqualPriority should have a positive weight applied to it or it has overflown",
+            id="too large a weight",
+        ),
+        pytest.param(
+            priorities(priority("Mine", {})),
+            "exactly 1 priority argument is required, numArgs: 0, priority Mine",
+            id="an argument that says nothing",
+        ),
+        pytest.param(
+            priorities(priority("Mine", LIKES | SPREADS)),
+            "exactly 1 priority argument is required, numArgs: 2, priority Mine",
+            id="two arguments",
+        ),
+        pytest.param(
+            priorities(priority("NodeAffinityPriority", LIKES)),
+            'priority "NodeAffinityPriority" does not take this argument; give it a name of your own',
+            id="an argument for a name that takes none",
+        ),
+        pytest.param(
+            priorities(priority("RequestedToCapacityRatioPriority", LIKES)),
+            'priority "RequestedToCapacityRatioPriority" does not take this argument; give it a name of your own',
+            id="an argument for another name",
+        ),
+        pytest.param(
+            priorities(priority("a", LIKES), priority("b", LIKES, weight=2)),
+            'LabelPreference  priority "b" has a different weight with "a"',
+            id="preferences with different weights",
+        ),
+        pytest.param(
+            priorities(priority("a", SPREADS), priority("b", SPREADS, weight=2)),
+            'ServiceAntiAffinity  priority "b" has a different weight with "a"',
+            id="anti-affinities with different weights",
+        ),
+        pytest.param(
+            priorities(priority("a", RATIO), priority("b", RATIO)),
+            'priority "b" redeclares custom priority "RequestedToCapacityRatio", from: "a"',
+            id="two shapes",
+        ),
+        pytest.param(
+            priorities(priority("LeastRequestedPriority"), priority("MostRequestedPriority")),
+            'priority "MostRequestedPriority" cannot be used together with "LeastRequestedPriority": both are '
+            "strategies of NodeResourcesFit today, which has one; keep one of them",
+            id="two strategies",
+        ),
+        pytest.param(
+            priorities(priority("Mine", RATIO), priority("LeastRequestedPriority")),
+            'priority "LeastRequestedPriority" cannot be used together with "Mine": both are strategies '
+            "of NodeResourcesFit today, which has one; keep one of them",
+            id="a shape and a strategy",
+        ),
+    ],
+)
+def test_priorities_that_are_refused(data: Written, complaint: str) -> None:
+    assert complaints_about(data) == [complaint]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "complaint"),
+    [
+        pytest.param({}, "shape", "Required value: at least one point must be specified", id="no shape"),
+        pytest.param(
+            {"shape": [{"utilization": 101, "score": 1}]},
+            "shape[0].utilization",
+            "Invalid value: 101: not in valid range [0, 100]",
+            id="too full",
+        ),
+        pytest.param(
+            {"shape": [{"utilization": 5, "score": 1}, {"utilization": 5, "score": 11}]},
+            "shape[1].utilization",
+            "Invalid value: 5: values must be sorted in increasing order",
+            id="not rising",
+        ),
+        pytest.param(
+            {"shape": [{"utilization": 5, "score": 1}], "resources": [{"name": "cpu", "weight": -1}]},
+            "resources[0].weight",
+            "Invalid value: -1: resource weight of cpu not in valid range (0, 100]",
+            id="a resource with a negative weight",
+        ),
+    ],
+)
+def test_shapes_that_are_refused(arguments: Written, path: str, complaint: str) -> None:
+    data = priorities(priority("Mine", {"requestedToCapacityRatioArguments": arguments}))
+    where = f"priorities[0].argument.requestedToCapacityRatioArguments.{path}"
+    assert paths_complained_about(data)[0] == where
+    assert complaints_about(data)[0] == f"{where}: {complaint}"
+
+
+@pytest.mark.parametrize("weight", [-1, 101])
+def test_the_weight_of_required_affinity_has_a_range(weight: int) -> None:
+    data = {"apiVersion": "v1", "kind": "Policy", "hardPodAffinitySymmetricWeight": weight}
+    assert complaints_about(data) == [
+        f"hardPodAffinitySymmetricWeight: Invalid value: {weight}: not in valid range [0-100]"
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(predicate("Anything at all", {"labelsPresence": {"labels": []}}), id="any name with an argument"),
+        pytest.param(
+            predicate("CheckServiceAffinity", {"serviceAffinity": {"labels": ["a"]}}), id="the argument's own"
+        ),
+        pytest.param(priorities(priority("a", LIKES), priority("b", SPREADS, weight=2)), id="weights of two kinds"),
+        pytest.param(
+            priorities(priority("RequestedToCapacityRatioPriority"), priority("Mine", RATIO)), id="one strategy twice"
+        ),
+        pytest.param(priorities(priority("EqualPriority", weight=2**31 - 1)), id="the largest weight"),
+    ],
+)
+def test_policies_that_are_fine(data: Written) -> None:
+    assert load_configuration(data).profiles
