@@ -26,6 +26,7 @@ from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
 from mooring.scheduler.config.arguments import InterPodAffinityArgs
+from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalise import by_table
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
@@ -38,6 +39,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
 
 # One verdict a row: of several the largest is told, so that verdicts are combined by taking the maximum.
 _DISLIKED = 1
@@ -233,6 +235,9 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         )
 
     # Both
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return inter_pod_affinity_wakes()
 
     def _weight(self, term: CarriedTerm) -> int:
         """How much a term that a placed pod carries draws this pod near; 0 if it has no say in scoring."""

@@ -23,12 +23,14 @@ from mooring.api.nodeselector import (
     preferred_node_affinity,
     required_node_affinity,
 )
+from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
 from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.config.arguments import NodeAffinityArgs
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.normalise import scaled_to_best
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Reads, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
@@ -102,6 +104,18 @@ class NodeAffinity(
     def normalise(self, state: PreferredTerms, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=False)
 
+    def wakes(self) -> tuple[Wake, ...]:
+        return (Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._becomes_wanted, by_shape=True),)
+
+    def _becomes_wanted(self, pod: PodRecord, old: Node | None, new: Node) -> bool:
+        """A node came, or has other labels: does it match now, as it did not before?"""
+        if self._added_required is not None and not _matches(self._added_required, new):
+            return False
+        demands = _demands(pod.shape)
+        if not _matches(demands, new):
+            return demands.fault_for(new.metadata.labels) != ""  # what cannot be judged may help
+        return old is None or not _matches(demands, old)
+
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:
     """The only nodes that can satisfy the terms, if each term names some; None if any node might."""
@@ -119,3 +133,14 @@ def named_nodes(required: NodeSelector) -> frozenset[str] | None:
 def _required_selector(spec: PodSpec) -> NodeSelector | None:
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+
+
+def _demands(shape: Shape) -> RequiredNodeAffinity:
+    known = shape.memo.get(_demands)
+    if known is None:
+        known = shape.memo[_demands] = required_node_affinity(shape.view)
+    return known  # type: ignore[return-value]
+
+
+def _matches(demands: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
+    return demands.matches(node.metadata.labels, node.metadata.name)

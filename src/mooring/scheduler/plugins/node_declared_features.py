@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -35,6 +37,12 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
         lacking = [node is None or not state.issubset(node.status.declared_features) for node in nodes]
         return np.array(lacking, dtype=np.int64)
 
+    def wakes(self) -> tuple[Wake, ...]:
+        return (
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise, by_shape=True),
+            Wake(Subject.PENDING_POD, Action.UPDATE, _needs_otherwise),
+        )
+
 
 def needed_features(spec: PodSpec) -> Features:
     """The kubelet features without which the pod could not run as it is written."""
@@ -45,3 +53,11 @@ def needed_features(spec: PodSpec) -> Features:
     if spec.host_network and spec.host_users is False:
         needed.add(USER_NAMESPACES_HOST_NETWORK)
     return frozenset(needed)
+
+
+def _declares_otherwise(pod: PodRecord, old: Node | None, new: Node) -> bool:
+    return old is None or old.status.declared_features != new.status.declared_features
+
+
+def _needs_otherwise(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+    return new.uid == pod.uid and needed_features(old.shape.spec) != needed_features(new.shape.spec)

@@ -11,6 +11,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Filter, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -34,3 +35,6 @@ class NodeName(Filter[int]):
         else:
             refused[rows == state] = 0
         return refused
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (Wake(Subject.NODE, Action.ADD),)

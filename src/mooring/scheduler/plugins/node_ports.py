@@ -7,7 +7,9 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.ports import HostPort
+from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.hints import takes_up_room
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
 from mooring.scheduler.framework.status import Reason
 
@@ -30,3 +32,27 @@ class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
 
     def filter_row(self, state: HostPorts, row: int) -> int:
         return int(self._columns.ports.conflicts_at(state, row))
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (
+            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_a_port, by_shape=True),
+            Wake(Subject.NODE, Action.ADD),
+        )
+
+
+def _frees_a_port(pod: PodRecord, old: PodRecord, new: None) -> bool:
+    """A pod is gone: did it have a port that this one wants?"""
+    freed = old.shape.host_ports
+    return (
+        bool(freed)
+        and takes_up_room(old)
+        and any(_collide(mine, port) for mine in pod.shape.host_ports for port in freed)
+    )
+
+
+def _collide(one: HostPort, other: HostPort) -> bool:
+    return (
+        one.port == other.port
+        and one.protocol == other.protocol
+        and (one.address == other.address or ANY_ADDRESS in (one.address, other.address))
+    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
+from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Filter, Reads, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -25,3 +27,18 @@ class NodeUnschedulable(Filter[None]):
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         return self._columns.unschedulable[rows].astype(np.int64)
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens, by_shape=True),
+            Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordons),
+        )
+
+
+def _opens(pod: PodRecord, old: Node | None, new: Node) -> bool:
+    """A node came, or changed: does it take pods now, as it did not before?"""
+    return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+
+
+def _tolerates_cordons(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+    return new.uid == pod.uid and is_tolerated(UNSCHEDULABLE_TAINT, new.shape.spec.tolerations)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mooring.api.csi_translation import TranslationError, plugin_of
+from mooring.api.csi_translation import TranslationError
 from mooring.api.storage import (
     claim_named_by,
     is_controlled_by_pod,
@@ -38,8 +38,10 @@ from mooring.scheduler.cache.claimed_volumes import (
 )
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
+from mooring.scheduler.plugins.volume_hints import may_be_attached, node_volume_limits_wakes
 
 FAULTS_MAX = 32
 """So many different faults of placed pods are told apart in one answer."""
@@ -76,7 +78,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         self._attached = columns.volumes.attached(columns)
 
     def pre_filter(self, pod: PodRecord) -> Proceed[NewVolumes] | Skip:
-        volumes = [volume for volume in pod.volumes if _may_attach(volume)]
+        volumes = [volume for volume in pod.volumes if may_be_attached(volume)]
         if not volumes:
             return SKIP
         self._attached.sync()
@@ -97,6 +99,9 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
 
     def reasons(self, state: NewVolumes) -> list[Reason]:
         return state.reasons
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return node_volume_limits_wakes()
 
     def _exceeds(self, state: NewVolumes, rows: Rows) -> Bools | None:
         """Per row: whether the pod's volumes go over some driver's limit; None if they do so nowhere."""
@@ -164,7 +169,3 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         if is_ephemeral(volume) and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
             return Reason(not_controlled_text(claim, pod.namespace, pod.name), Code.ERROR)
         return volume_of_claim(self._columns.objects, claim)
-
-
-def _may_attach(volume: Volume) -> bool:
-    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None

@@ -23,6 +23,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalise import by_table
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
@@ -35,6 +36,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure
+from mooring.scheduler.plugins.pod_topology_spread_hints import SpreadHints
 from mooring.scheduler.plugins.spread_constraints import (
     HARD,
     SOFT,
@@ -230,6 +232,10 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         return constraint, counts, math.log(domain_count + 2)
 
     # Both
+
+    def wakes(self) -> tuple[Wake, ...]:
+        has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
+        return SpreadHints(lambda shape: self._constraints(shape, HARD), are_in_the_shape=not has_hard_defaults).wakes()
 
     def _constraints(self, shape: Shape, action: str) -> tuple[Constraint, ...]:
         known = shape.memo.get((self, action))

@@ -9,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.api.tolerations import count_intolerable_preferences, find_untolerated_taint, tolerations_of_preferences
+from mooring.api.views.node import Node
 from mooring.api.views.pod import Toleration
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.hints import is_about_itself
 from mooring.scheduler.framework.normalise import scaled_to_best
 from mooring.scheduler.framework.plugin import Filter, PreScore, Reads, Score
 from mooring.scheduler.framework.status import Code, Reason
@@ -52,6 +55,12 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
     def normalise(self, state: Tolerations, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=True)
 
+    def wakes(self) -> tuple[Wake, ...]:
+        return (
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _becomes_tolerable, by_shape=True),
+            Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, is_about_itself),
+        )
+
     def _verdict(self, is_hard: bool, tolerations: Tolerations) -> Int64s:
         """For each known set of taints: whether it refuses, or how many of its taints are not tolerated."""
         known = self._verdicts.get((is_hard, tolerations))
@@ -65,3 +74,11 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
                 np.int64,
             )
         return known
+
+
+def _becomes_tolerable(pod: PodRecord, old: Node | None, new: Node) -> bool:
+    """A node came, or changed: does the pod tolerate its taints now, as it did not before?"""
+    tolerations = pod.shape.spec.tolerations
+    if find_untolerated_taint(new.spec.taints, tolerations) is not None:
+        return False
+    return old is None or find_untolerated_taint(old.spec.taints, tolerations) is not None

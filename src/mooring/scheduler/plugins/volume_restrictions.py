@@ -23,8 +23,10 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.volumes import Disk, disks_of
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
+from mooring.scheduler.plugins.volume_hints import names_claim
 
 _NO_DISK = 1
 _CLAIM_IN_USE = 2
@@ -94,6 +96,13 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
         holders = self._holders(state)[rows] + difference[_DISK_HOLDERS]
         return _refusals(holders, state.claims_in_use + difference[_CLAIM_USES])
 
+    def wakes(self) -> tuple[Wake, ...]:
+        return (
+            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_a_volume),
+            Wake(Subject.NODE, Action.ADD),
+            Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, names_claim),
+        )
+
     def _holders(self, state: Restricted) -> Int64s:
         """Per row of the whole table: how many pods hold a disk that the pod wants."""
         holders = np.zeros(self._columns.height, dtype=np.int64)
@@ -114,3 +123,13 @@ def _claims_named(state: Restricted, pod: PodRecord) -> int:
         and volume.persistent_volume_claim.claim_name in state.exclusive_claims
         for volume in pod.volumes
     )
+
+
+def _frees_a_volume(pod: PodRecord, old: PodRecord, new: None) -> bool:
+    """A pod is gone: did it hold a disk, or use a claim, that this one wants? Whether alone is not looked up."""
+    if not pod.volumes or not old.volumes or old.namespace != pod.namespace:
+        return False
+    if not set(pod.claims).isdisjoint(old.claims):
+        return True
+    others = disks_of(old.volumes)
+    return any(mine.conflicts_with(other) for mine in disks_of(pod.volumes) for other in others)

@@ -20,8 +20,10 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+from mooring.scheduler.plugins.volume_hints import names_claim
 from mooring.scheduler.plugins.volume_reach import TOPOLOGY_LABELS, LabelledZones, Reach
 
 Zones = tuple[LabelledZones, ...]
@@ -52,6 +54,14 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
 
     def filter(self, state: Zones, rows: Rows) -> Int64s:
         return (~self._reach.zoned(state)[rows]).astype(np.int64)
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (
+            Wake(Subject.STORAGE_CLASS, Action.ADD, _waits_for_consumer, by_shape=True),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, names_claim),
+            Wake(Subject.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _is_zoned_otherwise, by_shape=True),
+        )
 
     def _volume_of(self, key: str, name: str) -> PersistentVolume | Rejection | None:
         """The volume bound to a claim; None if there will be one once the pod has a node."""
@@ -91,3 +101,15 @@ def zones_of(volume: PersistentVolume) -> list[LabelledZones]:
             if all(values):
                 found.append(LabelledZones(key, values))
     return found
+
+
+def _waits_for_consumer(pod: PodRecord, old: None, new: StorageClass) -> bool:
+    return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _is_zoned_otherwise(pod: PodRecord, old: PersistentVolume | None, new: PersistentVolume) -> bool:
+    return old is None or _zone_sets(old) != _zone_sets(new)
+
+
+def _zone_sets(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
+    return [(zones.key, frozenset(zones.values)) for zones in zones_of(volume)]

@@ -1,0 +1,134 @@
+"""What wakes pods that InterPodAffinity refused: a friend came, an enemy went, or a node moved to another domain.
+
+Comes in   placed pods as they come, go and change their labels; nodes as they come and change theirs
+Goes out   whether that can help a sleeping pod
+
+kube-scheduler v1.36 says no to some changes that would help, and so do we:
+
+ 1. A namespace selector is not looked up: it stands for all namespaces if it would select one without labels, and for
+    none otherwise.
+ 2. The last friend goes of a pod that wants to be near its own kind, so that the pod could be the first of them.
+ 3. A node comes, or leaves a domain, and only what other pods say keeps the sleeping pod away from the others.
+ 4. An enemy goes, or has other labels, that only some of the pod's anti-affinity terms speak of: they are read as one,
+    as affinity terms are. The same holds for the terms of a pod that goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mooring.api.errors import ObjectError
+from mooring.api.views.node import Node
+from mooring.api.views.pod import PodAffinityTerm
+from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.terms import AffinityTerm
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.hints import is_about_itself, takes_up_room
+
+Terms = tuple[AffinityTerm, ...]
+
+
+class RequiredTerms(NamedTuple):
+    """What a pod demands; None where it cannot be read."""
+
+    affinity: Terms | None
+    anti_affinity: Terms | None
+
+
+def inter_pod_affinity_wakes() -> tuple[Wake, ...]:
+    """What can help a pod that InterPodAffinity refused."""
+    return (
+        Wake(Subject.ASSIGNED_POD, Action.ADD, _is_a_friend, by_shape=True, by_both_shapes=True),
+        Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, _changes_sides, by_shape=True),
+        Wake(Subject.ASSIGNED_POD, Action.DELETE, _was_an_enemy, by_shape=True),
+        Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL, is_about_itself),
+        Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _joins_another_domain, by_shape=True),
+    )
+
+
+def _is_a_friend(pod: PodRecord, old: None, new: PodRecord) -> bool:
+    if not takes_up_room(new):
+        return False
+    terms = _required_terms(pod.shape)
+    if terms.affinity is None or terms.anti_affinity is None:
+        return True
+    return _all_speak_of(terms.affinity, new.shape)
+
+
+def _changes_sides(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+    """A placed pod has other labels: has it become a friend, or is it no enemy any more?"""
+    if not takes_up_room(old) or not takes_up_room(new):
+        return False
+    terms = _required_terms(pod.shape)
+    if terms.affinity is None or terms.anti_affinity is None:
+        return True
+    before, after = old.shape, new.shape
+    becomes_friend = not _all_speak_of(terms.affinity, before) and _all_speak_of(terms.affinity, after)
+    was_enemy = _all_speak_of(terms.anti_affinity, before) and not _all_speak_of(terms.anti_affinity, after)
+    return becomes_friend or was_enemy
+
+
+def _was_an_enemy(pod: PodRecord, old: PodRecord, new: None) -> bool:
+    """A pod is gone: did one of the two keep the other away?"""
+    if not takes_up_room(old):
+        return False
+    terms = _required_terms(pod.shape)
+    if terms.affinity is None or terms.anti_affinity is None or _all_speak_of(terms.anti_affinity, old.shape):
+        return True
+    of_other = _required_terms(old.shape).anti_affinity
+    return of_other is None or _all_speak_of(of_other, pod.shape)
+
+
+def _joins_another_domain(pod: PodRecord, old: Node | None, new: Node) -> bool:
+    """A node came, or has other labels: may the pod find friends around it, or no enemies?"""
+    terms = _required_terms(pod.shape)
+    if terms.affinity is None or terms.anti_affinity is None:
+        return True
+    after = new.metadata.labels
+    if old is None:
+        # Without enemies' labels a node is always free of them; with them it is for the next attempt to find out.
+        return bool(terms.anti_affinity) or any(term.topology_key in after for term in terms.affinity)
+    before = old.metadata.labels
+    return any(_enters(term.topology_key, before, after) for term in terms.affinity) or any(
+        _leaves(term.topology_key, before, after) for term in terms.anti_affinity
+    )
+
+
+def _enters(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether a node is in a domain of the topology in which it was not before."""
+    return key in after and before.get(key) != after[key]
+
+
+def _leaves(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    return key in before and after.get(key) != before[key]
+
+
+def _all_speak_of(terms: Terms, shape: Shape) -> bool:
+    """Whether there are terms, and a pod of the shape matches each of them."""
+    return bool(terms) and all(_speaks_of(term, shape) for term in terms)
+
+
+def _speaks_of(term: AffinityTerm, shape: Shape) -> bool:
+    in_reach = shape.namespace in term.namespaces or term.namespace_selector.matches({})
+    return in_reach and term.selector.matches(shape.labels)
+
+
+def _required_terms(shape: Shape) -> RequiredTerms:
+    known = shape.memo.get(_required_terms)
+    if known is None:
+        affinity = shape.spec.affinity
+        near = affinity.pod_affinity if affinity is not None else None
+        apart = affinity.pod_anti_affinity if affinity is not None else None
+        known = shape.memo[_required_terms] = RequiredTerms(
+            _compiled(near.required_during_scheduling_ignored_during_execution if near is not None else (), shape),
+            _compiled(apart.required_during_scheduling_ignored_during_execution if apart is not None else (), shape),
+        )
+    return known  # type: ignore[return-value]
+
+
+def _compiled(terms: Sequence[PodAffinityTerm], shape: Shape) -> Terms | None:
+    try:
+        return tuple(AffinityTerm(term, shape.namespace) for term in terms)
+    except ObjectError:
+        return None

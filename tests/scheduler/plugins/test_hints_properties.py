@@ -1,0 +1,203 @@
+"""No pod sleeps through what helps it: random small worlds, one change each.
+
+A pod is refused; something changes, so that it could be placed; then at least one of the plugins that refused it hears
+of the change, and its hint says yes. The exceptions are kube-scheduler's own: what it sleeps through, we do too, until
+the pod has slept for five minutes. They are listed here, each with what makes it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.labels import compile_selector
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod, PodAffinityTerm
+from mooring.api.views.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
+from mooring.api.views.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
+from mooring.scheduler.framework.waking import wakes_of
+from tests.api.builders import selector
+from tests.builders import ZONE, disk, namespace, node, pod, pods_like, spread
+from tests.scheduler.single_changes import Changed, Neighbourhood, random_neighbourhood
+from tests.scheduler.sleeping import happenings, is_woken
+from tests.storage_builders import bound, csi_node, volume
+
+CHANGES = 10
+"""So many changes are tried, each on its own, of a world in which the pod is refused."""
+
+
+class Case(NamedTuple):
+    """A pod that would no longer be refused, by whom it was, and what has changed."""
+
+    asleep: Pod
+    rejectors: frozenset[str]
+    old: ApiObject | None
+    new: ApiObject | None
+    around: tuple[ApiObject, ...]
+
+
+@settings(max_examples=150)
+@given(seed=st.integers(0, 2**32), changes=st.lists(st.integers(0, 2**32), min_size=CHANGES, max_size=CHANGES))
+def test_what_helps_a_pod_wakes_it(seed: int, changes: list[int]) -> None:
+    neighbourhood = random_neighbourhood(seed)
+    rejectors = neighbourhood.rejectors()
+    for change in map(neighbourhood.draw, changes if rejectors else ()):
+        case = missed(neighbourhood, rejectors, change)
+        assert case is None or any(excuse(case) for excuse in KUBE_SCHEDULER_SLEEPS_TOO.values())
+
+
+def missed(neighbourhood: Neighbourhood, rejectors: frozenset[str], change: Changed) -> Case | None:
+    """The case, if the change helps and wakes nobody."""
+    engine = neighbourhood.engine_after(change)
+    asleep = neighbourhood.asleep_after(change)
+    record = engine.record(asleep)
+    if not engine.decide(record).is_placed:
+        return None
+    wakes = wakes_of(engine.cycle_for(record).profile)
+    happened = happenings(engine, *change)
+    if any(is_woken(wakes[plugin], record, happened) for plugin in rejectors):
+        return None
+    return Case(asleep, rejectors, *change, tuple(neighbourhood.objects.values()))
+
+
+# --- what kube-scheduler sleeps through -------------------------------------------------------------------------
+
+
+def _wakes_nobody(case: Case) -> bool:
+    is_selecting = (Namespace, Service, ReplicaSet, StatefulSet, ReplicationController)
+    return isinstance(case.new or case.old, is_selecting)
+
+
+def _is_gone_for_nobody(case: Case) -> bool:
+    return case.new is None and not isinstance(case.old, Node | Pod | VolumeAttachment)
+
+
+def _goes_with_its_node(case: Case) -> bool:
+    return isinstance(case.old, Node) and case.new is None and case.rejectors != {"PodTopologySpread"}
+
+
+def _is_first_of_its_kind(case: Case) -> bool:
+    """Its last friend is gone, is one no more, or has lost its node."""
+    terms, labels = _near(case.asleep), case.asleep.metadata.labels
+    is_of_its_kind = bool(terms) and all(compile_selector(term.label_selector).matches(labels) for term in terms)
+    return "InterPodAffinity" in case.rejectors and is_of_its_kind and isinstance(case.old, Pod | Node)
+
+
+def _is_disliked_elsewhere(case: Case) -> bool:
+    """Others keep it away where they are; the node that came, or left their domain, is not there."""
+    others = (each for each in case.around if isinstance(each, Pod) and each.spec.node_name)
+    return "InterPodAffinity" in case.rejectors and isinstance(case.new, Node) and any(map(_apart, others))
+
+
+def _selects_namespaces(case: Case) -> bool:
+    speaking = [case.asleep, *(each for each in (case.old, case.new) if isinstance(each, Pod))]
+    terms = [term for view in speaking for term in (*_near(view), *_apart(view))]
+    selectors = [term.namespace_selector for term in terms if term.namespace_selector is not None]
+    return "InterPodAffinity" in case.rejectors and not all(compile_selector(each).matches({}) for each in selectors)
+
+
+def _says_several_things(case: Case) -> bool:
+    is_one = isinstance(case.old, Pod) and "InterPodAffinity" in case.rejectors
+    return is_one and (len(_apart(case.asleep)) > 1 or (isinstance(case.old, Pod) and len(_apart(case.old)) > 1))
+
+
+def _starts_to_terminate(case: Case) -> bool:
+    return (
+        isinstance(case.new, Pod)
+        and case.new.metadata.deletion_timestamp is not None
+        and "PodTopologySpread" in case.rejectors
+    )
+
+
+def _holds_it_in_another_namespace(case: Case) -> bool:
+    return (
+        isinstance(case.old, Pod)
+        and case.old.metadata.namespace != case.asleep.metadata.namespace
+        and "VolumeRestrictions" in case.rejectors
+    )
+
+
+def _is_limited_otherwise(case: Case) -> bool:
+    is_storage = isinstance(case.new, CSINode | PersistentVolume | PersistentVolumeClaim)
+    return is_storage and "NodeVolumeLimits" in case.rejectors
+
+
+def _narrows_no_more(case: Case) -> bool:
+    constraints = case.asleep.spec.topology_spread_constraints
+    return case.new is case.asleep and any(each.match_label_keys for each in constraints)
+
+
+KUBE_SCHEDULER_SLEEPS_TOO: Mapping[str, Callable[[Case], bool]] = {
+    "no plugin registers for namespaces, services and controllers, although some read them": _wakes_nobody,
+    "that an object is gone (but a node, a pod or an attachment) is registered for by none": _is_gone_for_nobody,
+    "that a node is gone, and its pods with it, only spreading hears of": _goes_with_its_node,
+    "the hints of affinity do not know that a pod may be the first of its kind": _is_first_of_its_kind,
+    "the hint of affinity for nodes asks for the pod's own terms, not for what others say": _is_disliked_elsewhere,
+    "the hints of affinity do not look up which namespaces a selector selects": _selects_namespaces,
+    "the hints of affinity read several anti-affinity terms as one": _says_several_things,
+    "a pod that terminates is not counted for spreading, but that is an update like any other": _starts_to_terminate,
+    "the hint for disks looks at the pod's own namespace": _holds_it_in_another_namespace,
+    "which volumes count, and that a limit was lifted, is not registered for, or not seen": _is_limited_otherwise,
+    "labels that narrow a selector are only compared by the narrowed selector": _narrows_no_more,
+}
+
+WEB = {"app": "web"}
+IN_A, ALSO_IN_A, IN_B = node("n1", zone="a"), node("n2", zone="a"), node("n2", zone="b")
+TAINTED_A, TAINTED_B = node("n1", zone="a", taints=["x:NoSchedule"]), node("n2", zone="b", taints=["x:NoSchedule"])
+NEAR_TEAM_A = pod(near=[pods_like(ZONE, namespaces_like=selector(team="a"), app="web")])
+OF_TEAM_A = pod("q", labels=WEB, namespace="team-a", on="n1")
+ATTACHED = (volume("pv-1", driver="d"), volume("pv-2", driver="d"), bound("data", "pv-1"), bound("logs", "pv-2"))
+USES_LOGS = pod("q", claims=["logs"], on="n1")
+WEB_ON_1 = pod("q", labels=WEB, on="n1")
+SPREAD = pod(labels=WEB, spread=[spread(ZONE, app="web")])
+NARROW = [spread(ZONE, app="web", match_label_keys=["tier"])]
+
+EXAMPLES: list[tuple[Pod, tuple[ApiObject, ...], Changed]] = [
+    (NEAR_TEAM_A, (IN_A, OF_TEAM_A), (namespace("team-a"), namespace("team-a", team="a"))),
+    (pod(claims=["data"]), (IN_A, *ATTACHED, USES_LOGS), (csi_node("n1", {"d": 1}), None)),
+    (pod(apart=[pods_like(ZONE, app="web")]), (ALSO_IN_A, WEB_ON_1), (IN_A, None)),
+    (pod(labels=WEB, near=[pods_like(ZONE, app="web")]), (TAINTED_A, IN_B), (WEB_ON_1, None)),
+    (pod(labels=WEB), (IN_A, pod("q", apart=[pods_like(ZONE, app="web")], on="n1")), (None, IN_B)),
+    (NEAR_TEAM_A, (IN_A, namespace("team-a", team="a")), (None, OF_TEAM_A)),
+    (pod(apart=[pods_like(ZONE, app="web"), pods_like(ZONE, app="db")]), (IN_A,), (WEB_ON_1, None)),
+    (SPREAD, (IN_A, TAINTED_B), (WEB_ON_1, pod("q", labels=WEB, on="n1", terminating=True))),
+    (pod(volumes=[disk("d")]), (IN_A,), (pod("q", namespace="team-a", volumes=[disk("d")], on="n1"), None)),
+    (pod(claims=["data"]), (IN_A, *ATTACHED, USES_LOGS), (csi_node("n1", {"d": 1}), csi_node("n1", {"d": None}))),
+    (
+        pod("p", labels={**WEB, "tier": "x"}, spread=NARROW),
+        (IN_A, TAINTED_B, pod("q", labels={**WEB, "tier": "x"}, on="n1"), pod("r", labels=WEB, on="n2")),
+        (pod("p", labels={**WEB, "tier": "x"}, spread=NARROW), pod("p", labels=WEB, spread=NARROW)),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "asleep", "around", "change"),
+    [(sentence, *example) for sentence, example in zip(KUBE_SCHEDULER_SLEEPS_TOO, EXAMPLES, strict=True)],
+    ids=list(KUBE_SCHEDULER_SLEEPS_TOO),
+)
+def test_kube_scheduler_sleeps_through_this_too(
+    sentence: str, asleep: Pod, around: tuple[ApiObject, ...], change: Changed
+) -> None:
+    old = change[0]
+    example = Neighbourhood(asleep, (*around, *((old,) if old not in (None, asleep) else ())))
+    rejectors = example.rejectors()
+    assert rejectors
+    case = missed(example, rejectors, change)
+    assert case is not None
+    assert KUBE_SCHEDULER_SLEEPS_TOO[sentence](case)
+
+
+def _near(view: Pod) -> tuple[PodAffinityTerm, ...]:
+    affinity = view.spec.affinity.pod_affinity if view.spec.affinity is not None else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else ()
+
+
+def _apart(view: Pod) -> tuple[PodAffinityTerm, ...]:
+    affinity = view.spec.affinity.pod_anti_affinity if view.spec.affinity is not None else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else ()

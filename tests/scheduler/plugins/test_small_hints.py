@@ -1,0 +1,214 @@
+"""What wakes the pods that the small plugins refused: those whose hints live in the plugin's own file."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.scheduler.framework.plugin import Plugin
+from mooring.scheduler.plugins.default_preemption import DefaultPreemption
+from mooring.scheduler.plugins.node_affinity import NodeAffinity
+from mooring.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.scheduler.plugins.node_name import NodeName
+from mooring.scheduler.plugins.node_ports import NodePorts
+from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
+from mooring.scheduler.plugins.taint_toleration import TaintToleration
+from tests.api.builders import node_selector, term
+from tests.builders import node, pod
+from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.sleeping import Change, wakes
+
+CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
+
+
+def with_host_users(view: Pod, host_users: bool) -> Pod:
+    return replace(view, spec=replace(view.spec, host_network=True, host_users=host_users))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_woken"),
+    [
+        pytest.param(pod(gates=["wait"]), pod(), True, id="the last gate was opened"),
+        pytest.param(pod(gates=["a", "b"]), pod(gates=["b"]), False, id="another gate is closed still"),
+        pytest.param(pod(gates=["wait"]), pod(gates=["wait"], labels={"a": "b"}), False, id="something else changed"),
+        pytest.param(pod("other", gates=["wait"]), pod("other"), False, id="it was another pod's gate"),
+    ],
+)
+def test_a_gated_pod_waits_for_its_own_gates(old: Pod, new: Pod, is_woken: bool) -> None:
+    assert wakes(SchedulingGates, pod(gates=["wait"]), before=old, after=new) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "old", "new", "is_woken"),
+    [
+        pytest.param([], None, node(), True, id="a node without taints came"),
+        pytest.param([], None, node(taints=["gpu:NoSchedule"]), False, id="a node with a taint came"),
+        pytest.param([], None, node(taints=["old:PreferNoSchedule"]), True, id="a node with a soft taint came"),
+        pytest.param(["gpu:NoSchedule"], None, node(taints=["gpu:NoSchedule"]), True, id="a tolerable node came"),
+        pytest.param([], node(taints=["gpu:NoSchedule"]), node(), True, id="a taint was taken away"),
+        pytest.param(
+            [], node(taints=["a:NoSchedule", "b:NoExecute"]), node(taints=["a:NoSchedule"]), False, id="one of two"
+        ),
+        pytest.param(["gpu"], node(taints=["gpu:NoSchedule"]), node(), False, id="one that was tolerated anyway"),
+        pytest.param([], node(), node(taints=["gpu:NoSchedule"]), False, id="a taint was added"),
+        pytest.param(
+            [], node(taints=["gpu:NoSchedule"]), node(taints=["gpu:NoSchedule"], zone="a"), False, id="a label"
+        ),
+    ],
+)
+def test_a_pod_that_nodes_are_tainted_against(
+    tolerations: list[str], old: Node | None, new: Node, is_woken: bool
+) -> None:
+    assert wakes(TaintToleration, pod(tolerations=tolerations), before=old, after=new) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_woken"),
+    [
+        pytest.param(None, node(), True, id="a node came"),
+        pytest.param(None, node(unschedulable=True), False, id="a cordoned node came"),
+        pytest.param(node(unschedulable=True), node(), True, id="a node was uncordoned"),
+        pytest.param(node(), node(unschedulable=True), False, id="a node was cordoned"),
+        pytest.param(node(), node(taints=["gpu:NoSchedule"]), False, id="a node was tainted"),
+    ],
+)
+def test_a_pod_that_only_cordoned_nodes_would_take(old: Node | None, new: Node, is_woken: bool) -> None:
+    assert wakes(NodeUnschedulable, pod(), before=old, after=new) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("plugin", "old", "new", "is_woken"),
+    [
+        pytest.param(TaintToleration, pod(), pod(tolerations=["gpu"]), True, id="taints: whatever it tolerates"),
+        pytest.param(TaintToleration, pod("q"), pod("q", tolerations=["gpu"]), False, id="taints: another pod"),
+        pytest.param(TaintToleration, pod(), pod(labels={"a": "b"}), False, id="taints: something else changed"),
+        pytest.param(NodeUnschedulable, pod(), pod(tolerations=[CORDON]), True, id="cordons: tolerates cordons"),
+        pytest.param(NodeUnschedulable, pod(), pod(tolerations=["gpu"]), False, id="cordons: tolerates others"),
+        pytest.param(NodeUnschedulable, pod("q"), pod("q", tolerations=[CORDON]), False, id="cordons: another pod"),
+    ],
+)
+def test_a_pod_that_tolerates_more(plugin: type[Plugin], old: Pod, new: Pod, is_woken: bool) -> None:
+    assert wakes(plugin, pod(), before=old, after=new) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("change", "is_woken"),
+    [
+        pytest.param({"came": node()}, True, id="a node came"),
+        pytest.param({"before": node(), "after": node(taints=["a:NoSchedule"])}, True, id="some taint changed"),
+        pytest.param({"before": node(), "after": node(zone="a")}, False, id="a label changed"),
+        pytest.param({"gone": pod(on="n1")}, False, id="a pod is gone"),
+    ],
+)
+def test_a_pod_that_names_its_node(change: Change, is_woken: bool) -> None:
+    assert wakes(NodeName, pod(), **change) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("change", "is_woken"),
+    [
+        pytest.param({"gone": pod("q", ports=["80"], on="n1")}, True, id="the port is free"),
+        pytest.param({"gone": pod("q", ports=["10.0.0.1:80"], on="n1")}, True, id="on one address"),
+        pytest.param({"gone": pod("q", ports=["80/UDP"], on="n1")}, False, id="of another protocol"),
+        pytest.param({"gone": pod("q", ports=["8080"], on="n1")}, False, id="another port is free"),
+        pytest.param({"gone": pod("q", on="n1")}, False, id="a pod without ports is gone"),
+        pytest.param({"gone": pod("q", ports=["80"])}, False, id="a pod is gone that had no node"),
+        pytest.param({"gone": pod("q", ports=["80"], nominated="n1")}, True, id="or the promise of one"),
+        pytest.param({"came": node()}, True, id="a node came"),
+        pytest.param({"came": pod("q", ports=["80"], on="n1")}, False, id="a pod came"),
+    ],
+)
+def test_a_pod_that_wants_a_port(change: Change, is_woken: bool) -> None:
+    assert wakes(NodePorts, pod(ports=["443", "80"]), **change) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("mine", "freed", "is_woken"),
+    [
+        ("10.0.0.1:80", "10.0.0.1:80", True),
+        ("10.0.0.1:80", "10.0.0.2:80", False),
+        ("10.0.0.1:80", "80", True),
+    ],
+)
+def test_ports_collide_on_one_address(mine: str, freed: str, is_woken: bool) -> None:
+    assert wakes(NodePorts, pod(ports=[mine]), gone=pod("q", ports=[freed], on="n1")) is is_woken
+
+
+OF_TEAM_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]}]}
+ADDED = {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": OF_TEAM_A}}
+FAULTY = pod(nodes=node_selector(term("disk Like ssd")))
+
+
+@pytest.mark.parametrize(
+    ("asleep", "old", "new", "is_woken"),
+    [
+        pytest.param(pod(node_labels={"disk": "ssd"}), None, node(labels={"disk": "ssd"}), True, id="a match came"),
+        pytest.param(pod(node_labels={"disk": "ssd"}), None, node(labels={"disk": "hdd"}), False, id="another came"),
+        pytest.param(
+            pod(node_labels={"disk": "ssd"}), node(), node(labels={"disk": "ssd"}), True, id="a node has become one"
+        ),
+        pytest.param(
+            pod(node_labels={"disk": "ssd"}),
+            node(labels={"disk": "ssd"}),
+            node(labels={"disk": "ssd", "a": "b"}),
+            False,
+            id="a node was one before",
+        ),
+        pytest.param(
+            pod(node_labels={"disk": "ssd"}), node(labels={"disk": "ssd"}), node(), False, id="a node is none any more"
+        ),
+        pytest.param(
+            pod(nodes=node_selector(term("disk In ssd"), term("zone Exists"))),
+            node(),
+            node(labels={"zone": ""}),
+            True,
+            id="one of several terms matches",
+        ),
+        pytest.param(FAULTY, None, node(), True, id="what cannot be judged may help"),
+        pytest.param(FAULTY, node(), node(labels={"a": "b"}), True, id="also of a node that changes"),
+    ],
+)
+def test_a_pod_that_wants_labels(asleep: Pod, old: Node | None, new: Node, is_woken: bool) -> None:
+    assert wakes(NodeAffinity, asleep, before=old, after=new) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_woken"),
+    [
+        pytest.param(None, node(labels={"team": "a"}), True, id="a node came that the profile wants"),
+        pytest.param(None, node(labels={"team": "b"}), False, id="a node came that it does not want"),
+        pytest.param(node(), node(labels={"team": "a"}), False, id="kube-scheduler compares the pod's wishes only"),
+    ],
+)
+def test_a_profile_that_wants_labels(old: Node | None, new: Node, is_woken: bool) -> None:
+    assert wakes(NodeAffinity, pod(), before=old, after=new, config=with_arguments("NodeAffinity", ADDED)) is is_woken
+
+
+@pytest.mark.parametrize(
+    ("change", "is_woken"),
+    [
+        pytest.param({"came": node()}, True, id="a node came"),
+        pytest.param({"before": node(), "after": node(features=["Fast"])}, True, id="a node declares a feature"),
+        pytest.param({"before": node(), "after": node(zone="a")}, False, id="a label changed"),
+        pytest.param(
+            {"before": with_host_users(pod(), False), "after": with_host_users(pod(), True)}, True, id="it needs less"
+        ),
+        pytest.param(
+            {"before": pod(), "after": pod(labels={"a": "b"})}, False, id="it has another label and needs the same"
+        ),
+        pytest.param(
+            {"before": with_host_users(pod("q"), False), "after": with_host_users(pod("q"), True)},
+            False,
+            id="another pod needs less",
+        ),
+    ],
+)
+def test_a_pod_that_needs_a_feature(change: Change, is_woken: bool) -> None:
+    assert wakes(NodeDeclaredFeatures, with_host_users(pod(), False), **change) is is_woken
+
+
+def test_preemption_leaves_waking_to_those_who_refused() -> None:
+    assert not wakes(DefaultPreemption, pod(), gone=pod("q", on="n1"))
