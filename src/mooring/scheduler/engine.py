@@ -17,22 +17,33 @@ same object.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.kit.clock import Clock
+from mooring.client.absent import AbsentClient
+from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
+from mooring.scheduler.cycle.consulting import ConsultingCycle, cycle_of
 from mooring.scheduler.cycle.cycle import Cycle, TieBreak
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.mishap import mishap_of
+from mooring.scheduler.cycle.node_order import NodeOrder
+from mooring.scheduler.eviction.under_way import EvictionsUnderWay
+from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
+from mooring.scheduler.extenders.questions import Consultation
+from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Rejection
 from mooring.scheduler.plugins.catalogue import default_registry
-from mooring.scheduler.plugins.default_binder import Binder
+
+logger = logging.getLogger(__name__)
 
 FINISHED = frozenset(("Succeeded", "Failed"))
 
@@ -50,22 +61,31 @@ class Engine:
         *,
         entropy: Entropy,
         registry: Registry | None = None,
-        binder: Binder | None = None,
-        clock: Clock | None = None,
+        services: Mapping[str, object] | None = None,
+        columns: Columns | None = None,
         tie_break: Callable[[Columns], TieBreak] | None = None,
     ) -> None:
         registry = registry if registry is not None else default_registry()
-        self.columns = Columns()
+        self.columns = columns if columns is not None else Columns()
         self.configuration = configuration
-        services: dict[str, object] = {"columns": self.columns, "binder": binder or _NoBinder()}
-        if clock is not None:
-            services["clock"] = clock
+        at_hand: dict[str, object] = {
+            "columns": self.columns,
+            "client": AbsentClient(),
+            "clock": VirtualClock(),
+            "evictions": EvictionsUnderWay({}),
+            "waiting_pods": WaitingPods(),
+            "activate": _activate_nobody,
+            **(services or {}),
+        }
+        clock = at_hand["clock"]
+        assert isinstance(clock, SystemClock | VirtualClock), f"no clock: {clock!r}"
         die = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
+        self.extenders = extenders_of(configuration)
+        order = NodeOrder(self.columns)
         self.cycles: Mapping[str, Cycle] = {
-            name: Cycle(
-                registry.build(plan, {**services, "entropy": entropy.fork(f"profile {name}")}), self.columns, die
-            )
-            for name, plan in expand_profiles(configuration, registry.implements).items()
+            name: cycle_of(profile, self.columns, die, order, self.extenders, clock.now_s)
+            for name, plan in expand_profiles(with_ignored_resources(configuration), registry.implements).items()
+            for profile in (registry.build(plan, {**at_hand, "entropy": entropy.fork(f"profile {name}")}),)
         }
 
     def put(self, view: ApiObject) -> None:
@@ -101,6 +121,20 @@ class Engine:
             pod.shape = self.columns.shapes.current(pod.shape)
         return self.cycle_for(pod).decide(pod, in_full=in_full)
 
+    def decide_admitted(self, cycle: Cycle, pod: PodRecord) -> Decision:
+        """As `decide`, for a pod that the queue's gates have let in."""
+        if not pod.shape.registered:
+            pod.shape = self.columns.shapes.current(pod.shape)
+        return cycle.decide_admitted(pod)
+
+    def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]:
+        """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""
+        if not pod.shape.registered:
+            pod.shape = self.columns.shapes.current(pod.shape)
+        cycle = self.cycle_for(pod)
+        assert isinstance(cycle, ConsultingCycle), "this configuration has no extenders: use decide()"
+        return cycle.decide_with_questions(pod, in_full=in_full)
+
     def cycle_for(self, pod: PodRecord) -> Cycle:
         name = pod.shape.spec.scheduler_name or "default-scheduler"
         cycle = self.cycles.get(name)
@@ -121,33 +155,46 @@ class Engine:
         self.columns.place(pod, node_name)
         reserves = self.cycle_for(pod).profile.reserves
         for count, plugin in enumerate(reserves):
-            rejection = plugin.reserve(pod, pod.row)
+            try:
+                rejection = plugin.reserve(pod, pod.row)
+            except Exception as error:
+                mishap = mishap_of(error)
+                if mishap is None:
+                    raise
+                rejection = mishap.rejection
             if rejection is not None:
-                for done in reversed(reserves[: count + 1]):
-                    done.unreserve(pod, node_name)
+                _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
                 return Rejection(rejection.code, rejection.reasons, plugin.name)
         return None
 
     def forget(self, pod: PodRecord) -> None:
         """Takes an assumption back."""
-        for plugin in reversed(self.cycle_for(pod).profile.reserves):
-            plugin.unreserve(pod, pod.node_name)
+        self.unreserve(pod, pod.node_name)
         self.columns.displace(pod)
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        """Plugins let go of what they hold for a pod on a node."""
+        _unreserve(self.cycle_for(pod).profile.reserves, pod, node_name)
 
     def nominate(self, decision: Decision) -> tuple[PodRecord, ...]:
         """Promises the room that preemption will make. Returns the pods of lower priority that lose such a promise."""
         plan = decision.preemption
         assert plan is not None, f"{decision.pod} preempts nobody"
-        outranked = tuple(
-            pod for pod in self.columns.nominations.on(plan.node_name) if pod.priority < decision.pod.priority
-        )
+        nominated = self.columns.nominations.on(plan.node_name)
+        outranked = tuple(pod for pod in nominated if pod.priority < decision.pod.priority)
         for pod in outranked:
-            self.columns.withdraw(pod)
-            pod.nominated_node = ""
-        decision.pod.nominated_node = plan.node_name
-        self.columns.nominate(decision.pod, plan.node_name)
+            self.renominate(pod, "")
+        self.renominate(decision.pod, plan.node_name)
         return outranked
+
+    def renominate(self, pod: PodRecord, node_name: str) -> None:
+        """Promises a pod another node, or none."""
+        pod.nominated_node = node_name
+        if node_name:
+            self.columns.nominate(pod, node_name)
+        else:
+            self.columns.withdraw(pod)
 
     def _put_pod(self, view: Pod) -> None:
         uid = view.metadata.uid or view.key
@@ -175,11 +222,19 @@ class Engine:
             self.columns.withdraw(nominated)
 
 
-class _NoBinder:
-    """For engines that only decide: nothing can be bound."""
+def _activate_nobody(uid: str) -> None:
+    """For engines that only decide: there is no queue."""
 
-    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        raise OSError(f"cannot bind {namespace}/{name} to {node_name}: this engine has no API server")
+
+def _unreserve(reserves: Sequence[Reserve], pod: PodRecord, node_name: str) -> None:
+    """Lets go of what was reserved, last first; a user's plugin that fails at it keeps nobody else from it."""
+    for plugin in reversed(reserves):
+        try:
+            plugin.unreserve(pod, node_name)
+        except Exception as error:
+            if mishap_of(error) is None:
+                raise
+            logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
 
 
 def _random_tie_break(entropy: Entropy) -> TieBreak:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.diagnosis import unavailable_text
+from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
+from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
+from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import decide, engine_of
 
+CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
 NO_CLAIMS = "no new claims to deallocate"
 
 
@@ -96,3 +105,89 @@ def test_reasons_in_one_sentence(count: int, reasons: dict[str, int], text: str)
 )
 def test_the_message_of_a_pod_that_goes_nowhere(cluster: list[ApiObject], pending: Pod, message: str | None) -> None:
     assert decide(engine_of(*cluster), pending).message == message
+
+
+# Who refused
+
+
+class Patience(PreFilter[str], Filter[str]):
+    """Waits, refuses or names nodes, as the pod's label `wish` says."""
+
+    name = "Patience"
+    filter_reasons = (Reason("node(s) were being prepared", Code.PENDING), Reason("node(s) were broken"))
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[str] | Rejection:
+        wish = pod.shape.labels.get("wish", "")
+        if wish == "reject":
+            return unschedulable("not today")
+        return Proceed(wish, frozenset(("n1", "n2")) if wish == "two nodes" else None)
+
+    def filter(self, state: str, rows: Rows) -> Int64s:
+        bits = {"wait": 0b01, "refuse": 0b10, "wait and refuse": 0b11}.get(state, 0)
+        return np.full(length_of(rows), bits, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("pending", "rejectors", "waits"),
+    [
+        pytest.param(pod(cpu=1), set(), set(), id="a pod that is placed"),
+        pytest.param(
+            pod(cpu=9), {"NodeResourcesFit", "NodeUnschedulable"}, set(), id="the first that refuses on some node"
+        ),
+        pytest.param(pod(cpu=9, tolerations=[CORDON]), {"NodeResourcesFit"}, set(), id="nobody else"),
+        pytest.param(pod(labels={"wish": "reject"}), {"Patience"}, set(), id="a PreFilter that rejects"),
+        pytest.param(
+            pod(labels={"wish": "reject"}, nodes=node_selector(term(fields=["metadata.name In n1"]))),
+            {"Patience", "NodeAffinity"},
+            set(),
+            id="and one that named nodes before it",
+        ),
+        pytest.param(
+            pod(cpu=9, nodes=node_selector(term(fields=["metadata.name In n1"]))),
+            {"NodeResourcesFit", "NodeAffinity"},
+            set(),
+            id="a PreFilter that left nodes out",
+        ),
+        pytest.param(
+            pod(labels={"wish": "two nodes"}, nodes=node_selector(term(fields=["metadata.name In n3"]))),
+            {"NodeAffinity", "Patience"},
+            set(),
+            id="two that together left out all",
+        ),
+        pytest.param(
+            pod(labels={"wish": "wait"}),
+            {"NodeUnschedulable", "Patience"},
+            {"Patience"},
+            id="one that waits for something",
+        ),
+        pytest.param(
+            pod(labels={"wish": "wait and refuse"}),
+            {"NodeUnschedulable", "Patience"},
+            set(),
+            id="one that would refuse if it did not wait",
+        ),
+        pytest.param(pod(gates=["g"]), {"SchedulingGates"}, set(), id="a gate"),
+        pytest.param(
+            pod(cpu=9, nominated="n3", nodes=node_selector(term(fields=["metadata.name In n1"]))),
+            {"NodeResourcesFit", "NodeAffinity", "NodeUnschedulable"},
+            set(),
+            id="the node that was promised is asked first",
+        ),
+    ],
+)
+def test_who_refused(pending: Pod, rejectors: set[str], waits: set[str]) -> None:
+    written = with_profile(plugins={"multiPoint": {"enabled": plugins("Patience")}})
+    engine = engine_of(
+        node("n1"), node("n2"), node("n3", unschedulable=True), config=written, registry=Registry([*PLUGINS, Patience])
+    )
+    for _ in range(2):  # the second answer is the one that was kept
+        decision = engine.decide(engine.record(pending))
+        assert (set(decision.rejectors), set(decision.pending)) == (rejectors, waits)
+        assert decision.is_refusal is not decision.is_placed
+
+
+def test_a_kept_diagnosis_follows_the_cluster() -> None:
+    engine = engine_of(node("n1"), node("n2", unschedulable=True))
+    assert decide(engine, pod(cpu=9)).rejectors == {"NodeResourcesFit", "NodeUnschedulable"}
+    engine.put(node("n2"))
+    assert decide(engine, pod(cpu=9)).rejectors == {"NodeResourcesFit"}

@@ -184,4 +184,4 @@ def test_every_filter_has_a_sort_of_obstacle_and_every_sort_a_weight() -> None:
     assert set(HARDNESS) == set(Kind)
     filters = [plugin for plugin in PLUGINS if issubclass(plugin, Filter)]
     unknown = [plugin.name for plugin in filters if kind_of(object.__new__(plugin)) is Kind.OTHER]
-    assert unknown == ["NodeName", "DynamicResources"]
+    assert sorted(unknown) == ["NodeLabel", "NodeName", "ServiceAffinity"]

@@ -4,8 +4,9 @@ Comes in   the answers of PreFilter and Filter plugins
 Goes out   an `Attempt`, read by scoring, by PostFilter plugins and by the diagnosis
 
  1. `first[row]` is the number of the filter that refused the row, `FITS` if none did, `LEFT_OUT` if the row was left
-    out of the search (dead, or excluded by a PreFilter's node names); `bits[row]` is what that filter said. Both are
-    put together when somebody asks: a pod that fits needs neither.
+    out of the search (dead, or excluded by a PreFilter's node names), `UNSEEN` if the search ended before it,
+    `BY_EXTENDER` if only an extender refused it; `bits[row]` is what that filter said. Both are put together when
+    somebody asks: a pod that fits needs neither.
  2. An attempt describes the columns as they were when it was made. It is read before they change, or not at all.
 """
 
@@ -24,6 +25,10 @@ from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection,
 
 LEFT_OUT = 254
 """The number of rows that nobody was asked about."""
+UNSEEN = 253
+"""The number of rows that the search did not get to: nothing is said about them."""
+BY_EXTENDER = 252
+"""The number of rows that all filters let through and an extender refused."""
 
 
 class Attempt:
@@ -35,16 +40,21 @@ class Attempt:
         "_first",
         "asked",
         "columns",
+        "extender_refusals",
         "feasible",
         "fits_as_kept",
+        "found",
+        "is_ordinary",
         "kept",
         "naming_plugins",
         "node_names",
+        "other_rejectors",
         "pod",
         "profile",
         "rejection",
         "says_as_kept",
         "states",
+        "unseen",
     )
 
     def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, kept: Kept) -> None:
@@ -66,6 +76,16 @@ class Attempt:
         """Whether only the row-local filters had anything to say: then what is kept is the whole answer."""
         self.fits_as_kept = False
         """Whether the feasible rows are just those that the row-local filters let through."""
+        self.is_ordinary = True
+        """Whether the pod is promised no node, and no PreFilter named any."""
+        self.found: Int64s | None = None
+        """The feasible rows in the order in which they were found, where that order is of interest."""
+        self.unseen: Int64s | None = None
+        """Rows that the search did not get to, if it did not get to all."""
+        self.extender_refusals: dict[str, Refusal] = {}
+        """What extenders said against nodes, by name: they may name whomever they like."""
+        self.other_rejectors: tuple[str, ...] = ()
+        """Who took nodes away without being a plugin."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
         self._answers: list[tuple[FilterUse, Rows, Int64s]] = []
@@ -87,6 +107,8 @@ class Attempt:
         self._answers.append((use, rows, answer))
 
     def _put_together(self) -> None:
+        if self._first is not None and self._bits is not None and not self._answers:
+            return
         height = self.columns.height
         if self._first is None or self._bits is None:
             self._first, self._bits = self.kept.first[:height].copy(), self.kept.bits[:height].copy()
@@ -98,6 +120,29 @@ class Attempt:
             self._first[rows] = np.where(earlier, np.uint8(use.number), first)
             self._bits[rows] = np.where(earlier, answer, bits)
         self._answers = []
+        if self.unseen is not None:
+            self._first[self.unseen] = UNSEEN
+
+    def leave_unseen(self, rows: Int64s) -> None:
+        """The search ended before it got to these rows."""
+        self.unseen = rows
+        self.says_as_kept = False
+        if self._first is not None:
+            self._first[rows] = UNSEEN
+
+    def narrow(self, found: Int64s, refusals: dict[str, Refusal]) -> None:
+        """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
+        first, told = self.first, self.columns.rows_named(refusals)
+        first[first == FITS] = UNSEEN
+        # An extender may speak of a node that it was not asked about. Its words count, but a plugin refused first.
+        overruled = sorted(self.profile.filters[n].plugin.name for n in set(first[told].tolist()) if n < BY_EXTENDER)
+        self.other_rejectors += tuple(overruled)
+        first[told] = BY_EXTENDER
+        first[found] = FITS
+        self.extender_refusals = refusals
+        self.found = found
+        self.feasible = np.sort(found)
+        self.says_as_kept = self.fits_as_kept = False
 
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter was asked, before another one ended the attempt for good."""
@@ -106,6 +151,13 @@ class Attempt:
         if rejection is not None and rejection.plugin and rejection.code is not Code.UNSCHEDULABLE:
             names = names[: names.index(rejection.plugin)]
         return plugin in names
+
+    @property
+    def may_have_failed(self) -> bool:
+        """Whether a filter that was asked is one of those that can fail."""
+        return any(
+            use.can_fail and any(reason.code is Code.ERROR for reason in self.reasons_of(use)) for use in self.asked
+        )
 
     def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
         return tuple(use.plugin.reasons(self.states[use.plugin.name]))
@@ -117,6 +169,8 @@ class Attempt:
             return None
         if number == LEFT_OUT:
             return self.left_out()
+        if number == BY_EXTENDER:
+            return self.extender_refusals[self.columns.node_names[row]]
         use = self.profile.filters[number]
         return refusal_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
 
@@ -144,21 +198,26 @@ class Attempt:
             alike = sum(1 << n for n, r in enumerate(reasons) if r.code is code)
             if alike:
                 refused[rows] = (bits & alike != 0) & (bits & severer == 0) if severer else bits & alike != 0
+        if self.extender_refusals:
+            refused[self.columns.rows_named(n for n, r in self.extender_refusals.items() if r.code is code)] = True
         return refused
 
     @property
     def left_out_count(self) -> int:
-        """How many nodes were not even asked."""
+        """How many nodes were not even asked, or the search did not get to."""
         if self.node_names is None:
             return 0
         height = self.columns.height
-        return int(np.count_nonzero((self.first == LEFT_OUT) & self.columns.alive[:height]))
+        is_left_out = (self.first == LEFT_OUT) | (self.first == UNSEEN)
+        return int(np.count_nonzero(is_left_out & self.columns.alive[:height]))
 
     def code_at(self, row: int) -> Code:
         """The code of a row's refusal."""
         number = int(self.first[row])
         if number == FITS:
             return Code.SUCCESS
-        if number == LEFT_OUT:
+        if number in (LEFT_OUT, UNSEEN):
             return Code.UNRESOLVABLE
+        if number == BY_EXTENDER:
+            return self.extender_refusals[self.columns.node_names[row]].code
         return code_of(int(self.bits[row]), self.reasons_of(self.profile.filters[number]))

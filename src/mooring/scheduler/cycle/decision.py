@@ -18,7 +18,8 @@ import msgspec
 from msgspec import field
 
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.framework.status import Refusal, Rejection
+from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.framework.status import Code, Refusal, Rejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,40 @@ class Decision(msgspec.Struct, frozen=True):
     """The text of the FailedScheduling event."""
     preemption: PreemptionPlan | None = None
     error: str | None = None
-    """A word for why the cycle ended otherwise: nonodes, skip, prefilter, filter, score, reserve."""
+    """A word for why the cycle ended otherwise: nonodes, skip, or the step that failed (prefilter, filter, …)."""
     refusals: Mapping[str, Refusal | None] = field(default_factory=dict)
     """In full: for each node that came into question why it refuses, None if it fits."""
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """In full: for each feasible node what each plugin gave it, and the `total`."""
     clears_nomination: bool = False
     """The pod's nomination, if it has one, is void."""
+    rejectors: frozenset[str] = frozenset()
+    """The plugins that refused: what helps one of them can help the pod. Empty if it was placed or the cycle failed."""
+    pending: frozenset[str] = frozenset()
+    """Those of them that only wait for something: their pods skip the backoff."""
+    follow_ups: tuple[FollowUp, ...] = ()
+    """What PostFilter plugins want the API server to be told."""
 
     @property
     def is_placed(self) -> bool:
         return self.node_name is not None
+
+    @property
+    def code(self) -> Code:
+        """How it ended: SUCCESS; SKIP if the pod is not worth trying; UNSCHEDULABLE or UNRESOLVABLE; ERROR."""
+        if self.node_name is not None:
+            return Code.SUCCESS
+        if self.error is not None:
+            return _CODES.get(self.error, Code.ERROR)
+        if self.message is None and self.rejection is not None:
+            return self.rejection.code
+        return Code.UNSCHEDULABLE
+
+    @property
+    def is_refusal(self) -> bool:
+        """The pod goes nowhere, and that is an answer: the condition's reason is Unschedulable, not SchedulerError."""
+        return self.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
+
+
+_CODES = {"skip": Code.SKIP, "nonodes": Code.UNRESOLVABLE}
+"""Words for an end of the cycle that is no error."""

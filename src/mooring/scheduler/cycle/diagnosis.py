@@ -1,25 +1,43 @@
 """The diagnosis: all refusals of one attempt, and the one sentence that users read in the FailedScheduling event.
 
 Comes in   an attempt that found no node
-Goes out   reasons with how many nodes gave them, and Kubernetes' own text of it, to the letter
+Goes out   reasons with how many nodes gave them, and Kubernetes' own text of it, to the letter; and the plugins that
+           refused, by which the queue knows what can help the pod
+
+ 1. A plugin is a rejector if it is told for some node (the first filter that refused it), if its PreFilter rejected
+    the pod, or if its PreFilter named nodes and so left others out.
+ 2. A pending plugin is a rejector that waits for something outside of the scheduler: all that it said is `Pending`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.framework.status import Code, Rejection
 
 
-def count_reasons(attempt: Attempt) -> Mapping[str, int]:
+class Diagnosis(NamedTuple):
+    """What is wrong, and according to whom."""
+
+    reasons: Mapping[str, int]
     """How many nodes gave each reason. A node that gave several counts for each."""
+    rejectors: frozenset[str]
+    pending: frozenset[str]
+
+
+def diagnose(attempt: Attempt) -> Diagnosis:
+    """Who refused, and in which words; kept with the shape while only row-local filters have something to say."""
+    if attempt.rejection is not None:
+        return _of_rejection(attempt, attempt.rejection)
     if not attempt.says_as_kept:
-        return _count(attempt)
-    if attempt.kept.reasons is None:
-        attempt.kept.reasons = _count(attempt)
-    return attempt.kept.reasons
+        return _of_refusals(attempt)
+    if attempt.kept.diagnosis is None:
+        attempt.kept.diagnosis = _of_refusals(attempt)
+    return attempt.kept.diagnosis
 
 
 def unavailable_text(node_count: int, reasons: Mapping[str, int]) -> str:
@@ -40,15 +58,29 @@ def failure_text(attempt: Attempt, reasons: Mapping[str, int], post_filter_messa
     return f"{text} {post_filter_message}" if post_filter_message else text
 
 
-def _count(attempt: Attempt) -> dict[str, int]:
+def _of_rejection(attempt: Attempt, rejection: Rejection) -> Diagnosis:
+    rejectors = {*attempt.naming_plugins, rejection.plugin} - {""}
+    return Diagnosis({}, frozenset(rejectors), frozenset())
+
+
+def _of_refusals(attempt: Attempt) -> Diagnosis:
     counts: dict[str, int] = {}
+    rejectors, pending = {*attempt.naming_plugins, *attempt.other_rejectors}, set()
     for use, _, bits in attempt.refusing():
+        rejectors.add(use.plugin.name)
+        only_pending = 0
         for place, reason in enumerate(attempt.reasons_of(use)):
+            only_pending |= (reason.code is Code.PENDING) << place
             if reason.message is not None:
                 count = int(np.count_nonzero(bits & (1 << place)))
                 if count:
                     counts[reason.message] = counts.get(reason.message, 0) + count
+        if only_pending and bool((bits & ~only_pending == 0).any()):
+            pending.add(use.plugin.name)
+    for refusal in attempt.extender_refusals.values():
+        for message in refusal.reasons:
+            counts[message] = counts.get(message, 0) + 1
     if attempt.left_out_count:
         for message in attempt.left_out().reasons:
             counts[message] = counts.get(message, 0) + attempt.left_out_count
-    return counts
+    return Diagnosis(counts, frozenset(rejectors), frozenset(pending))

@@ -7,7 +7,8 @@ Row-local filters are answered from what is kept; the others are asked about the
 
  1. PreFilters run in the profile's order; the first that rejects for good ends the attempt.
  2. A pod that is nominated to a node is tried there first, and only there if it fits.
- 3. On a node with nominated pods of at least the pod's priority, the pod must fit with them and without them.
+ 3. Where a configuration wants a sample of the nodes, it is taken from the answers for all of them (see `sampling`).
+ 4. On a node with nominated pods of at least the pod's priority, the pod must fit with them and without them.
 """
 
 from __future__ import annotations
@@ -17,28 +18,40 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Rows
+from mooring.scheduler.cache.arrays import Bools, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
 from mooring.scheduler.cycle.experiment import Experiment
 from mooring.scheduler.cycle.kept import FITS, Kept
+from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
 
-def find_feasible(profile: Profile, columns: Columns, kept: Kept, pod: PodRecord) -> Attempt:
+def find_feasible(
+    profile: Profile, columns: Columns, kept: Kept, pod: PodRecord, sampling: Sampling | None = None
+) -> Attempt:
     """Asks all filters. The attempt's `feasible` rows are ascending."""
     attempt = Attempt(pod, profile, columns, kept)
     run_pre_filters(attempt)
     if attempt.rejection is not None:
         return attempt
-    fits = kept.fits[: columns.height]
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
+        attempt.is_ordinary = False
         _except_own_nomination(attempt)
         if _fits_where_nominated(attempt):
             return attempt
+    search(attempt, sampling)
+    return attempt
+
+
+def search(attempt: Attempt, sampling: Sampling | None) -> None:
+    """Looks at all nodes that come into question, or at so many that enough of them can take the pod."""
+    kept, columns = attempt.kept, attempt.columns
+    fits = kept.fits[: columns.height]
+    if not attempt.is_ordinary:
         _leave_out_unnamed(attempt)
         fits = attempt.first == FITS
     left = _ask_cluster_filters(attempt, fits) if attempt.asked else fits
@@ -47,7 +60,34 @@ def find_feasible(profile: Profile, columns: Columns, kept: Kept, pod: PodRecord
     # The rows that are left are among those that fit, so that as many are the same.
     attempt.fits_as_kept = attempt.says_as_kept or count == np.count_nonzero(kept.fits[: columns.height])
     attempt.feasible = slice(0, len(left)) if count == len(left) else left.nonzero()[0]
-    return attempt
+    if sampling is not None:
+        _take_sample(attempt, left, sampling)
+
+
+def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
+    columns, among = attempt.columns, None
+    if attempt.node_names is not None:
+        among = np.zeros(columns.height, dtype=np.bool_)
+        among[columns.rows_named(attempt.node_names)] = True
+    in_turn = sampling.order.in_turn(among)
+    failed = attempt.is_refused_with(Code.ERROR) if attempt.may_have_failed else None
+    taken = sample(in_turn, left, failed, sampling.wanted(len(in_turn)))
+    unseen, again = taken.unseen, 0
+    promised = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
+    if promised is not None:
+        # It was looked at before the search, which counts, unless the search gets to it and finds the same again.
+        if columns.node_names[promised] in attempt.extender_refusals:
+            again = 1
+        elif attempt.code_at(promised) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
+            again = int(promised not in in_turn[: taken.looked_at])
+            unseen = unseen[unseen != promised]
+    sampling.order.advance(taken.looked_at + again)
+    attempt.found = taken.found
+    if len(taken.found) < length_of(attempt.feasible):
+        attempt.feasible = np.sort(taken.found)
+        attempt.fits_as_kept = False
+    if len(unseen):
+        attempt.leave_unseen(unseen)
 
 
 def ask_everywhere(attempt: Attempt) -> None:
@@ -87,6 +127,7 @@ def run_pre_filters(attempt: Attempt) -> None:
             known = attempt.node_names
             attempt.node_names = answer.node_names if known is None else known & answer.node_names
             if not attempt.node_names:
+                attempt.naming_plugins = tuple(naming)
                 attempt.rejection = _nowhere(naming)
                 return
     attempt.naming_plugins = tuple(naming)

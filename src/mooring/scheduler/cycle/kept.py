@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, InvalidScoreError, Plugin, Proceed, Reads, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
+
+if TYPE_CHECKING:
+    from mooring.scheduler.cycle.diagnosis import Diagnosis
 
 FITS = 255
 """The number of the first refusing filter of a row that nobody refuses; real numbers are smaller."""
@@ -57,6 +60,7 @@ class Kept:
         "best",
         "best_rank",
         "bits",
+        "diagnosis",
         "epochs",
         "fact_position",
         "facts_bits",
@@ -72,7 +76,6 @@ class Kept:
         "pre_filter_answers",
         "ranked",
         "raw_scores",
-        "reasons",
         "score_failure",
         "score_states",
         "scores",
@@ -100,8 +103,8 @@ class Kept:
         self.best: list[int] | None = None
         """The rows with the highest rank, ascending, while only few rows change; None: look for them again."""
         self.best_rank = REFUSED
-        self.reasons: dict[str, int] | None = None
-        """How many rows gave each reason, while nothing changes."""
+        self.diagnosis: Diagnosis | None = None
+        """What is said when no row fits, while nothing changes."""
         self.victims: Forgetful | None = None
         """What preemption found out about the rows (see `victims`)."""
         self._ask_filters(profile, pod)
@@ -203,9 +206,9 @@ class Keeper:
         """Normalised scores of row-local plugins over the rows that fit; they change only when some row flips."""
         if kept.normalised_for == kept.fits_version:
             return
-        kept.normalised_for = kept.fits_version
         rows: Rows = slice(0, self._columns.height)
         if not kept.varying_scores and not kept.normalised[rows].any():
+            kept.normalised_for = kept.fits_version
             return
         feasible = kept.fits[rows].nonzero()[0]
         total = np.zeros(len(feasible), dtype=np.int64)
@@ -216,6 +219,7 @@ class Keeper:
         kept.normalised[feasible] = total
         kept.ranked[rows] = REFUSED
         kept.ranked[feasible] = kept.scores.take(feasible) + total
+        kept.normalised_for = kept.fits_version  # last: a plugin that failed above must fail again for the next pod
 
     def _sync(self, kept: Kept, pod: PodRecord) -> None:
         columns = self._columns
@@ -224,7 +228,7 @@ class Keeper:
         epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
         if kept.usage_position == usage.position and kept.fact_position == facts.position and kept.epochs == epochs:
             return
-        kept.reasons = None
+        kept.diagnosis = None
         fact_rows = facts.since(kept.fact_position) if kept.fact_position != facts.position else _NO_ROWS
         usage_rows = usage.since(kept.usage_position)
         if fact_rows is None or usage_rows is None or kept.epochs != epochs or len(kept.first) < columns.height:

@@ -10,13 +10,16 @@ are just the ones that the row-local filters let through.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.kept import Keeper, check_scores
-from mooring.scheduler.framework.plugin import SKIP
+from mooring.scheduler.framework.plugin import EVEN, SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
 
@@ -33,7 +36,7 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
             continue
         pod, feasible = attempt.pod, attempt.feasible
         state = use.pre_score.pre_score(pod, feasible) if use.pre_score else use.plugin.prepare_score(pod)
-        if state is SKIP:
+        if state is SKIP or state is EVEN:
             continue
         if isinstance(state, Rejection):
             return _as_error(replace(state, plugin=use.plugin.name))
@@ -41,11 +44,14 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     return found
 
 
-def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> list[int]:
-    """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums."""
+def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore], advice: Sequence[Int64s] = ()) -> list[int]:
+    """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums.
+
+    `advice` is what others than plugins add to the score of each feasible row.
+    """
     kept, rows = attempt.kept, attempt.feasible
     if attempt.fits_as_kept:
-        if not asked:
+        if not asked and not advice:
             return keeper.best(kept)
         keeper.refresh_normalised(kept)
         total = kept.ranked[rows] if isinstance(rows, slice) else kept.ranked.take(rows)
@@ -55,6 +61,8 @@ def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore]) -> li
             total = total + use.weight * use.plugin.normalise(state, raw[rows], rows)
     for use, state in asked:
         total = total + _weighted(use, state, rows)
+    for scores in advice:
+        total = total + scores
     best = rows_at_max(total)
     numbers: list[int] = (best if isinstance(rows, slice) else rows[best]).tolist()
     return numbers
@@ -73,9 +81,15 @@ def scores_in_full(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int
     states |= {use.plugin.name: state for use, state in asked}
     return {
         use.plugin.name: _weighted(use, states[use.plugin.name], rows)
-        for use in attempt.profile.scores
         if use.plugin.name in states
+        else np.zeros(length_of(rows), dtype=np.int64)
+        for use in attempt.profile.scores
+        if use.plugin.name in states or _is_even(use, attempt)
     }
+
+
+def _is_even(use: ScoreUse, attempt: Attempt) -> bool:
+    return use.pre_score is None and not use.is_row_local and use.plugin.prepare_score(attempt.pod) is EVEN
 
 
 def _weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:

@@ -1,0 +1,172 @@
+"""The scheduling cycle with extenders: the same steps, and questions in between.
+
+Comes in   a pending pod; answers of extenders
+Goes out   questions to extenders; at last a `Decision`
+
+    PreFilter -> Filter -> extenders filter -> PreScore -> Score -> extenders score -> select
+                    \\             \\
+                     +-------------+-> PostFilter (preemption -> extenders strike candidates off) -> message
+
+It does not wait itself: it is a generator (see `extenders.questions`), and whoever drives it does the waiting.
+
+ 1. Between a question and its answer the columns stand still: what was found out about rows must hold afterwards.
+ 2. Extenders are asked only about nodes that every filter lets through, in the order in which they were found. A pod
+    that is promised a node is asked about that node alone first.
+ 3. If only one node is left there is nothing to weigh, and extenders are not asked for scores.
+ 4. `decide` is there too, and asks nobody: for dry runs and explanations.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Int64s, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.cycle import Cycle, NowS, TieBreak, WaysOut, failed_decision, no_time
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.diagnosis import diagnose
+from mooring.scheduler.cycle.filtering import search
+from mooring.scheduler.cycle.mishap import mishap_of
+from mooring.scheduler.cycle.node_order import NodeOrder
+from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFailure, Narrowed
+from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores
+from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.status import failure
+
+logger = logging.getLogger(__name__)
+
+
+def cycle_of(
+    profile: Profile,
+    columns: Columns,
+    tie_break: TieBreak,
+    order: NodeOrder,
+    extenders: Sequence[Extender],
+    now_s: NowS = no_time,
+) -> Cycle:
+    """The cycle of a profile: one that asks, if there is somebody to ask."""
+    sampling = sampling_for(
+        profile,
+        order,
+        extenders_filter=any(extender.filters for extender in extenders),
+        extenders_score=any(extender.prioritizes for extender in extenders),
+    )
+    if not extenders:
+        return Cycle(profile, columns, tie_break, sampling, now_s)
+    return ConsultingCycle(profile, columns, tie_break, sampling or Sampling(order, None), extenders)
+
+
+class ConsultingCycle(Cycle):
+    """Decides for the pods of one profile, and asks extenders."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        columns: Columns,
+        tie_break: TieBreak,
+        sampling: Sampling,
+        extenders: Sequence[Extender],
+    ) -> None:
+        super().__init__(profile, columns, tie_break, sampling)
+        self._extenders = extenders
+
+    def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]:
+        """Where does this pod go, all things considered?"""
+        try:
+            held_back = self._held_back(pod)
+            return held_back if held_back is not None else (yield from self._decide_with_questions(pod, in_full))
+        except Exception as error:
+            mishap = mishap_of(error)
+            if mishap is None:
+                raise
+            return failed_decision(pod, mishap.rejection, mishap.step)
+
+    def _decide_with_questions(self, pod: PodRecord, in_full: bool) -> Consultation[Decision]:
+        attempt = self._look(pod, in_full)
+        if isinstance(attempt, Decision):
+            return attempt
+        if attempt.rejection is None:
+            ended = yield from self._narrow(attempt, in_full)
+            if ended is not None:
+                return ended
+            if length_of(attempt.feasible):
+                return (yield from self._place_with_questions(attempt, in_full))
+        return (yield from self._refuse_with_questions(attempt, in_full))
+
+    def _narrow(self, attempt: Attempt, in_full: bool) -> Consultation[Decision | None]:
+        """Leaves the attempt with the nodes that extenders leave; or ends the cycle, if one of them fails."""
+        if attempt.found is None:  # a promised node: nobody has searched
+            fits = yield from self._narrow_where_nominated(attempt)
+            if fits:
+                return None
+            search(attempt, self._sampling)
+            ended = self._failure(attempt, in_full)
+            if ended is not None:
+                return ended
+        assert attempt.found is not None, "a search tells in which order it found nodes"
+        asked = self._names(attempt.found)
+        narrowed = yield from consult_filters(attempt.pod, asked, self._extenders)
+        if isinstance(narrowed, ExtenderFailure):
+            return failed_decision(attempt.pod, failure(narrowed.text), "extender")
+        if len(narrowed.node_names) != len(asked):
+            attempt.other_rejectors = (EXTENDER,)
+        if narrowed.node_names != asked or narrowed.refusals or attempt.extender_refusals:
+            self._leave(attempt, narrowed)
+        return None
+
+    def _narrow_where_nominated(self, attempt: Attempt) -> Consultation[bool]:
+        narrowed = yield from consult_filters(attempt.pod, (attempt.pod.nominated_node,), self._extenders)
+        if isinstance(narrowed, ExtenderFailure):
+            logger.warning(
+                "pod %s could not be tried on its nominated node %s: %s",
+                attempt.pod.key,
+                attempt.pod.nominated_node,
+                narrowed.text,
+            )
+            return False
+        if narrowed.node_names:
+            attempt.found = self._rows(narrowed.node_names)
+            return True
+        attempt.extender_refusals = dict(narrowed.refusals)
+        return False
+
+    def _leave(self, attempt: Attempt, narrowed: Narrowed) -> None:
+        refusals = {**attempt.extender_refusals, **narrowed.refusals}
+        attempt.narrow(self._rows(narrowed.node_names), refusals)
+
+    def _place_with_questions(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
+        assert attempt.found is not None
+        if len(attempt.found) == 1:
+            return self._place(attempt, in_full)
+        added = yield from consult_scores(attempt.pod, self._names(attempt.found), self._extenders)
+        feasible = self._names(np.arange(self._columns.height)[attempt.feasible])
+        advice = {
+            name: np.array([scores.get(node_name, 0) for node_name in feasible], dtype=np.int64)
+            for name, scores in added.items()
+        }
+        return self._place(attempt, in_full, advice)
+
+    def _refuse_with_questions(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
+        diagnosis, ways_out = diagnose(attempt), WaysOut()
+        for plugin in self.profile.post_filters:
+            if isinstance(plugin, ConsultsExtenders):
+                result = yield from plugin.post_filter_with_questions(attempt, self._extenders)
+            else:
+                result = plugin.post_filter(attempt)
+            if ways_out.end_with(plugin, result):
+                break
+        return self._refused(attempt, diagnosis, ways_out, in_full)
+
+    def _names(self, rows: Int64s) -> tuple[str, ...]:
+        names = self._columns.node_names
+        return tuple([names[row] for row in rows.tolist()])
+
+    def _rows(self, names: Sequence[str]) -> Int64s:
+        row_of = self._columns.row_of
+        return np.array([row_of[name] for name in names], dtype=np.int64)

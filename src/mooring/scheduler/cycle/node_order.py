@@ -1,0 +1,120 @@
+"""The order in which nodes are looked at: zone by zone in turn, and from where the last search left off.
+
+Comes in   the nodes of the columns, read again when their facts change
+Goes out   rows in the order in which kube-scheduler would look at them, to sampling and to extenders
+
+A search that stops when it has found enough nodes must not always find the same ones. So nodes of different zones take
+turns (one of each zone, then the second of each, …), and each search begins where the one before it ended.
+
+ 1. Nothing is done for it until somebody asks: most schedulers never do.
+ 2. Zones are in the order in which their first node came; the nodes of a zone in the order in which they came. A node
+    that changes its zone comes last there; a zone without nodes is forgotten.
+ 3. `start` is one number for all profiles: it counts nodes looked at, and is read modulo the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mooring.api.views.node import Node
+from mooring.scheduler.cache.arrays import Bools, Int64s
+from mooring.scheduler.cache.columns import Columns
+
+ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+"""The old name first: a node that has both is where the old one says."""
+
+
+class NodeOrder:
+    """All nodes in the order of their turn."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.start = 0
+        """How many places from the beginning the next search starts."""
+        self._columns = columns
+        self._position = -1
+        self._name_at: dict[int, str] = {}
+        self._zone_of: dict[str, str] = {}
+        self._zones: dict[str, dict[str, None]] = {}
+        self._rows: Int64s = np.zeros(0, dtype=np.int64)
+
+    def in_turn(self, among: Bools | None = None) -> Int64s:
+        """The rows (those `among`, if given) from the start on, once around."""
+        self._catch_up()
+        rows = self._rows if among is None else self._rows[among[self._rows]]
+        start = self.start % len(rows) if len(rows) else 0
+        return np.concatenate((rows[start:], rows[:start])) if start else rows
+
+    def advance(self, looked_at: int) -> None:
+        """So many nodes were looked at: the next search starts after them."""
+        self.start = (self.start + looked_at) % max(1, self._columns.node_count)
+
+    def _catch_up(self) -> None:
+        """Takes over what happened to the nodes since the last search."""
+        columns, changes = self._columns, self._columns.fact_changes
+        if self._position == changes.position:
+            return
+        changed = changes.since(self._position)
+        rows: Iterable[int] = range(columns.height) if changed is None else changed.tolist()
+        newcomers, has_changed = [], False
+        for row in rows:
+            before, now = self._name_at.get(row, ""), columns.node_names[row]
+            if before != now:
+                has_changed = True
+                self._name_at[row] = now
+                if before and before not in columns.row_of:
+                    self._leave(before)
+            node = columns.nodes[row]
+            if node is not None and self._zone_of.get(now) != zone_of(node):
+                newcomers.append(node)
+        for node in self._by_arrival(newcomers):
+            self._leave(node.metadata.name)
+            self._join(node)
+        if has_changed or newcomers:
+            order = [columns.row_of[name] for name in _by_turns(self._zones.values())]
+            self._rows = np.array(order, dtype=np.int64)
+        self._position = changes.position
+
+    def _by_arrival(self, nodes: list[Node]) -> list[Node]:
+        if len(nodes) < 2:
+            return nodes
+        place = {name: place for place, name in enumerate(self._columns.row_of)}
+        return sorted(nodes, key=lambda node: place[node.metadata.name])
+
+    def _join(self, node: Node) -> None:
+        name, zone = node.metadata.name, zone_of(node)
+        self._zone_of[name] = zone
+        self._zones.setdefault(zone, {})[name] = None
+
+    def _leave(self, name: str) -> None:
+        zone = self._zone_of.pop(name, None)
+        if zone is None:
+            return
+        nodes = self._zones[zone]
+        del nodes[name]
+        if not nodes:
+            del self._zones[zone]
+
+
+def zone_of(node: Node) -> str:
+    """What tells zones apart: the region belongs to it, because zones of different regions may share a name."""
+    labels = node.metadata.labels
+    region, zone = (next((labels[key] for key in keys if key in labels), "") for keys in (REGION_LABELS, ZONE_LABELS))
+    return f"{region}\0{zone}" if region or zone else ""
+
+
+def _by_turns(zones: Iterable[Iterable[str]]) -> list[str]:
+    """One of each, then the second of each, …; whoever has no more is left out."""
+    names: list[str] = []
+    waiting = [iter(zone) for zone in zones]
+    while waiting:
+        still = []
+        for zone in waiting:
+            name = next(zone, None)
+            if name is not None:
+                names.append(name)
+                still.append(zone)
+        waiting = still
+    return names

@@ -1,0 +1,191 @@
+"""Mishaps: whatever a user's plugin raises, and wherever, ends one cycle and names the plugin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.mishap import mishap_of
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.plugin import (
+    Filter,
+    Plugin,
+    PostFilter,
+    PostFilterResult,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Reads,
+    Reserve,
+    Score,
+)
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
+from mooring.scheduler.plugins.catalogue import PLUGINS
+from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from tests.builders import node, pod
+from tests.scheduler.config.builders import plugins, with_profile
+from tests.scheduler.harness import decide, engine_of
+
+NODES = (node("n1", cpu=2), node("n2", cpu=2), node("n3", unschedulable=True))
+
+
+class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str], Score[str], Reserve):
+    """Breaks at the step that the pod's label `break` names. What reads the cluster: asked for each pod."""
+
+    name = "Fragile"
+    filter_reasons = (Reason("node(s) were dull"),)
+    normalises = True
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.unreserved: list[str] = []
+
+    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+        self._perhaps(pod.shape.labels.get("break", ""), "pre_enqueue")
+        return None
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[str]:
+        wish = pod.shape.labels.get("break", "")
+        self._perhaps(wish, "pre_filter")
+        return Proceed(wish)
+
+    def filter(self, state: str, rows: Rows) -> Int64s:
+        self._perhaps(state, "filter")
+        if state == "answer with text":
+            return ["x"] * length_of(rows)  # type: ignore[return-value]
+        if state == "answer too little":
+            return np.ones(2, dtype=np.int64)
+        return np.full(length_of(rows), state == "post_filter", dtype=np.int64)
+
+    def post_filter(self, attempt: Attempt) -> PostFilterResult:
+        self._perhaps(attempt.pod.shape.labels.get("break", ""), "post_filter")
+        return PostFilterResult(rejection=unschedulable("no idea"))
+
+    def pre_score(self, pod: PodRecord, feasible: Rows) -> str:
+        wish = pod.shape.labels.get("break", "")
+        self._perhaps(wish, "pre_score")
+        return wish
+
+    def score(self, state: str, rows: Rows) -> Int64s:
+        self._perhaps(state, "score")
+        if state == "score too little":
+            return np.ones(length_of(rows) + 1, dtype=np.int64)
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    def normalise(self, state: str, scores: Int64s, rows: Rows) -> Int64s:
+        self._perhaps(state, "normalise")
+        return scores
+
+    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        self._perhaps(pod.shape.labels.get("break", ""), "reserve")
+        return None
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        self.unreserved.append(pod.name)
+        self._perhaps(pod.shape.labels.get("break", ""), "unreserve")
+
+    def _perhaps(self, wish: str, step: str) -> None:
+        if wish == step:
+            raise LookupError("no such luck")
+
+
+class FragileRows(Fragile):
+    """The same, but it reads facts alone: what it says is kept."""
+
+    filter_reads = Reads.FACTS
+    score_reads = Reads.FACTS
+
+
+def engine_with(*extra: type[Plugin]) -> Engine:
+    written = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in extra))}})
+    return engine_of(*NODES, config=written, registry=Registry([*PLUGINS, *extra]))
+
+
+@pytest.mark.parametrize("kind", [Fragile, FragileRows], ids=["asked for each pod", "kept"])
+@pytest.mark.parametrize(
+    ("step", "error", "message"),
+    [
+        ("pre_enqueue", "preenqueue", 'running PreEnqueue plugin "Fragile": '),
+        ("pre_filter", "prefilter", 'running PreFilter plugin "Fragile": '),
+        ("filter", "filter", 'running "Fragile" filter plugin: '),
+        ("post_filter", "postfilter", 'running PostFilter plugin "Fragile": '),
+        ("pre_score", "prescore", 'running PreScore plugin "Fragile": '),
+        ("score", "score", 'running Score plugins: plugin "Fragile" failed with: '),
+        ("normalise", "score", 'running Normalize on Score plugins: plugin "Fragile" failed with: '),
+    ],
+)
+def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
+    kind: type[Plugin], step: str, error: str, message: str
+) -> None:
+    engine = engine_with(kind)
+    broken = pod(labels={"break": step})
+    for _ in range(2):  # the second time it is no surprise any more, and must be told all the same
+        decision = decide(engine, broken)
+        assert (decision.node_name, decision.error, decision.code) == (None, error, Code.ERROR)
+        assert not decision.is_refusal
+        assert decision.message is not None
+        assert decision.message.startswith(f"{message}LookupError: no such luck (test_mishap.py, line "), decision
+        assert decision.rejection is not None
+        assert (decision.rejection.code, decision.rejection.plugin) == (Code.ERROR, "Fragile")
+        assert (decision.rejectors, decision.pending) == (frozenset(), frozenset())
+    assert decide(engine, pod("next")).node_name == "n1", "the next pod is none the worse for it"
+
+
+@pytest.mark.parametrize(
+    ("wish", "error"), [("answer with text", "filter"), ("answer too little", "filter"), ("score too little", "score")]
+)
+def test_an_answer_of_the_wrong_form_names_the_plugin(wish: str, error: str) -> None:
+    decision = decide(engine_with(FragileRows), pod(labels={"break": wish}))
+    assert decision.error == error
+    assert (decision.message or "").startswith('plugin "Fragile" gave an answer that cannot be used: ')
+
+
+def test_a_filter_that_breaks_while_others_are_nominated_leaves_the_columns_as_they_were() -> None:
+    engine = engine_with(Fragile)
+    engine.put(pod("promised", cpu=1, nominated="n1", priority=9))
+    used = engine.columns.resources.used.copy()
+    assert decide(engine, pod(labels={"break": "filter"})).error == "filter"
+    assert (engine.columns.resources.used == used).all()
+    assert not engine.columns.in_what_if
+
+
+def test_a_plugin_that_cannot_reserve_has_its_pod_taken_back() -> None:
+    engine = engine_with(Fragile)
+    rejection = engine.assume(decide(engine, pod("a", labels={"break": "reserve"})))
+    assert rejection is not None
+    assert (rejection.code, rejection.plugin) == (Code.ERROR, "Fragile")
+    assert rejection.message.startswith('running Reserve plugin "Fragile": LookupError: no such luck (')
+    assert not engine.columns.pods
+    fragile = engine.cycles["default-scheduler"].profile.plugins["Fragile"]
+    assert isinstance(fragile, Fragile)
+    assert fragile.unreserved == ["a"]
+
+
+def test_a_plugin_that_cannot_let_go_keeps_nobody_else_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    engine = engine_with(Fragile)
+    decision = decide(engine, pod("a", labels={"break": "unreserve"}))
+    assert engine.assume(decision) is None
+    engine.forget(decision.pod)
+    assert not engine.columns.pods
+    assert "plugin Fragile failed to unreserve pod default/a on node n1" in caplog.text
+
+
+def test_what_ours_raise_is_a_bug_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Int64s:
+        raise LookupError("our own fault")
+
+    monkeypatch.setattr(NodeUnschedulable, "filter", broken)
+    with pytest.raises(LookupError, match="our own fault"):
+        decide(engine_with(Fragile), pod())
+
+
+def test_an_error_that_met_no_plugin_is_nobodys() -> None:
+    with pytest.raises(ValueError) as caught:
+        raise ValueError("out of the blue")
+    assert mishap_of(caught.value) is None
