@@ -1,0 +1,337 @@
+"""The checker: which types the parts of an expression have, and which functions its calls can mean.
+
+Comes in   a tree, and the `Environment` of declared functions and variables
+Goes out   the same tree with `type` and the possible overloads filled in; faults are reported to the source
+
+ 1. A part with a fault has the type `error`, which goes with everything, so that one mistake is reported once.
+ 2. All overloads that could take the arguments are kept: if there are several, the values decide when it runs.
+ 3. Variables of a macro hide what is outside; the result of a loop no longer sees its iteration variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.api.cel import types
+from mooring.api.cel.functions import Function
+from mooring.api.cel.source import Source
+from mooring.api.cel.syntax import (
+    AND,
+    OPTIONAL_SELECT,
+    OR,
+    Call,
+    Comprehension,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+    descendants,
+    qualified_name,
+)
+from mooring.api.cel.types import BOOL, DYN, ERROR, INT, Bindings, CelType, Kind, is_assignable, substituted
+from mooring.api.cel.values import Uint
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Everything that an expression may name."""
+
+    functions: Mapping[str, Function]
+    variables: Mapping[str, CelType]
+    type_names: Mapping[str, CelType]
+    fields: Mapping[str, Mapping[str, CelType]]
+    """Of each struct type, by its name."""
+
+
+def check(tree: Node, source: Source, environment: Environment) -> None:
+    """Fills in the types of a tree. Look at the source's faults before you use it."""
+    checker = _Checker(source, environment)
+    checker.check(tree)
+    checker.settle(tree)
+
+
+_LITERAL_TYPES: dict[type, CelType] = {
+    bool: BOOL,
+    int: INT,
+    Uint: types.UINT,
+    float: types.DOUBLE,
+    str: types.STRING,
+    bytes: types.BYTES,
+    type(None): types.NULL,
+}
+
+
+class _Checker:
+    def __init__(self, source: Source, environment: Environment) -> None:
+        self.source = source
+        self.environment = environment
+        self.scopes: list[dict[str, CelType]] = [dict(environment.variables)]
+        self.bindings: Bindings = {}
+        self.free_count = 0
+
+    def check(self, node: Node) -> None:
+        match node:
+            case Literal():
+                node.type = _LITERAL_TYPES[type(node.value)]
+            case Identifier():
+                self._check_identifier(node)
+            case Select():
+                self._check_select(node)
+            case Call():
+                self._check_call(node)
+            case ListLiteral():
+                self._check_list(node)
+            case MapLiteral():
+                self._check_map(node)
+            case StructLiteral():
+                self._check_struct(node)
+            case Comprehension():
+                self._check_comprehension(node)
+            case _:
+                raise AssertionError(f"a broken tree is never checked: {node}")
+
+    def settle(self, tree: Node) -> None:
+        """Puts what was found out last into the types of everything; what stayed open becomes `dyn`."""
+        for node in descendants(tree):
+            if node.type.kind is Kind.PARAMETER or node.type.parameters:
+                node.type = substituted(self.bindings, node.type, free_becomes_dyn=True)
+
+    # --- names ---
+
+    def _check_identifier(self, node: Identifier) -> None:
+        name = node.name.removeprefix(".")
+        found = self._variable(name)
+        described = self.environment.type_names.get(name)
+        if found is not None:
+            node.type, node.name = found, name
+        elif described is not None:
+            node.type, node.name, node.is_type = types.type_of(described), name, True
+        else:
+            self._undeclared(node, node.name)
+
+    def _variable(self, name: str) -> CelType | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def _check_select(self, node: Select) -> None:
+        name = qualified_name(node)
+        described = self.environment.type_names.get(name.removeprefix(".")) if name is not None else None
+        if described is not None and name is not None:
+            node.type, node.type_name = types.type_of(described), name.removeprefix(".")
+            return
+        found = self._field_type(node, node.operand, node.name, is_optional=False)
+        node.type = BOOL if node.is_presence_test else substituted(self.bindings, found)
+
+    def _field_type(self, node: Node, operand: Node, name: str, is_optional: bool) -> CelType:
+        self.check(operand)
+        target, was_optional = types.without_optional(substituted(self.bindings, operand.type))
+        result = self._member_type(node, target, name)
+        return types.optional_of(result) if was_optional or is_optional else result
+
+    def _member_type(self, node: Node, target: CelType, name: str) -> CelType:
+        if target.kind is Kind.MAP:
+            return target.parameters[1]
+        if target.kind is Kind.STRUCT:
+            fields = self.environment.fields.get(target.name)
+            if fields is None:
+                self.source.report(node.offset, f"unexpected failed resolution of '{target.name}'")
+            elif name in fields:
+                return fields[name]
+            else:
+                self.source.report(node.offset, f"undefined field '{name}'")
+            return ERROR
+        if target.kind is Kind.PARAMETER:
+            self._assign(DYN, target)
+        elif not target.is_dynamic and target.kind is not Kind.ERROR:
+            self.source.report(node.offset, f"type '{target.shown}' does not support field selection")
+        return DYN
+
+    # --- calls ---
+
+    def _check_call(self, node: Call) -> None:
+        if node.function == OPTIONAL_SELECT:
+            operand, field = node.arguments
+            assert isinstance(field, Literal), node
+            assert isinstance(field.value, str), node
+            field.type = types.STRING
+            node.type = substituted(self.bindings, self._field_type(node, operand, field.value, is_optional=True))
+            return
+        for argument in node.arguments:
+            self.check(argument)
+        if node.target is None:
+            self._check_global_call(node)
+            return
+        prefix = qualified_name(node.target)
+        qualified = f"{prefix}.{node.function}".removeprefix(".") if prefix is not None else ""
+        if qualified in self.environment.functions:
+            node.target, node.function = None, qualified
+            self._resolve(node, self.environment.functions[qualified])
+            return
+        self.check(node.target)
+        self._check_named_call(node, node.function)
+
+    def _check_global_call(self, node: Call) -> None:
+        name = node.function.removeprefix(".")
+        if name in self.environment.functions:
+            node.function = name
+        self._check_named_call(node, node.function)
+
+    def _check_named_call(self, node: Call, name: str) -> None:
+        function = self.environment.functions.get(name)
+        if function is None:
+            self._undeclared(node, name)
+        else:
+            self._resolve(node, function)
+
+    def _resolve(self, node: Call, function: Function) -> None:
+        if function.name in (AND, OR):
+            self._check_terms(node)
+            return
+        parts = [*([node.target] if node.target is not None else []), *node.arguments]
+        given = tuple(part.type for part in parts)
+        found: list[str] = []
+        result: CelType | None = None
+        for overload in function.overloads:
+            if overload.is_member is not (node.target is not None):
+                continue
+            if len(overload.parameters) != len(given):
+                self.free_count += len(overload.type_parameters)
+                continue
+            fresh = {name: self._fresh() for name in overload.type_parameters}
+            wanted = tuple(substituted(fresh, type_) for type_ in overload.parameters) if fresh else overload.parameters
+            attempt = is_assignable(self.bindings, given, wanted)
+            if attempt is None:
+                continue
+            self.bindings = attempt
+            found.append(overload.id)
+            candidate = substituted(self.bindings, substituted(fresh, overload.result) if fresh else overload.result)
+            if result is None:
+                result = candidate
+            elif not result.is_dynamic and candidate != result:
+                result = DYN
+        if result is None:
+            self._report_no_overload(node, function.name, given)
+            return
+        node.type, node.overload_ids = result, tuple(found)
+
+    def _check_terms(self, node: Call) -> None:
+        node.type = BOOL
+        for argument in node.arguments:
+            if not self._assign(argument.type, BOOL):
+                self._mismatch(argument, BOOL, argument.type)
+                node.type = ERROR
+
+    def _report_no_overload(self, node: Call, name: str, given: tuple[CelType, ...]) -> None:
+        shown = [substituted(self.bindings, type_, free_becomes_dyn=True).shown for type_ in given]
+        receiver = f"{shown.pop(0)}." if node.target is not None else ""
+        signature = f"{receiver}({', '.join(shown)})"
+        self.source.report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
+        node.type = ERROR
+
+    # --- literals ---
+
+    def _check_list(self, node: ListLiteral) -> None:
+        joined: CelType | None = None
+        for position, element in enumerate(node.elements):
+            self.check(element)
+            type_ = element.type
+            if position in node.optional_positions:
+                type_ = self._held_by_optional(element)
+            joined = self._joined(element, joined, type_)
+        node.type = types.list_of(joined if joined is not None else self._fresh())
+
+    def _check_map(self, node: MapLiteral) -> None:
+        key_type: CelType | None = None
+        value_type: CelType | None = None
+        for entry in node.entries:
+            self.check(entry.key)
+            key_type = self._joined(entry.key, key_type, entry.key.type)
+            self.check(entry.value)
+            held = self._held_by_optional(entry.value) if entry.is_optional else entry.value.type
+            value_type = self._joined(entry.value, value_type, held)
+        node.type = types.map_of(key_type or self._fresh(), value_type or self._fresh())
+
+    def _check_struct(self, node: StructLiteral) -> None:
+        # No type that a selector can name has fields to set: devices come from drivers.
+        self._undeclared(node, node.type_name)
+
+    def _held_by_optional(self, node: Node) -> CelType:
+        held, was_optional = types.without_optional(node.type)
+        if not was_optional and not held.is_dynamic:
+            self._mismatch(node, types.optional_of(held), held)
+        return held
+
+    def _joined(self, node: Node, before: CelType | None, type_: CelType) -> CelType:
+        if before is None:
+            return type_
+        if self._assign(before, type_):
+            return types.most_general(before, type_)
+        self._mismatch(node, before, type_)
+        return ERROR
+
+    # --- loops ---
+
+    def _check_comprehension(self, node: Comprehension) -> None:
+        self.check(node.range)
+        self.check(node.initial)
+        accumulated = node.initial.type
+        self.scopes.append({node.accumulator: accumulated})
+        first, second = self._iteration_types(node)
+        self.scopes.append({node.variable: first} | ({node.second_variable: second} if node.second_variable else {}))
+        self.check(node.condition)
+        self._expect(node.condition, BOOL)
+        self.check(node.step)
+        self._expect(node.step, accumulated)
+        self.scopes.pop()
+        self.check(node.result)
+        self.scopes.pop()
+        node.type = substituted(self.bindings, node.result.type)
+
+    def _iteration_types(self, node: Comprehension) -> tuple[CelType, CelType]:
+        range_type = substituted(self.bindings, node.range.type)
+        match range_type.kind:
+            case Kind.LIST:
+                element = range_type.parameters[0]
+                return (INT, element) if node.second_variable else (element, element)
+            case Kind.MAP:
+                return range_type.parameters[0], range_type.parameters[1]
+            case Kind.DYN | Kind.ERROR | Kind.PARAMETER:
+                self._assign(DYN, range_type)
+                return DYN, DYN
+            case _:
+                self.source.report(
+                    node.range.offset,
+                    f"expression of type '{range_type.shown}' cannot be range of a comprehension "
+                    "(must be list, map, or dynamic)",
+                )
+                return ERROR, ERROR
+
+    # --- the parts ---
+
+    def _assign(self, given: CelType, wanted: CelType) -> bool:
+        attempt = is_assignable(self.bindings, (given,), (wanted,))
+        if attempt is None:
+            return False
+        self.bindings = attempt
+        return True
+
+    def _expect(self, node: Node, wanted: CelType) -> None:
+        if not self._assign(wanted, node.type):
+            self._mismatch(node, wanted, node.type)
+
+    def _fresh(self) -> CelType:
+        self.free_count += 1
+        return types.parameter(f"_var{self.free_count - 1}")
+
+    def _mismatch(self, node: Node, wanted: CelType, found: CelType) -> None:
+        self.source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
+
+    def _undeclared(self, node: Node, name: str) -> None:
+        self.source.report(node.offset, f"undeclared reference to '{name}' (in container '')")
+        node.type = ERROR

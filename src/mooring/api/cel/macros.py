@@ -1,0 +1,269 @@
+"""Macros: calls that are rewritten while the expression is read, because their arguments are not values.
+
+Comes in   every call, as it is parsed
+Goes out   what it stands for: `has(a.b)` a presence test; `all`, `exists`, `map`, `filter`, `cel.bind` and their
+           like a `Comprehension`; any other call itself
+
+ 1. The parts that a macro adds are reported, if need be, at the place of its opening bracket.
+ 2. A macro with arguments that it cannot use is reported, and leaves a broken node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mooring.api.cel.source import Source
+from mooring.api.cel.syntax import (
+    ACCUMULATOR,
+    ADD,
+    AND,
+    CONDITIONAL,
+    EQUALS,
+    NOT,
+    NOT_STRICTLY_FALSE,
+    OR,
+    UNUSED_VARIABLE,
+    Broken,
+    Call,
+    Comprehension,
+    FieldEntry,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapEntry,
+    MapLiteral,
+    Node,
+    Select,
+    StructLiteral,
+)
+
+SORT_BY_INPUT = "@__sortBy_input__"
+MAP_INSERT = "cel.@mapInsert"
+
+
+def expanded(source: Source, call: Call) -> Node:
+    """What a call stands for."""
+    macro = _MACROS.get((call.function, len(call.arguments), call.target is not None))
+    if macro is None:
+        return call
+    try:
+        return macro(call)
+    except _MacroFault as fault:
+        source.report(fault.offset, fault.text)
+        return Broken(call.offset)
+
+
+class _MacroFault(Exception):
+    def __init__(self, node: Node, text: str) -> None:
+        super().__init__(text)
+        self.offset = node.offset
+        self.text = text
+
+
+def _has(call: Call) -> Node:
+    argument = call.arguments[0]
+    if not isinstance(argument, Select) or argument.is_presence_test:
+        raise _MacroFault(argument, "invalid argument to has() macro")
+    return Select(call.offset, argument.operand, argument.name, is_presence_test=True)
+
+
+# --- loops ------------------------------------------------------------------------------------------------------
+
+
+def _all(call: Call) -> Node:
+    at = call.offset
+    condition = Call(at, NOT_STRICTLY_FALSE, [_result(at)])
+    return _loop(call, Literal(at, True), condition, Call(at, AND, [_result(at), call.arguments[-1]]))
+
+
+def _exists(call: Call) -> Node:
+    at = call.offset
+    condition = Call(at, NOT_STRICTLY_FALSE, [Call(at, NOT, [_result(at)])])
+    return _loop(call, Literal(at, False), condition, Call(at, OR, [_result(at), call.arguments[-1]]))
+
+
+def _exists_one(call: Call) -> Node:
+    at = call.offset
+    counted = Call(at, ADD, [_result(at), Literal(at, 1)])
+    step = Call(at, CONDITIONAL, [call.arguments[-1], counted, _result(at)])
+    loop = _loop(call, Literal(at, 0), Literal(at, True), step)
+    loop.result = Call(at, EQUALS, [_result(at), Literal(at, 1)])
+    return loop
+
+
+def _map(call: Call) -> Node:
+    return _collected(call, call.arguments[-1], call.arguments[1] if len(call.arguments) == 3 else None)
+
+
+def _filter(call: Call) -> Node:
+    return _collected(call, call.arguments[0], call.arguments[1])
+
+
+def _transform_list(call: Call) -> Node:
+    return _collected(call, call.arguments[-1], call.arguments[2] if len(call.arguments) == 4 else None)
+
+
+def _transform_map(call: Call) -> Node:
+    key = _simple_name(call.arguments[0], "argument must be a simple name")
+    return _inserted(call, [Identifier(call.offset, key), call.arguments[-1]])
+
+
+def _transform_map_entry(call: Call) -> Node:
+    return _inserted(call, [call.arguments[-1]])
+
+
+def _collected(call: Call, element: Node, condition: Node | None) -> Comprehension:
+    at = call.offset
+    step: Node = Call(at, ADD, [_result(at), ListLiteral(at, [element])])
+    if condition is not None:
+        step = Call(at, CONDITIONAL, [condition, step, _result(at)])
+    return _loop(call, ListLiteral(at, []), Literal(at, True), step)
+
+
+def _inserted(call: Call, insertion: list[Node]) -> Comprehension:
+    at = call.offset
+    step: Node = Call(at, MAP_INSERT, [_result(at), *insertion])
+    if len(call.arguments) == 4:
+        step = Call(at, CONDITIONAL, [call.arguments[2], step, _result(at)])
+    return _loop(call, MapLiteral(at, []), Literal(at, True), step)
+
+
+def _loop(call: Call, initial: Node, condition: Node, step: Node) -> Comprehension:
+    assert call.target is not None, call
+    names = _variables(call)
+    second = names[1] if len(names) > 1 else ""
+    result = _result(call.offset)
+    return Comprehension(call.offset, call.target, names[0], second, ACCUMULATOR, initial, condition, step, result)
+
+
+def _variables(call: Call) -> list[str]:
+    is_plain = call.function in ("map", "filter")
+    complaint = "argument is not an identifier" if is_plain else "argument must be a simple name"
+    nodes = call.arguments[: _VARIABLE_COUNTS.get((call.function, len(call.arguments)), 1)]
+    names = [_simple_name(node, complaint) for node in nodes]
+    if len(names) == 2 and names[0] == names[1]:
+        raise _MacroFault(nodes[1], f"duplicate variable name: {names[0]}")
+    for node, name in zip(nodes, names):
+        if name in (ACCUMULATOR, "__result__"):
+            raise _MacroFault(node, "iteration variable overwrites accumulator variable")
+    return names
+
+
+def _simple_name(node: Node, complaint: str) -> str:
+    if not isinstance(node, Identifier):
+        raise _MacroFault(node, complaint)
+    return node.name
+
+
+def _result(at: int) -> Identifier:
+    return Identifier(at, ACCUMULATOR)
+
+
+# --- bindings ---------------------------------------------------------------------------------------------------
+
+
+def _bind(call: Call) -> Node:
+    if not isinstance(call.target, Identifier) or call.target.name != "cel":
+        return call
+    variable, value, result = call.arguments
+    name = _simple_name(variable, "cel.bind() variable names must be simple identifiers")
+    return _binding(call.offset, name, value, result)
+
+
+def _optional_map(call: Call) -> Node:
+    bound = _optional_binding(call, "optMap")
+    return _if_it_has_a_value(call, Call(call.offset, "optional.of", [bound]))
+
+
+def _optional_flat_map(call: Call) -> Node:
+    return _if_it_has_a_value(call, _optional_binding(call, "optFlatMap"))
+
+
+def _optional_binding(call: Call, macro: str) -> Comprehension:
+    assert call.target is not None, call
+    name = _simple_name(call.arguments[0], f"{macro}() variable name must be a simple identifier")
+    return _binding(call.offset, name, Call(call.offset, "value", [], _copied(call.target)), call.arguments[1])
+
+
+def _if_it_has_a_value(call: Call, mapped: Node) -> Node:
+    at = call.offset
+    return Call(at, CONDITIONAL, [Call(at, "hasValue", [], call.target), mapped, Call(at, "optional.none", [])])
+
+
+def _sort_by(call: Call) -> Node:
+    if not isinstance(call.target, (ListLiteral, Select, Identifier, Comprehension, Call)):
+        assert call.target is not None, call
+        complaint = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise _MacroFault(call.target, complaint)
+    at = call.offset
+    keys = _map(Call(at, "map", call.arguments, Identifier(at, SORT_BY_INPUT)))
+    ordered = Call(at, "@sortByAssociatedKeys", [keys], Identifier(at, SORT_BY_INPUT))
+    return _binding(at, SORT_BY_INPUT, call.target, ordered)
+
+
+def _binding(at: int, name: str, value: Node, result: Node) -> Comprehension:
+    nothing, step = ListLiteral(at, []), Identifier(at, name)
+    return Comprehension(at, nothing, UNUSED_VARIABLE, "", name, value, Literal(at, False), step, result)
+
+
+def _copied(node: Node) -> Node:
+    """The same tree again, with nodes of its own: the checker writes its findings into them."""
+    match node:
+        case Select(operand=operand):
+            return replace(node, operand=_copied(operand))
+        case Call(target=target, arguments=arguments):
+            return replace(node, target=_copied(target) if target else None, arguments=[_copied(a) for a in arguments])
+        case ListLiteral(elements=elements):
+            return replace(node, elements=[_copied(element) for element in elements])
+        case MapLiteral(entries=entries):
+            return replace(node, entries=[_copied_entry(entry) for entry in entries])
+        case StructLiteral(fields=fields):
+            return replace(node, fields=[_copied_field(entry) for entry in fields])
+        case Comprehension():
+            loop = (node.initial, node.condition, node.step, node.result)
+            initial, condition, step, result = (_copied(part) for part in loop)
+            return replace(
+                node, range=_copied(node.range), initial=initial, condition=condition, step=step, result=result
+            )
+        case _:
+            return replace(node)
+
+
+def _copied_entry(entry: MapEntry) -> MapEntry:
+    return replace(entry, key=_copied(entry.key), value=_copied(entry.value))
+
+
+def _copied_field(entry: FieldEntry) -> FieldEntry:
+    return replace(entry, value=_copied(entry.value))
+
+
+_MACROS: dict[tuple[str, int, bool], Callable[[Call], Node]] = {
+    ("has", 1, False): _has,
+    ("all", 2, True): _all,
+    ("all", 3, True): _all,
+    ("exists", 2, True): _exists,
+    ("exists", 3, True): _exists,
+    ("exists_one", 2, True): _exists_one,
+    ("exists_one", 3, True): _exists_one,
+    ("existsOne", 2, True): _exists_one,
+    ("existsOne", 3, True): _exists_one,
+    ("map", 2, True): _map,
+    ("map", 3, True): _map,
+    ("filter", 2, True): _filter,
+    ("transformList", 3, True): _transform_list,
+    ("transformList", 4, True): _transform_list,
+    ("transformMap", 3, True): _transform_map,
+    ("transformMap", 4, True): _transform_map,
+    ("transformMapEntry", 3, True): _transform_map_entry,
+    ("transformMapEntry", 4, True): _transform_map_entry,
+    ("bind", 3, True): _bind,
+    ("optMap", 2, True): _optional_map,
+    ("optFlatMap", 2, True): _optional_flat_map,
+    ("sortBy", 2, True): _sort_by,
+}
+_VARIABLE_COUNTS = {
+    (function, count): 2
+    for function, count, _ in _MACROS
+    if (function in ("all", "exists", "exists_one", "existsOne") and count == 3) or function.startswith("transform")
+}

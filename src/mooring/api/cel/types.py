@@ -1,0 +1,230 @@
+"""Types: what the checker knows of a value before there is one.
+
+Comes in   types of operands and of declared parameters
+Goes out   whether one can stand for the other, and how a type is written in an error text
+
+ 1. `any` (a device attribute) and `dyn` can stand for everything, and everything for them; what they hold is looked at
+    when the expression runs.
+ 2. A type parameter is bound at its first use. `Bindings` hold what is bound; a failed attempt leaves them alone.
+ 3. Two spellings exist: `shown` in the faults of the checker ("any"), `declared` elsewhere ("google.protobuf.Any").
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Kind(enum.Enum):
+    ANY = "any"
+    BOOL = "bool"
+    BYTES = "bytes"
+    DOUBLE = "double"
+    DURATION = "duration"
+    DYN = "dyn"
+    ERROR = "!error!"
+    INT = "int"
+    LIST = "list"
+    MAP = "map"
+    NULL = "null"
+    OPAQUE = "opaque"
+    PARAMETER = "parameter"
+    STRING = "string"
+    STRUCT = "struct"
+    TIMESTAMP = "timestamp"
+    TYPE = "type"
+    UINT = "uint"
+
+
+@dataclass(frozen=True, slots=True)
+class CelType:
+    kind: Kind
+    name: str
+    parameters: tuple[CelType, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """As the checker's faults write it."""
+        if self.kind in _SHOWN_BY_KIND:
+            return self.kind.value
+        return self._with_parameters([parameter.shown for parameter in self.parameters])
+
+    @property
+    def declared(self) -> str:
+        """As every other text writes it."""
+        if self.kind is Kind.PARAMETER:
+            return f"<{self.name}>"
+        return self._with_parameters([parameter.declared for parameter in self.parameters])
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.kind is Kind.DYN or self.kind is Kind.ANY
+
+    def _with_parameters(self, parameters: list[str]) -> str:
+        return f"{self.name}({', '.join(parameters)})" if parameters else self.name
+
+
+_SHOWN_BY_KIND = {Kind.ANY, Kind.DURATION, Kind.ERROR, Kind.NULL, Kind.TIMESTAMP}
+
+ANY = CelType(Kind.ANY, "google.protobuf.Any")
+BOOL = CelType(Kind.BOOL, "bool")
+BYTES = CelType(Kind.BYTES, "bytes")
+DOUBLE = CelType(Kind.DOUBLE, "double")
+DURATION = CelType(Kind.DURATION, "google.protobuf.Duration")
+DYN = CelType(Kind.DYN, "dyn")
+ERROR = CelType(Kind.ERROR, "error")
+INT = CelType(Kind.INT, "int")
+NULL = CelType(Kind.NULL, "null_type")
+STRING = CelType(Kind.STRING, "string")
+TIMESTAMP = CelType(Kind.TIMESTAMP, "google.protobuf.Timestamp")
+UINT = CelType(Kind.UINT, "uint")
+TYPE = CelType(Kind.TYPE, "type")
+
+QUANTITY = CelType(Kind.STRUCT, "kubernetes.Quantity")
+SEMVER = CelType(Kind.STRUCT, "kubernetes.Semver")
+URL = CelType(Kind.STRUCT, "kubernetes.URL")
+NAMED_FORMAT = CelType(Kind.STRUCT, "kubernetes.NamedFormat")
+IP_ADDRESS = CelType(Kind.OPAQUE, "net.IP")
+CIDR = CelType(Kind.OPAQUE, "net.CIDR")
+DEVICE = CelType(Kind.STRUCT, "kubernetes.DRADevice")
+
+
+def list_of(element: CelType) -> CelType:
+    return CelType(Kind.LIST, "list", (element,))
+
+
+def map_of(key: CelType, value: CelType) -> CelType:
+    return CelType(Kind.MAP, "map", (key, value))
+
+
+def optional_of(value: CelType) -> CelType:
+    return CelType(Kind.OPAQUE, "optional_type", (value,))
+
+
+def type_of(described: CelType) -> CelType:
+    return CelType(Kind.TYPE, "type", (described,))
+
+
+def parameter(name: str) -> CelType:
+    return CelType(Kind.PARAMETER, name)
+
+
+def without_optional(type_: CelType) -> tuple[CelType, bool]:
+    """What an optional holds, and whether it was one."""
+    if type_.kind is Kind.OPAQUE and type_.name == "optional_type":
+        return type_.parameters[0], True
+    return type_, False
+
+
+Bindings = dict[str, CelType]
+
+
+def is_assignable(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType, ...]) -> Bindings | None:
+    """The bindings under which each given type can stand for the wanted one, or None."""
+    if len(given) != len(wanted):
+        return None
+    attempt = dict(bindings)
+    for one, other in zip(given, wanted):
+        if not _unify(attempt, one, other):
+            return None
+    return attempt
+
+
+def substituted(bindings: Bindings, type_: CelType, free_becomes_dyn: bool = False) -> CelType:
+    """The type with everything in it that is bound put in its place."""
+    if type_.kind is Kind.PARAMETER:
+        bound = bindings.get(type_.name)
+        if bound is not None:
+            return substituted(bindings, bound, free_becomes_dyn)
+        return DYN if free_becomes_dyn else type_
+    if not type_.parameters:
+        return type_
+    parts = tuple(substituted(bindings, part, free_becomes_dyn) for part in type_.parameters)
+    return CelType(type_.kind, type_.name, parts)
+
+
+def most_general(one: CelType, other: CelType) -> CelType:
+    """The wider of two types that are known to go together."""
+    return one if _is_as_general(one, other) else other
+
+
+def is_equivalent(one: CelType, other: CelType) -> bool:
+    """The same type, with `any` and `dyn` taken literally."""
+    return (
+        one.kind is other.kind
+        and one.name == other.name
+        and len(one.parameters) == len(other.parameters)
+        and all(is_equivalent(part, other_part) for part, other_part in zip(one.parameters, other.parameters))
+    )
+
+
+_NULLABLE_KINDS = {Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP, Kind.NULL}
+_CONTAINER_KINDS = {Kind.OPAQUE, Kind.LIST, Kind.MAP}
+_WILDCARD_KINDS = {Kind.DYN, Kind.ANY, Kind.ERROR}
+
+
+def _unify(bindings: Bindings, given: CelType, wanted: CelType) -> bool:
+    if wanted.kind is Kind.PARAMETER:
+        is_valid, was_bound = _bind(bindings, given, wanted)
+        if is_valid or was_bound:
+            return is_valid
+    if given.kind is Kind.PARAMETER:
+        return _bind(bindings, wanted, given)[0]
+    if given.kind in _WILDCARD_KINDS or wanted.kind in _WILDCARD_KINDS:
+        return True
+    if given.kind is Kind.NULL:
+        return wanted.kind in _NULLABLE_KINDS
+    if wanted.kind is Kind.NULL:
+        return given.kind in _NULLABLE_KINDS
+    if given.kind is not wanted.kind:
+        return False
+    if given.kind in _CONTAINER_KINDS:
+        return (
+            given.name == wanted.name
+            and len(given.parameters) == len(wanted.parameters)
+            and all(_unify(bindings, part, other) for part, other in zip(given.parameters, wanted.parameters))
+        )
+    return given.kind is Kind.TYPE or given.name == wanted.name
+
+
+def _bind(bindings: Bindings, type_: CelType, free: CelType) -> tuple[bool, bool]:
+    """Whether the type can stand for a type parameter, and whether that one had been bound before."""
+    if type_ == free:
+        return True, True
+    bound = bindings.get(free.name)
+    if bound is None:
+        if _occurs(bindings, free, type_):
+            return False, False
+        bindings[free.name] = type_
+        return True, False
+    if type_ == bound:
+        return True, True
+    if not _unify(bindings, type_, bound):
+        return False, True
+    widened = most_general(type_, bound)
+    if not _occurs(bindings, free, widened):
+        bindings[free.name] = widened
+    return True, True
+
+
+def _occurs(bindings: Bindings, free: CelType, within: CelType) -> bool:
+    if within == free:
+        return True
+    if within.kind is Kind.PARAMETER:
+        bound = bindings.get(within.name)
+        return bound is not None and _occurs(bindings, free, bound)
+    return any(_occurs(bindings, free, part) for part in within.parameters)
+
+
+def _is_as_general(one: CelType, other: CelType) -> bool:
+    if one.is_dynamic or one.kind is Kind.PARAMETER:
+        return True
+    if other.is_dynamic or other.kind is Kind.PARAMETER or one.kind is not other.kind:
+        return False
+    if one.kind in _CONTAINER_KINDS:
+        return (
+            one.name == other.name
+            and len(one.parameters) == len(other.parameters)
+            and all(_is_as_general(part, other_part) for part, other_part in zip(one.parameters, other.parameters))
+        )
+    return one.kind is Kind.TYPE or one == other

@@ -1,0 +1,111 @@
+"""The checker: what does not fit together, in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.cel.builders import answer, fault, refusal
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("foo", "undeclared reference to 'foo' (in container '')"),
+        ("foo()", "undeclared reference to 'foo' (in container '')"),
+        ("a.b.c == 1", "undeclared reference to 'a' (in container '')"),
+        ('"a".foo()', "undeclared reference to 'foo' (in container '')"),
+        ("Foo{a: 1} == 1", "undeclared reference to 'Foo' (in container '')"),
+        ("device.driver == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("1 == 1.0", "found no matching overload for '_==_' applied to '(int, double)'"),
+        ('1 + "a" == 2', "found no matching overload for '_+_' applied to '(int, string)'"),
+        ("size(1) == 1", "found no matching overload for 'size' applied to '(int)'"),
+        ('"a".startsWith(1)', "found no matching overload for 'startsWith' applied to 'string.(int)'"),
+        (
+            'device.driver.isGreaterThan(semver("1.0.0"))',
+            "found no matching overload for 'isGreaterThan' applied to 'string.(kubernetes.Semver)'",
+        ),
+        ('device.capacity["a"].b > 3', "found no matching overload for '_>_' applied to '(kubernetes.Quantity, int)'"),
+        ('device.capacity["a"].b.c == 1', "unexpected failed resolution of 'kubernetes.Quantity'"),
+        ("device.driver.name == 1", "type 'string' does not support field selection"),
+        ("1 && true", "expected type 'bool' but found 'int'"),
+        ('[1, "a"] == [1]', "expected type 'int' but found 'string'"),
+        ('{"a": 1, "b": true}.a == 1', "expected type 'int' but found 'bool'"),
+        ("[1].all(x, x)", "expected type 'bool' but found 'int'"),
+        ("1.all(x, x)", "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)"),
+        (
+            'device.attributes["a"].b.all(x, x)',
+            "expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)",
+        ),
+        ("[?1] == [1]", "expected type 'optional_type(int)' but found 'int'"),
+        ('null == "a"', "found no matching overload for '_==_' applied to '(null, string)'"),
+        ('duration("1s") > 1', "found no matching overload for '_>_' applied to '(duration, int)'"),
+        ('"a".name("b")', "found no matching overload for 'name' applied to 'string.(string)'"),
+        ("if(true)", "reserved identifier: if"),
+        ("[1].map(x.y, 1) == [1]", "argument is not an identifier"),
+        ("[1].all(1, true)", "argument must be a simple name"),
+        ("[1].all(a, a, true)", "duplicate variable name: a"),
+        ("[1].all(__result__, true)", "iteration variable overwrites accumulator variable"),
+        ("has(device)", "invalid argument to has() macro"),
+        ("cel.bind(1, 2, true)", "cel.bind() variable names must be simple identifiers"),
+        ("optional.of(1).optMap(1, true).value()", "optMap() variable name must be a simple identifier"),
+        ("9223372036854775808 == 1", "invalid int literal"),
+        ("18446744073709551616u == 1u", "invalid uint literal"),
+        ("device.`driver`", "unsupported syntax: '`'"),
+        ('"\\ud800" == ""', "invalid unicode code point"),
+    ],
+)
+def test_faults(expression: str, text: str) -> None:
+    assert fault(expression) == text
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ('duration("x") == duration("1s")', "invalid duration argument"),
+        ('timestamp("x") == timestamp("y")', "invalid timestamp argument"),
+        ('device.driver.matches("[")', "invalid matches argument"),
+        ("[dyn(1), 2] == [dyn(1)]", "expected type 'dyn' but found 'int'"),
+        ('{"a": dyn(1), "b": 2} == {}', "expected type 'dyn' but found 'int'"),
+        (
+            '"%d".format(["a"]) == ""',
+            "error during formatting: decimal clause can only be used on integers, was given string",
+        ),
+        ('"%s".format([]) == ""', "index 0 out of range"),
+        ('"%s".format([1, 2]) == ""', "too many arguments supplied to string.format (expected 1, got 2)"),
+        ('"%z".format([1]) == ""', 'could not parse formatting clause: unrecognized formatting clause "z"'),
+        (
+            '"%s".format([[quantity("1")]]) == ""',
+            "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, "
+            "lists, types, durations, and timestamps, was given kubernetes.Quantity",
+        ),
+    ],
+)
+def test_faults_that_types_do_not_show(expression: str, text: str) -> None:
+    assert fault(expression) == text
+
+
+def test_every_fault_is_reported_in_the_order_of_its_place() -> None:
+    shown = [line for line in refusal("bar && foo && 1 + true == 2").split("\n") if "ERROR" in line]
+    assert [line.split("<input>:")[1] for line in shown] == [
+        "1:1: undeclared reference to 'bar' (in container '')",
+        "1:8: undeclared reference to 'foo' (in container '')",
+        "1:17: found no matching overload for '_+_' applied to '(int, bool)'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[].all(x, x > 1)",
+        "{}.all(x, x)",
+        "type(1) == int && type(type(1)) == type",
+        'type(duration("1s")) == google.protobuf.Duration',
+        "dyn(1) == 1.0 && dyn(1u) == 1 && 1 < 1.5",
+        '["%s", "%d"].all(form, form.format([dyn(1)]) == "1")',
+        'optional.none().or(optional.of("a")).orValue("b") == "a"',
+        "true ? true : dyn(1) == 2",
+        ".device.driver != ''",
+    ],
+)
+def test_what_fits(expression: str) -> None:
+    assert answer(expression)
