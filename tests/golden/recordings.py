@@ -30,12 +30,12 @@ FAMILIES = (
     "volumes",
     "preemption",
     "gates",
+    "dra",
     "mixed",
     "large",
     "handmade",
 )
 _FOLDER = Path(__file__).parent
-_IMPLICIT_DEVICE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def recorded(family: str, part: int = 0, parts: int = 1) -> Iterator[tuple[Json, Json]]:
@@ -44,14 +44,6 @@ def recorded(family: str, part: int = 0, parts: int = 1) -> Iterator[tuple[Json,
     assert len(scenarios) == len(verdicts), f"{family}: {len(scenarios)} scenarios, but {len(verdicts)} verdicts"
     for scenario, verdict in zip(scenarios[part::parts], verdicts[part::parts], strict=True):
         yield json.loads(scenario), json.loads(verdict)
-
-
-def asks_for_devices(scenario: Json) -> bool:
-    """Whether a pending pod wants a device: by a claim, or by a resource that a device class stands behind."""
-    classes = [item for item in scenario["objects"] if item["kind"] == "DeviceClass"]
-    backed = {_IMPLICIT_DEVICE_PREFIX + item["metadata"]["name"] for item in classes}
-    backed |= {item["spec"]["extendedResourceName"] for item in classes if "extendedResourceName" in item["spec"]}
-    return any(pod["spec"].get("resourceClaims") or backed & _requested(pod) for pod in scenario["pods"])
 
 
 def differences(want: Json, got: Json) -> Iterator[str]:
@@ -82,11 +74,6 @@ def _by_node(field: str, want: Mapping[str, Json], got: Mapping[str, Json]) -> I
     for node in want.keys() | got.keys():
         if want.get(node) != got.get(node):
             yield f"{field} of {node}: want {want.get(node)}, got {got.get(node)}"
-
-
-def _requested(pod: Json) -> set[str]:
-    containers = [*pod["spec"].get("containers", ()), *pod["spec"].get("initContainers", ())]
-    return {name for container in containers for name in container.get("resources", {}).get("requests", {})}
 
 
 @cache

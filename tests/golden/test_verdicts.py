@@ -12,15 +12,12 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.cycle import Cycle
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from tests.golden.recordings import FAMILIES, asks_for_devices, differences, recorded
+from tests.golden.recordings import FAMILIES, differences, recorded
 from tools import verdicts
 
 PARTS = {"mixed": 2, "large": 2}
 """Slow families in several tests, so that two cores share them."""
 SHOWN_MAX = 20
-
-LEFT_OUT = {"mixed": 7, "large": 1, "handmade": 3}
-"""How many scenarios ask for devices, which nobody allocates yet."""
 
 
 class ThriceDecidingEngine(Engine):
@@ -54,16 +51,10 @@ def test_decides_as_kube_scheduler_did(family: str, part: int, parts: int, monke
     found = [
         difference
         for scenario, verdict in recorded(family, part, parts)
-        if not asks_for_devices(scenario)
         for difference in differences(verdict, verdicts.verdict(scenario))
     ]
     assert not found, _listed(found)
     assert not ThriceDecidingEngine.disagreements, _listed(ThriceDecidingEngine.disagreements)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_only_scenarios_with_devices_are_left_out(family: str) -> None:
-    assert sum(asks_for_devices(scenario) for scenario, _ in recorded(family)) == LEFT_OUT.get(family, 0)
 
 
 def _outcome(decision: Decision) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.filtering import find_feasible
 from mooring.scheduler.cycle.kept import Keeper
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.plugin import SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
+from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason, Rejection
 from tools.verdicts import AlwaysFirst, by_name
@@ -98,6 +98,8 @@ def scored_by(
     state = score_state(plugin, engine.record(view), rows)
     if state is SKIP or isinstance(state, Rejection):
         return state
+    if state is EVEN:
+        return {engine.columns.node_names[row]: 0 for row in rows.tolist()}
     scores = plugin.normalise(state, plugin.score(state, rows), rows)
     return {engine.columns.node_names[row]: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
 

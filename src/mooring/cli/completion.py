@@ -11,6 +11,7 @@ on `kubectl apply`:
   nodes        allocatable from capacity
   namespaces   the label with their name; namespaces that pods live in exist even if nobody wrote them down
   storage      the default class, the binding mode of a class, the phase of a volume that nobody has claimed
+  devices      the claims that templates make for pods
 
  1. Of two objects with one kind, namespace and name the later one counts, and a note says so.
  2. Nothing here looks at nodes and pods together: that is scheduling.
@@ -30,6 +31,7 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.api.views.workloads import Namespace, PriorityClass
 from mooring.cli.admission import PriorityRules, admitted_pod
 from mooring.cli.manifests import Found, Manifests
+from mooring.cli.template_claims import templates_in, with_claims_made
 from mooring.kit.entropy import Entropy
 
 CLUSTER_SCOPED = frozenset(
@@ -73,11 +75,14 @@ def complete(manifests: Manifests, entropy: Entropy) -> ClusterInput:
     found = _named(manifests.objects, entropy, cluster.notes)
     views = [entry.view for entry in found]
     default_class = _default_class(views)
+    templates = templates_in(views)
     priorities = PriorityRules([view for view in views if isinstance(view, PriorityClass)])
     for entry in found:
         match entry.view:
             case Pod() as pod:
-                _sort_in(admitted_pod(pod, priorities), cluster)
+                pod, claims = with_claims_made(admitted_pod(pod, priorities), templates)
+                cluster.objects += claims
+                _sort_in(pod, cluster)
             case PriorityClass():
                 pass  # it did its part when pods got their priority
             case view:

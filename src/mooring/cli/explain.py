@@ -51,9 +51,9 @@ def _node_limit(ctx: click.Context, param: click.Parameter, value: str) -> int |
     "--plugin",
     "plugins",
     multiple=True,
-    metavar="FILE",
-    help="A Python file with plugins of your own. A plugin that --config speaks of is enabled where it says so; any "
-    "other at all its points in the default profile, with weight 1. May be repeated.",
+    metavar="FILE|CLASS",
+    help="A Python file with plugins of your own, or package.module:Class. A plugin that --config speaks of is enabled "
+    "where it says so; any other at all its points in the default profile, with weight 1. May be repeated.",
 )
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="The format."

@@ -8,7 +8,15 @@ Goes out   text in the format that was asked for
 
 from __future__ import annotations
 
-from mooring.cli.explanation import NodeObstacles, PodExplanation, Preemption, RefusalGroup, Scores, Victim
+from mooring.cli.explanation import (
+    GrantedDevice,
+    NodeObstacles,
+    PodExplanation,
+    Preemption,
+    RefusalGroup,
+    Scores,
+    Victim,
+)
 from mooring.cli.report import Report
 from mooring.scheduler.cycle.obstacle import Obstacle
 
@@ -60,9 +68,21 @@ def _pod(pod: PodExplanation) -> Data:
         data["otherwiseFeasible"] = pod.otherwise_count
     if pod.nearest:
         data["obstacles"] = [_node(node) for node in pod.nearest]
+    if pod.devices:
+        data["devices"] = [_device(device) for device in pod.devices]
     if pod.preemption is not None:
         data["preemption"] = _preemption(pod.preemption)
     return data
+
+
+def _device(device: GrantedDevice) -> Data:
+    return {
+        "claim": device.claim,
+        "request": device.request,
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.device,
+    }
 
 
 def _scores(scores: Scores) -> Data:

@@ -28,6 +28,9 @@ HEADINGS: Mapping[str, str] = {
     "InterPodAffinity": "affinity",
     "VolumeBinding": "volumes",
     "DynamicResources": "devices",
+    "NodeLabel": "has label",
+    "ServiceAffinity": "service",
+    "SelectorSpread": "selector",
 }
 """What a plugin is called above its column."""
 
@@ -152,10 +155,21 @@ def _placed(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
         if hidden:
             yield paper.paint(f"    and {hidden} more; --nodes all shows them", dim=True)
         yield from _score_notes(scores, report.seed, paper)
+    for line in _granted(pod):
+        yield from wrapped(line, paper.width, indent=2, hanging=4)
     refusing = pod.node_count - pod.feasible_count
     if refusing and pod.reasons:
         said = ", ".join(f"{count} {reason}" for reason, count in pod.reasons.items())
         yield from wrapped(f"{'refuses' if refusing == 1 else 'refuse'}: {said}", paper.width, indent=2, hanging=4)
+
+
+def _granted(pod: PodExplanation) -> Iterator[str]:
+    """`gets gpu-0, gpu-1 of pool node-3 for claim default/train, request gpus`."""
+    by_request: dict[tuple[str, str, str], list[str]] = {}
+    for device in pod.devices:
+        by_request.setdefault((device.pool, device.claim, device.request), []).append(device.device)
+    for (pool, claim, request), names in by_request.items():
+        yield f"gets {', '.join(names)} of pool {pool} for claim {claim}, request {request}"
 
 
 def _score_table(scores: Scores, chosen: str | None, paper: Paper) -> Iterator[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import compile_selector
@@ -21,6 +22,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.cli.completion import ClusterInput
 from mooring.cli.explanation import (
+    GrantedDevice,
     NodeObstacles,
     Outcome,
     PodExplanation,
@@ -37,6 +39,7 @@ from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.obstacles import survey
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Refusal, Rejection
+from mooring.scheduler.plugins.dynamic_resources import DynamicResources
 
 _PREEMPTION = "preemption: "
 _NEVER_S = float("inf")
@@ -96,7 +99,18 @@ class Explainer:
         rejection = self._settle(decision)
         if rejection is not None:
             return self._said(record, Outcome.ERROR, f"{rejection.plugin} could not reserve: {rejection.message}")
-        return explanation
+        return replace(explanation, devices=self._devices(record)) if decision.is_placed else explanation
+
+    def _devices(self, record: PodRecord) -> tuple[GrantedDevice, ...]:
+        """What the pod was given, now that it is believed on its node."""
+        plugin = self._engine.cycle_for(record).profile.plugins.get(DynamicResources.name)
+        if not isinstance(plugin, DynamicResources):
+            return ()
+        return tuple(
+            GrantedDevice(claim, result.request, result.driver, result.pool, result.device)
+            for claim, allocation in plugin.granted(record)
+            for result in allocation.devices.results
+        )
 
     def _settle(self, decision: Decision) -> Rejection | None:
         """Lets the columns believe a decision, as the scheduler's loop would."""

@@ -94,6 +94,17 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantedDevice:
+    """A device that the pod gets."""
+
+    claim: str
+    request: str
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodExplanation:
     """What happened to one pod, and why."""
 
@@ -116,3 +127,4 @@ class PodExplanation:
     otherwise_count: int = 0
     """How many nodes would take the pod, were it not for what is in the way everywhere."""
     preemption: Preemption | None = None
+    devices: tuple[GrantedDevice, ...] = ()

@@ -29,8 +29,9 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration, load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
 from mooring.scheduler.framework.registry import BadPluginError, Registry
+from mooring.scheduler.framework.sources import installed_plugins, plugins_from
 from mooring.scheduler.plugins.catalogue import default_registry
 
 MATCHES_SHOWN_MAX = 5
@@ -177,18 +178,23 @@ def _engine(inquiry: Inquiry, note: Note) -> Engine:
     return engine
 
 
-def _register(files: tuple[str, ...], registry: Registry) -> list[str]:
-    """Lets the plugins of these files in. Returns their names."""
+def _register(sources: tuple[str, ...], registry: Registry) -> list[str]:
+    """Lets in what is installed, and the plugins of these sources. Returns the names of the latter."""
     names = []
-    for file in dict.fromkeys(files):
+    try:
+        for plugin in installed_plugins():
+            registry.register(plugin)
+    except (PluginFileError, BadPluginError) as error:
+        raise input_error(str(error)) from error
+    for source in dict.fromkeys(sources):
         try:
-            for plugin in load_plugins(Path(file)):
+            for plugin in plugins_from(source):
                 registry.register(plugin)
                 names.append(plugin.name)
         except PluginFileError as error:
             raise input_error(str(error)) from error  # it says where
         except BadPluginError as error:
-            raise input_error(str(error), file) from error
+            raise input_error(str(error), source) from error
     return names
 
 

@@ -19,6 +19,7 @@ from mooring.api.views.devices import (
     DeviceAttribute,
     DeviceCapacity,
     DeviceClaim,
+    DeviceClaimConfiguration,
     DeviceClass,
     DeviceClassSpec,
     DeviceConstraint,
@@ -30,6 +31,7 @@ from mooring.api.views.devices import (
     DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
+    OpaqueDeviceConfiguration,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimSpec,
@@ -157,6 +159,7 @@ def test_what_is_read_of_a_claim_and_of_its_template() -> None:
                 DeviceConstraint(requests=("r0",), match_attribute="a"),
                 DeviceConstraint(distinct_attribute="b"),
             ),
+            config=(DeviceClaimConfiguration(opaque=OpaqueDeviceConfiguration(driver="d", parameters={"x": 1})),),
         )
     )
     assert convert({**GROUP, "kind": "ResourceClaim", "spec": written}) == ResourceClaim(spec=read)

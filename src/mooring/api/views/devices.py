@@ -3,7 +3,8 @@
 Comes in   the `resource.k8s.io/v1` kinds
 Goes out   `ResourceSlice`, `ResourceClaim`, `ResourceClaimTemplate`, `DeviceClass` and their parts
 
- 1. Opaque driver configuration is not read: it travels from the claim to the kubelet without the scheduler.
+ 1. Opaque driver configuration is carried and never looked into: it travels from the class or the claim through the
+    allocation to the kubelet.
 """
 
 from collections.abc import Mapping
@@ -159,9 +160,22 @@ class DeviceConstraint(View):
     distinct_attribute: str | None = None
 
 
+class OpaqueDeviceConfiguration(View):
+    """What only the driver understands."""
+
+    driver: str = ""
+    parameters: object = None
+
+
+class DeviceClaimConfiguration(View):
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
 class DeviceClaim(View):
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(View):
@@ -180,8 +194,13 @@ class ResourceClaimTemplate(ApiObject):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
+class DeviceClassConfiguration(View):
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
 class DeviceClassSpec(View):
     selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
     extended_resource_name: str | None = None
 
 
@@ -208,8 +227,15 @@ class DeviceRequestAllocationResult(View):
     consumed_capacity: Mapping[str, RawQuantity] = field(default_factory=dict)
 
 
+class DeviceAllocationConfiguration(View):
+    source: str = ""
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
 class DeviceAllocationResult(View):
     results: tuple[DeviceRequestAllocationResult, ...] = ()
+    config: tuple[DeviceAllocationConfiguration, ...] = ()
 
 
 class AllocationResult(View):

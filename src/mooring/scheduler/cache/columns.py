@@ -16,7 +16,8 @@ table and nothing is copied for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -39,6 +40,8 @@ from mooring.scheduler.cache.shapes import ShapeRegistry
 from mooring.scheduler.cache.taints import TaintColumns
 from mooring.scheduler.cache.terms import TermColumns
 from mooring.scheduler.cache.volumes import VolumeColumns
+
+Derived = TypeVar("Derived")
 
 PRIORITY_NONE = np.iinfo(np.int64).max
 """The lowest priority of a row without pods: higher than any pod's, so that nobody can preempt there."""
@@ -80,6 +83,7 @@ class Columns:
         self.pods: dict[str, PodRecord] = {}
         """All pods with a node, by uid, also those whose node is unknown."""
         self.in_what_if = False
+        self._shared: dict[object, object] = {}
         self._homeless: dict[str, dict[str, PodRecord]] = {}
         self._free_rows: list[int] = []
         self._live_rows: Rows | None = None
@@ -224,6 +228,12 @@ class Columns:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         found = self.objects.of(Namespace).get(namespace)
         return found.metadata.labels if found is not None else {}
+
+    def shared(self, kind: Callable[[Columns], Derived]) -> Derived:
+        """What several plugins derive from the table: one `kind(columns)`, made when it is first asked for."""
+        if kind not in self._shared:
+            self._shared[kind] = kind(self)
+        return cast("Derived", self._shared[kind])
 
     def rows_named(self, names: Iterable[str]) -> Int64s:
         """The rows of the nodes with these names that exist, ascending."""

@@ -34,6 +34,7 @@ class Kind(StrEnum):
     ANTI_AFFINITY = "antiAffinity"
     FEATURE = "feature"
     VOLUME = "volume"
+    DEVICE = "device"
     OTHER = "other"
 
 
@@ -46,6 +47,7 @@ HARDNESS: Mapping[Kind, float] = {
     Kind.AFFINITY: 0.6,
     Kind.NODE_LABEL: 0.7,
     Kind.VOLUME: 0.8,
+    Kind.DEVICE: 0.8,
     Kind.OTHER: 0.8,
     Kind.FEATURE: 0.9,
     Kind.RESOURCE: 1.0,

@@ -5,7 +5,8 @@ Goes out   `Obstacle`s; for plugins that nobody here knows, the refusal's own wo
 
  1. All that a filter has against the node is told, even what the filter itself does not get to: all taints, all
     labels, all ports.
- 2. What other pods have to do with it (spreading, affinity) is told next door, in `obstacle_neighbours`.
+ 2. What other pods have to do with it (spreading, affinity) is told next door, in `obstacle_neighbours`; what devices
+    have, in `obstacle_devices`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
 from mooring.scheduler.cache.resources import PODS
 from mooring.scheduler.cycle.obstacle import Kind, Obstacle, Place
+from mooring.scheduler.cycle.obstacle_devices import device_obstacles
 from mooring.scheduler.cycle.obstacle_neighbours import affinity_obstacles, spread_obstacles
 from mooring.scheduler.framework.plugin import Filter
 from mooring.scheduler.framework.status import Rejection, refusal_of
+from mooring.scheduler.plugins.dynamic_resources import DynamicResources
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.scheduler.plugins.node_affinity import NodeAffinity
 from mooring.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
@@ -43,6 +46,7 @@ _KINDS: Mapping[type[Filter[Any]], Kind] = {
     NodePorts: Kind.HOST_PORT,
     PodTopologySpread: Kind.SPREAD,
     InterPodAffinity: Kind.AFFINITY,
+    DynamicResources: Kind.DEVICE,
     NodeDeclaredFeatures: Kind.FEATURE,
 }
 _BINARY_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -80,6 +84,8 @@ def words_for(place: Place, plugin: Filter[Any], state: Any, bits: int) -> list[
             found = spread_obstacles(place, state)
         case InterPodAffinity():
             found = affinity_obstacles(place, state)
+        case DynamicResources():
+            found = device_obstacles(place, state)
         case NodeDeclaredFeatures():
             found = [_feature(place, sorted(state))]
         case _:
@@ -105,6 +111,8 @@ def _shortages(place: Place, wanted: Wanted) -> list[Obstacle]:
         found.append(Obstacle(NodeResourcesFit.name, Kind.POD_SLOT, text, {"missing": slots_missing}))
     for slot, amount in wanted.demands:
         offered, promised = int(resources.allocatable[slot, row]), _promised_of(place, slot)
+        if not offered and slot in wanted.of_devices:
+            continue
         missing = amount - (offered - int(resources.used[slot, row]) - sum(promised.values()))
         if missing > 0:
             found.append(_shortage(resources.names[slot], amount, missing, offered, promised))

@@ -196,8 +196,10 @@ def _shortages(asked: _Asked, wanted: Wanted) -> tuple[Int64s, Float64s]:
     for slot, amount in wanted.demands:
         offered = resources.allocatable[slot, rows]
         missing = np.maximum(amount - (offered - resources.used[slot, rows] - promised[slot]), 0)
+        if slot in wanted.of_devices:
+            missing = np.where(offered == 0, 0, missing)
         count += missing > 0
-        size += np.minimum(missing / amount, 1.0) + np.where(amount > offered, TOO_SMALL_SIZE, 0.0)
+        size += np.minimum(missing / amount, 1.0) + np.where((missing > 0) & (amount > offered), TOO_SMALL_SIZE, 0.0)
     return count, size
 
 

@@ -11,6 +11,7 @@ from mooring.scheduler.plugins.image_locality import ImageLocality
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.scheduler.plugins.node_affinity import NodeAffinity
 from mooring.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.scheduler.plugins.node_label import NodeLabel
 from mooring.scheduler.plugins.node_name import NodeName
 from mooring.scheduler.plugins.node_ports import NodePorts
 from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -20,6 +21,8 @@ from mooring.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
+from mooring.scheduler.plugins.selector_spread import SelectorSpread
+from mooring.scheduler.plugins.service_affinity import ServiceAffinity
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
 from mooring.scheduler.plugins.volume_binding import VolumeBinding
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
@@ -46,6 +49,9 @@ PLUGINS: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    NodeLabel,
+    ServiceAffinity,
+    SelectorSpread,
 )
 
 

@@ -14,6 +14,7 @@ Goes out   the node and its victims, or why preemption does not help, node by no
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +22,18 @@ import numpy as np
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import DefaultPreemptionArgs
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.victims import CANDIDATE, HOPELESS, UNKNOWN, VictimBook, examine
-from mooring.scheduler.framework.plugin import PostFilter, PostFilterResult
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
+from mooring.scheduler.extenders.questions import Consultation, consult_about_victims
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.hints import never
+from mooring.scheduler.framework.plugin import PostFilter, PostFilterResult, PreEnqueue
+from mooring.scheduler.framework.status import Code, Rejection, unresolvable
 
 WINDOW_MIN = 64
 """At least so many rows are looked at in one go."""
@@ -40,18 +46,62 @@ class Die(Protocol):
     def integer_below(self, limit: int) -> int: ...
 
 
-class DefaultPreemption(PostFilter):
+class Evictions(Protocol):
+    """For whom preemption is making room."""
+
+    def is_running_for(self, uid: str) -> bool: ...
+
+
+class DefaultPreemption(PreEnqueue, PostFilter):
     name = "DefaultPreemption"
 
-    def __init__(self, columns: Columns, arguments: DefaultPreemptionArgs, entropy: Die) -> None:
+    def __init__(self, columns: Columns, arguments: DefaultPreemptionArgs, entropy: Die, evictions: Evictions) -> None:
         self._columns = columns
         self._arguments = arguments
         self._die = entropy
+        self._evictions = evictions
         self._budgets = Budgets(columns.objects.of(PodDisruptionBudget))
         self._rows_by_name: Int64s = np.zeros(0, dtype=np.int64)
         self._ordered_at = -1
 
+    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+        """While its victims are being evicted, the pod would find them still there, and preempt again."""
+        if self._evictions.is_running_for(pod.uid):
+            return unresolvable("waiting for the preemption for this pod to be finished")
+        return None
+
     def post_filter(self, attempt: Attempt) -> PostFilterResult:
+        found = self._candidates(attempt)
+        if isinstance(found, PostFilterResult):
+            return found
+        candidates, book = found
+        best = book.best_of(candidates)
+        return PostFilterResult(self._columns.node_names[best], book.victims[best].pods)
+
+    def post_filter_with_questions(
+        self, attempt: Attempt, extenders: Sequence[Extender]
+    ) -> Consultation[PostFilterResult]:
+        """The same, where extenders may strike candidates off or want other victims."""
+        found = self._candidates(attempt)
+        if isinstance(found, PostFilterResult):
+            return found
+        candidates, book = found
+        names, row_of = self._columns.node_names, self._columns.row_of
+        victims = {names[row]: book.victims[row] for row in candidates.tolist()}
+        left = yield from consult_about_victims(attempt.pod, victims, extenders, self._columns)
+        if isinstance(left, ExtenderFailure):
+            return _refused(Code.ERROR, left.text)
+        if not left:
+            return _refused(Code.UNSCHEDULABLE, "no candidate node for preemption")
+        agreed = VictimBook()
+        agreed.make_room(self._columns.capacity)
+        for name, wanted in left.items():
+            agreed.write_candidate(row_of[name], wanted)
+        best = agreed.best_of(np.array([row_of[name] for name in left], dtype=np.int64))
+        return PostFilterResult(names[best], agreed.victims[best].pods)
+
+    def _candidates(self, attempt: Attempt) -> tuple[Int64s, VictimBook] | PostFilterResult:
+        """The rows where evicting pods helps, and what is known of them; or why there are none."""
         why_not = self._why_not_eligible(attempt)
         if why_not is not None:
             return _refused(Code.UNSCHEDULABLE, why_not)
@@ -63,8 +113,11 @@ class DefaultPreemption(PostFilter):
         if not len(candidates):
             book.nothing_helps = self._not_helpful(examined, book)
             return book.nothing_helps
-        best = book.best_of(candidates)
-        return PostFilterResult(self._columns.node_names[best], book.victims[best].pods)
+        return candidates, book
+
+    def wakes(self) -> tuple[Wake, ...]:
+        # A pod that waits for its victims is woken by the plugins that refused it: they know what it lacks.
+        return (Wake(Subject.ASSIGNED_POD, Action.DELETE, never, by_shape=True),)
 
     def _why_not_eligible(self, attempt: Attempt) -> str | None:
         pod, columns = attempt.pod, self._columns

@@ -1,7 +1,14 @@
-"""DynamicResources: pods that ask for devices through resource claims.
+"""DynamicResources: pods that ask for devices get them, through resource claims.
 
-For pods without claims it has nothing to say, and says so as kube-scheduler does: every node scores 0, and there is
-nothing to deallocate. Pods with claims are refused in plain words: the allocator is not part of this version.
+Comes in   pods with claims, or with extended resources behind which a device class stands; the devices of the cluster
+Goes out   refusals of nodes without the devices, a score for nodes with the preferred ones; for the chosen node, the
+           allocation of each claim, first in flight (`reserve`) and then written (`pre_bind`)
+
+ 1. A claim has devices already, or gets them with its first pod. Which devices, the search says (`scheduler.devices`).
+ 2. What a pod was given in `reserve` is taken, and other pods of its claim wait, until that is written or taken back.
+ 3. Pods that ask for no device cost two looks: at their list of claims, and at whether there are device classes.
+ 4. A claim whose devices are where the pod cannot go is deallocated, if nobody else uses it: PostFilter says so, and
+    the scheduler's loop tells the API server (`follow_up`).
 """
 
 from __future__ import annotations
@@ -10,44 +17,291 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.api.errors import NodeSelectorError
+from mooring.api.nodeselector import compile_strict
+from mooring.api.views.devices import AllocationResult, ResourceClaim
+from mooring.client.promise import Client
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config.arguments import DynamicResourcesArgs
+from mooring.scheduler.devices.answers import AnswerBook
+from mooring.scheduler.devices.deadline import SearchTimeout
+from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices.requests import SearchError
+from mooring.scheduler.devices.results import allocation_of
+from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.normalise import scaled_to_best
 from mooring.scheduler.framework.plugin import (
+    EVEN,
     SKIP,
+    Even,
     Filter,
     PostFilter,
     PostFilterResult,
+    PreBind,
+    PreEnqueue,
     PreFilter,
-    Reads,
+    Proceed,
+    Reserve,
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.plugins.dynamic_resources_claims import (
+    ClaimsMissingError,
+    DeviceBindingError,
+    claim_uid,
+    claims_of,
+    is_only_for,
+    is_overdue,
+    is_ready,
+)
+from mooring.scheduler.plugins.dynamic_resources_hints import device_wakes
+from mooring.scheduler.plugins.dynamic_resources_state import REASONS, PodDevices, Reserved
+from mooring.scheduler.plugins.dynamic_resources_writing import ClaimWriter, Deallocation, Deletion, DeviceWriteError
 
 if TYPE_CHECKING:
     from mooring.scheduler.cycle.attempt import Attempt
 
 
-class DynamicResources(PreFilter[None], Filter[None], PostFilter, Score[None]):
+class DynamicResources(
+    PreEnqueue, PreFilter[PodDevices], Filter[PodDevices], PostFilter, Score[PodDevices], Reserve, PreBind
+):
     name = "DynamicResources"
-    score_reads = Reads.FACTS
+    filter_reasons = REASONS
+    wants_few_rows = True
+    normalises = True
 
-    def pre_filter(self, pod: PodRecord) -> Skip | Rejection:
-        if pod.view is not None and pod.view.spec.resource_claims:
-            return unresolvable("pod has resource claims, and devices are not allocated by this scheduler yet")
-        return SKIP
+    def __init__(
+        self, columns: Columns, arguments: DynamicResourcesArgs, entropy: Entropy, clock: Clock, client: Client
+    ) -> None:
+        self._columns = columns
+        self._clock = clock
+        self._share_ids = entropy.fork("shares of devices")
+        self._binding_timeout_s = arguments.binding_timeout_s
+        self._ledger = columns.shared(DeviceLedger)
+        self._claims = self._ledger.claims
+        self._book = AnswerBook(self._ledger, clock, arguments.filter_timeout_s)
+        self._writer = ClaimWriter(client, clock, self._claims, self._binding_timeout_s)
+        self._latest: PodDevices | None = None
+        """What the cycle of the pod that is being decided about found out."""
+        self._reserved: dict[str, Reserved] = {}
 
-    def filter(self, state: None, rows: Rows) -> Int64s:
-        return np.zeros(length_of(rows), dtype=np.int64)
+    def wakes(self) -> tuple[Wake, ...]:
+        return device_wakes(self._claims)
 
-    def post_filter(self, attempt: Attempt) -> PostFilterResult:
-        if not attempt.was_pre_filtered(self.name):
-            # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
-            return PostFilterResult(rejection=failure("not found"))
-        return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
+    # PreEnqueue
 
-    def prepare_score(self, pod: PodRecord) -> None:
+    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+        if pod.view is None or not pod.view.spec.resource_claims:
+            return None
+        try:
+            claims_of(pod.view, pod.uid, self._claims)
+        except ClaimsMissingError as error:
+            return unresolvable(str(error))
         return None
 
-    def score(self, state: None, rows: Rows) -> Int64s:
-        return np.zeros(length_of(rows), dtype=np.int64)
+    # Filter
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[PodDevices] | Skip | Rejection:
+        has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
+        if not has_claims and not self._ledger.by_resource:
+            return SKIP
+        state = self._state_of(pod)
+        if isinstance(state, PodDevices):
+            self._latest = state
+            return Proceed(state)
+        return state
+
+    def filter(self, state: PodDevices, rows: Rows) -> Int64s:
+        return state.refusals(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
+
+    def reasons(self, state: PodDevices) -> tuple[Reason, ...]:
+        return state.reasons()
+
+    def _state_of(self, pod: PodRecord) -> PodDevices | Skip | Rejection:
+        """What there is to know before nodes are looked at."""
+        view = pod.view if pod.view is not None else pod.shape.view
+        try:
+            claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
+        except ClaimsMissingError as error:
+            return unresolvable(str(error))
+        backed = self._backed(pod)
+        leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
+        if not claims and not backed:
+            return SKIP
+        state = PodDevices(pod, view, claims, backed, leftover, self._columns, self._ledger, self._book)
+        for index, claim in enumerate((*claims, leftover) if leftover is not None else claims):
+            rejection = self._examine(state, index, claim)
+            if rejection is not None:
+                return rejection
+        if state.allocates:
+            self._ledger.sync()
+        return state
+
+    def _examine(self, state: PodDevices, index: int, claim: ResourceClaim) -> Rejection | None:
+        allocation = claim.status.allocation
+        if allocation is not None:
+            if allocation.node_selector is not None:
+                try:
+                    state.reach[index] = compile_strict(allocation.node_selector)
+                except NodeSelectorError as error:
+                    return failure(str(error))
+            if self._has_given_up(claim):
+                state.unready.append(index)
+            return None
+        if self._claims.in_flight(claim_uid(claim)) is not None:
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        if claim is state.leftover:
+            return None
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                named = [(request.name, request.exactly.device_class_name)]
+            elif request.first_available:
+                named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+            else:
+                return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+            for request_name, class_name in named:
+                if not class_name:
+                    return failure(f"request {request_name}: unsupported request type")
+                if self._ledger.classes.get(class_name) is None:
+                    return unresolvable(f"request {request_name}: device class {class_name} does not exist")
+        return None
+
+    def _has_given_up(self, claim: ResourceClaim) -> bool:
+        """Whether the devices of a claim will not become ready any more."""
+        try:
+            return not is_ready(claim) and is_overdue(claim, self._clock.wall_s(), self._binding_timeout_s)
+        except DeviceBindingError:
+            return True
+
+    def _backed(self, pod: PodRecord) -> dict[str, int]:
+        by_resource = self._ledger.by_resource
+        known = pod.shape.memo.get(DynamicResources)
+        if isinstance(known, tuple) and known[0] == by_resource.revision:
+            return dict(known[1])
+        backed = by_resource.backed(pod.shape.view)
+        pod.shape.memo[DynamicResources] = (by_resource.revision, backed)
+        return backed
+
+    # PostFilter
+
+    def post_filter(self, attempt: Attempt) -> PostFilterResult:
+        is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
+        if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
+            # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
+            return PostFilterResult(rejection=failure("not found"))
+        state = attempt.states.get(self.name)
+        if not isinstance(state, PodDevices):
+            return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
+        for index in sorted(state.unavailable):
+            claim = state.claims[index]
+            if is_only_for(claim, attempt.pod.uid):
+                follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
+                return PostFilterResult(
+                    rejection=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
+                )
+        if state.leftover is not None:
+            return PostFilterResult(
+                rejection=unschedulable("deletion of ResourceClaim completed"),
+                follow_up=Deletion(self._writer, state.leftover.key),
+            )
+        return PostFilterResult(rejection=unschedulable("still not schedulable"))
+
+    # Score
+
+    def prepare_score(self, pod: PodRecord) -> PodDevices | Even:
+        state = self._latest
+        return state if state is not None and state.pod is pod and state.scores_differ else EVEN
+
+    def score(self, state: PodDevices, rows: Rows) -> Int64s:
+        return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
+
+    def normalise(self, state: PodDevices, scores: Int64s, rows: Rows) -> Int64s:
+        return scaled_to_best(scores, reverse=False)
+
+    # Reserve
+
+    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        state = self._fresh_state(pod)
+        if state is None or isinstance(state, Rejection):
+            return state
+        node_name = self._columns.node_names[row]
+        part = state.part_at(row)
+        if part is None:
+            if state.claims:
+                self._reserved[pod.uid] = Reserved(state, node_name, (), None)
+            return None
+        try:
+            found = part.answers.find(row)
+            if found is None:
+                return failure("claim allocation not found for node")
+            allocations = tuple(
+                allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
+                for spec, wanted, alternatives, taken in zip(
+                    part.specs, part.answers.wanted.claims, found.alternatives, found.claims, strict=True
+                )
+            )
+        except SearchTimeout:
+            return failure(f"node {node_name}: timed out trying to allocate devices")
+        except SearchError as error:
+            return failure(error.text(part.names))
+        for uid, allocation in zip(part.uids, allocations, strict=True):
+            self._claims.take_off(uid, allocation)
+        self._reserved[pod.uid] = Reserved(state, node_name, allocations, part)
+        return None
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        reserved = self._reserved.pop(pod.uid, None)
+        if reserved is None or reserved.part is None:
+            return
+        for uid, key in zip(reserved.part.uids, reserved.part.keys, strict=True):
+            if self._claims.land(uid) and self._claims.get(key) is not None:
+                self._claims.restore(key)
+
+    async def released(self, pod: PodRecord, node_name: str) -> None:
+        if pod.view is None or pod.uid in self._reserved:
+            return  # it is on its way again, and needs its claims
+        try:
+            claims = claims_of(pod.view, pod.uid, self._claims)
+        except ClaimsMissingError:
+            return  # whoever deletes a claim takes its users off it
+        await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
+
+    def _fresh_state(self, pod: PodRecord) -> PodDevices | Rejection | None:
+        """What was found out about the pod, if it is still so; looked up again otherwise."""
+        state = self._latest
+        if state is not None and state.pod is pod and state.revision == self._ledger.usage.revision:
+            return state
+        has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
+        if not has_claims and not self._ledger.by_resource:
+            return None
+        again = self._state_of(pod)
+        return None if again is SKIP else again
+
+    def granted(self, pod: PodRecord) -> tuple[tuple[str, AllocationResult], ...]:
+        """What a pod was given when it was believed on its node, claim by claim, until that is written."""
+        reserved = self._reserved.get(pod.uid)
+        if reserved is None or reserved.part is None:
+            return ()
+        return tuple(zip(reserved.part.names, reserved.allocations, strict=True))
+
+    # PreBind
+
+    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+        return pod.uid in self._reserved
+
+    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        reserved = self._reserved.get(pod.uid)
+        if reserved is None:
+            return None
+        try:
+            await self._writer.write(pod, reserved)
+            await self._writer.wait_ready(reserved)
+        except DeviceWriteError as error:
+            return failure(str(error))
+        self._reserved.pop(pod.uid, None)
+        return None

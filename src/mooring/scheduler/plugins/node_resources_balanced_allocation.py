@@ -19,6 +19,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Reads, Score, Skip
 from mooring.scheduler.plugins.allocation import Level, balance_score, evenness, one_balance_score, one_evenness
+from mooring.scheduler.plugins.device_levels import DeviceLevels
 
 FEW_ROWS = 16
 """Up to so many rows are computed one by one: below that numpy's overhead is larger than its gain."""
@@ -30,6 +31,8 @@ class Balanced(NamedTuple):
     """The resources to balance: (slot, what the pod adds)."""
 
     resources: tuple[tuple[int, int], ...]
+    of_devices: frozenset[int] = frozenset()
+    """Slots that devices stand behind, on nodes that do not offer the resource themselves."""
 
 
 class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
@@ -41,6 +44,10 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         self._resources = columns.resources
         self._balances: dict[tuple[int, ...], _Balance] = {}
         self._names = tuple(spec.name for spec in arguments.resources)
+        self._devices = DeviceLevels(columns, self._names)
+
+    def epoch(self) -> object:
+        return self._devices.epoch()
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Balanced | Skip:
         requests = balanced_score_requests(pod.shape.view)
@@ -51,11 +58,12 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
                 (self._resources.slot(name), requests.get(name, 0))
                 for name in self._names
                 if name in _ALWAYS_BALANCED or (is_scalar_resource(name) and requests.get(name, 0))
-            )
+            ),
+            self._devices.backed_slots(),
         )
 
     def score_row(self, state: Balanced, row: int) -> int:
-        if len(state.resources) > 2:
+        if len(state.resources) > 2 or state.of_devices:
             return super().score_row(state, row)
         allocatable, used = self._resources.at(row)
         offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
@@ -65,6 +73,11 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         if not state.resources:
             return np.full(length_of(rows), 75, dtype=np.int64)
         slots = tuple(slot for slot, _ in state.resources)
+        if state.of_devices:
+            before = self._levels([(slot, 0) for slot in slots], rows, state.of_devices)
+            return balance_score(
+                self._levels(state.resources, rows, state.of_devices), evenness(before, with_pod=False)
+            )
         without_pod = self._without_pod(slots)[rows] if isinstance(rows, slice) else self._evenness(slots, rows)
         return balance_score(self._levels(state.resources, rows), without_pod)
 
@@ -97,10 +110,14 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
     def _evenness(self, slots: tuple[int, ...], rows: Rows) -> Int64s:
         return evenness(self._levels([(slot, 0) for slot in slots], rows), with_pod=False)
 
-    def _levels(self, resources: Sequence[tuple[int, int]], rows: Rows) -> list[Level]:
+    def _levels(
+        self, resources: Sequence[tuple[int, int]], rows: Rows, of_devices: frozenset[int] = frozenset()
+    ) -> list[Level]:
         allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
         return [
             Level(used[slot, rows], added, allocatable[slot, rows], 1, *self._resources.bounds(slot, live_rows))
+            if slot not in of_devices
+            else self._devices.level(slot, added, rows, 1)
             for slot, added in resources
         ]
 

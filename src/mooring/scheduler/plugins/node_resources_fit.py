@@ -5,6 +5,7 @@ Goes out   for each node every resource that is short ("Insufficient cpu"), and 
 
  1. A node that could never hold the pod, even empty, is refused for good: preemption is not tried there.
  2. Filtering counts real requests; scoring counts at least 100m and 200 MiB for each container that says nothing.
+ 3. A resource that a node does not offer, but a device class stands behind, is left to DynamicResources.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mooring.scheduler.config.arguments import (
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
 )
+from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Reads, Score
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.allocation import (
@@ -36,6 +38,8 @@ from mooring.scheduler.plugins.allocation import (
     shape_points,
     used_share_score,
 )
+from mooring.scheduler.plugins.device_levels import DeviceLevels
+from mooring.scheduler.plugins.node_resources_fit_hints import FitHints
 
 _CUSTOM_SCORE_MAX = 10
 """Scores of a shape run from 0 to 10; the scheduler's from 0 to 100."""
@@ -47,12 +51,15 @@ class Wanted(NamedTuple):
 
     demands: tuple[tuple[int, int], ...]
     reasons: tuple[Reason, ...]
+    of_devices: frozenset[int] = frozenset()
+    """Slots that devices stand behind: a node that offers nothing of such a resource itself is not judged here."""
 
 
 class Added(NamedTuple):
     """What scoring believes that the pod adds: (slot, amount, weight) for each resource that counts."""
 
     resources: tuple[tuple[int, int, int], ...]
+    of_devices: frozenset[int] = frozenset()
 
 
 class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score[Added]):
@@ -63,9 +70,11 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
     def __init__(self, columns: Columns, arguments: NodeResourcesFitArgs) -> None:
         self._columns = columns
         self._resources = columns.resources
+        self._hints = FitHints(columns)
         self._ignored = frozenset(arguments.ignored_resources)
         self._ignored_groups = frozenset(arguments.ignored_resource_groups)
         self._strategy = arguments.scoring_strategy
+        self._devices = DeviceLevels(columns, [spec.name for spec in self._strategy.resources])
         ratio = self._strategy.requested_to_capacity_ratio
         self._points = (
             shape_points([(p.utilization, p.score * (100 // _CUSTOM_SCORE_MAX)) for p in ratio.shape])
@@ -90,8 +99,12 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                     *(Reason(f"Insufficient {name}") for name in names),
                     Reason(None, Code.UNRESOLVABLE),
                 ),
+                of_devices=frozenset(self._resources.slot(name) for name in names if self._devices.stand_behind(name)),
             )
         )
+
+    def epoch(self) -> object:
+        return self._devices.epoch()
 
     def filter(self, state: Wanted, rows: Rows) -> Int64s:
         allocatable, used = self._resources.allocatable, self._resources.used
@@ -99,16 +112,18 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         for place, (slot, amount) in enumerate(state.demands, start=1):
             offered = allocatable[slot, rows]
             is_short = amount > offered - used[slot, rows]
+            if slot in state.of_devices:
+                is_short &= offered > 0
             if is_short.any():
                 bits |= np.where(is_short, 1 << place, 0)
-                bits |= np.where(amount > offered, 1 << (len(state.reasons) - 1), 0)
+                bits |= np.where(is_short & (amount > offered), 1 << (len(state.reasons) - 1), 0)
         return bits
 
     def filter_row(self, state: Wanted, row: int) -> int:
         allocatable, used = self._resources.at(row)
         bits = int(used[PODS] >= allocatable[PODS])
         for place, (slot, amount) in enumerate(state.demands, start=1):
-            if amount > allocatable[slot] - used[slot]:
+            if amount > allocatable[slot] - used[slot] and (allocatable[slot] > 0 or slot not in state.of_devices):
                 bits |= 1 << place
                 if amount > allocatable[slot]:
                     bits |= 1 << (len(state.reasons) - 1)
@@ -124,7 +139,8 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                 (self._score_slot(spec.name), requests.get(spec.name, 0), spec.weight)
                 for spec in self._strategy.resources
                 if _counts_for_score(spec.name, requests)
-            )
+            ),
+            self._devices.backed_slots(),
         )
 
     def score(self, state: Added, rows: Rows) -> Int64s:
@@ -133,6 +149,8 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         allocatable, used = self._resources.allocatable, self._resources.used
         levels = [
             Level(used[slot, rows], added, allocatable[slot, rows], weight, *self._bounds(slot))
+            if slot not in state.of_devices
+            else self._devices.level(slot, added, rows, weight)
             for slot, added, weight in state.resources
         ]
         if self._points is not None:
@@ -141,7 +159,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         return average_score(levels, free_share_score if self._strategy.type == LEAST_ALLOCATED else used_share_score)
 
     def score_row(self, state: Added, row: int) -> int:
-        if self._points is not None or not state.resources:
+        if self._points is not None or not state.resources or state.of_devices:
             return super().score_row(state, row)
         allocatable, used = self._resources.at(row)
         total = weights = 0
@@ -153,6 +171,9 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                 total += weight * (counted * SCORE_MAX // capacity)
                 weights += weight
         return int(total // weights) if weights else 0
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return self._hints.wakes()
 
     def _bounds(self, slot: int) -> tuple[int, int]:
         return self._resources.bounds(slot, self._columns.live_rows)

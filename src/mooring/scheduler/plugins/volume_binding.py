@@ -17,6 +17,7 @@ has one made), or should have been bound by somebody else already: then the pod 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -197,6 +198,10 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         for claim in reserved.assumed_claims:
             self._claims.restore(claim)
 
+    def reserved_for(self, pod: PodRecord) -> Reserved | None:
+        """What `reserve` decided for a pod and is not written yet; None if nothing is left to be done."""
+        return self._reserved.get(pod.uid)
+
     # PreBind
 
     def has_work(self, pod: PodRecord, node_name: str) -> bool:
@@ -216,10 +221,18 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         except ClientError as error:
             return failure(str(error))
         try:
-            await self._writer.wait_bound(node_name, given, ordered, self._bind_timeout_s)
+            why_in_vain = partial(self._why_in_vain, pod, node_name)
+            await self._writer.wait_bound(node_name, given, ordered, self._bind_timeout_s, why_in_vain)
         except VolumeBindingError as error:
             return failure(f"binding volumes: {error}")
         self._reserved.pop(pod.uid, None)
+        return None
+
+    def _why_in_vain(self, pod: PodRecord, node_name: str) -> str | None:
+        if node_name not in self._columns.row_of:
+            return f'failed to get node "{node_name}": {not_found_text("node", node_name)}'
+        if pod.uid not in self._columns.pods:
+            return f"pod does not exist any more: {not_found_text('pod', pod.name)}"
         return None
 
     def _keep(self, pod: PodRecord, written: PersistentVolume | PersistentVolumeClaim) -> None:

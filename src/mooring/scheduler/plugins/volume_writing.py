@@ -8,7 +8,8 @@ volumes. If the provisioner cannot, it takes the node's name off the claim, and 
 
  1. A write carries the version that the decision was made on: if somebody else was faster, it is refused, and the pod
     is scheduled again. Nothing that was written is taken back.
- 2. What is waited for is looked at whenever one of the objects changes, not at intervals.
+ 2. What is waited for is looked at whenever one of the objects changes; and each `LOOK_EVERY_S` for what does not ring:
+    the pod and its node may vanish, and a claim may name a volume that the watch tells of only later.
  3. What the watch tells counts, not what was assumed; and only if it is as new as what was written.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
@@ -29,6 +31,8 @@ from mooring.scheduler.cache.objects import ObjectStore
 class VolumeBindingError(Exception):
     """Volumes were not bound; the text is kube-scheduler's."""
 
+
+LOOK_EVERY_S = 1.0
 
 CanReach = Callable[[PersistentVolume, str], bool]
 """(volume, node name): whether the volume's node affinity lets the node have it."""
@@ -95,6 +99,7 @@ class VolumeWriter:
         given: Iterable[tuple[PersistentVolume, str]],
         ordered: Iterable[PersistentVolumeClaim],
         timeout_s: float,
+        why_in_vain: Callable[[], str | None],
     ) -> None:
         """Comes back when all of them are bound. `given`: volumes as written, with the keys of their claims."""
         given, ordered = tuple(given), tuple(ordered)
@@ -106,8 +111,12 @@ class VolumeWriter:
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._are_bound(node_name, given, ordered):
-                    await bell.wait()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_EVERY_S):
+                            await bell.wait()
                     bell.clear()
+                    if (why := why_in_vain()) is not None:
+                        raise VolumeBindingError(why)
         except TimeoutError:
             raise VolumeBindingError("context deadline exceeded") from None
         finally:

@@ -1,0 +1,152 @@
+"""Claims as they are believed: what the watch brought, what was written since, and what is about to be written.
+
+Comes in   claims from the watch; claims as the API server returned them after a write; allocations of `reserve`
+Goes out   each claim as it is believed, to plugins; allocations that come and go, to `usage`
+
+A claim that is given devices is in flight from `reserve` until its allocation is written: other pods wait for it. A
+written claim is assumed until the watch brings it, or something newer.
+
+ 1. What is assumed is beaten only by a newer version from the watch, or by the claim's end. Versions are compared as
+    numbers, as kube-scheduler does; one that is none is taken for newer.
+ 2. The allocations that `usage` counts are those of all believed claims and of all claims in flight, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mooring.api.views.devices import AllocationResult, ResourceClaim
+from mooring.api.views.meta import OwnerReference
+from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.devices.usage import Usage
+
+EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+
+
+class UnknownClaimError(LookupError):
+    """A claim that the watch has not brought (yet, or any more)."""
+
+
+class ClaimBook:
+    """All claims of the cluster, as they are believed."""
+
+    def __init__(self, store: ObjectStore[ResourceClaim], usage: Usage) -> None:
+        self._usage = usage
+        self._stored = store
+        self._believed: dict[str, ResourceClaim] = {}
+        self._in_flight: dict[str, _Flight] = {}
+        self._of_extended: dict[str, dict[str, ResourceClaim]] = {}
+        """By the uid of their pod: claims that stand for extended resources."""
+        self._listeners: list[Callable[[str], None]] = []
+        store.listen(self._observed)
+        for claim in store:
+            self._believe(claim.key, claim)
+
+    def get(self, key: str) -> ResourceClaim | None:
+        return self._believed.get(key)
+
+    def for_extended_resources(self, pod_name: str, pod_uid: str) -> ResourceClaim | None:
+        """The claim that stands for the extended resources of a pod, left over from an earlier attempt."""
+        for claim in self._of_extended.get(pod_uid, {}).values():
+            if any(owner.uid == pod_uid and owner.name == pod_name for owner in _controllers(claim)):
+                return claim
+        return None
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Calls `listener(key)` after each change of belief."""
+        self._listeners.append(listener)
+
+    # In flight
+
+    def take_off(self, uid: str, allocation: AllocationResult) -> None:
+        """The claim has this allocation from now on, although nobody has written it yet."""
+        flight = self._in_flight.get(uid)
+        if flight is not None:
+            flight.sharers += 1
+            return
+        self._in_flight[uid] = _Flight(allocation)
+        self._usage.add(allocation)
+
+    def in_flight(self, uid: str) -> AllocationResult | None:
+        flight = self._in_flight.get(uid)
+        return flight.allocation if flight is not None else None
+
+    def land(self, uid: str, *, for_all: bool = False) -> bool:
+        """A pod needs the flight no more; `for_all`: nobody does. Returns whether it has ended."""
+        flight = self._in_flight.get(uid)
+        if flight is None:
+            return False
+        flight.sharers -= 1
+        if flight.sharers and not for_all:
+            return False
+        del self._in_flight[uid]
+        self._usage.remove(flight.allocation)
+        return True
+
+    # Assumed
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Believes a claim as it was written. Raises `UnknownClaimError` if the watch has not brought it."""
+        known = self._believed.get(claim.key)
+        if known is None:
+            raise UnknownClaimError(f'could not find ResourceClaim "{claim.key}"')
+        if not _is_newer(known, claim):
+            self._believe(claim.key, claim)
+
+    def restore(self, key: str) -> None:
+        """Believes a claim as the watch brought it."""
+        self._believe(key, self._stored.get(key))
+
+    def _observed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if new is None:
+            assert old is not None, "a change without a claim"
+            self._believe(old.key, None)
+            return
+        known = self._believed.get(new.key)
+        if known is None or known is old or _is_newer(new, known):
+            self._believe(new.key, new)
+
+    def _believe(self, key: str, claim: ResourceClaim | None) -> None:
+        before = self._believed.pop(key, None)
+        if claim is not None:
+            self._believed[key] = claim
+        self._index(before, claim)
+        old = before.status.allocation if before is not None else None
+        new = claim.status.allocation if claim is not None else None
+        if old != new:
+            if old is not None:
+                self._usage.remove(old)
+            if new is not None:
+                self._usage.add(new)
+        for listener in self._listeners:
+            listener(key)
+
+    def _index(self, before: ResourceClaim | None, after: ResourceClaim | None) -> None:
+        for claim, is_there in ((before, False), (after, True)):
+            if claim is None or claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
+                continue
+            for owner in _controllers(claim):
+                if is_there:
+                    self._of_extended.setdefault(owner.uid, {})[claim.key] = claim
+                elif self._of_extended.get(owner.uid, {}).pop(claim.key, None) and not self._of_extended[owner.uid]:
+                    del self._of_extended[owner.uid]
+
+
+class _Flight:
+    """An allocation that is about to be written, and how many pods wait for that."""
+
+    __slots__ = ("allocation", "sharers")
+
+    def __init__(self, allocation: AllocationResult) -> None:
+        self.allocation = allocation
+        self.sharers = 1
+
+
+def _controllers(claim: ResourceClaim) -> Iterable[OwnerReference]:
+    return (owner for owner in claim.metadata.owner_references if owner.controller)
+
+
+def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether a claim is of a later version than another."""
+    mine, others = one.metadata.resource_version, other.metadata.resource_version
+    return int(mine) > int(others) if mine.isdecimal() and others.isdecimal() else mine != others

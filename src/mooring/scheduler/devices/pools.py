@@ -1,0 +1,263 @@
+"""Pools: the devices of one driver that belong together, as one node sees them.
+
+Comes in   the slices of a pool, and which of them reach a node
+Goes out   `PoolView`: the devices in the order in which they are given away, or why nobody may take one
+
+A pool is published in slices, which come and change one by one. Nodes that are reached by the same slices see the same
+pool and share one view of it.
+
+ 1. Only the newest generation that reaches a node counts. A pool of which slices are missing is incomplete, one that
+    contradicts itself is invalid: both are seen, and give nothing.
+ 2. Slices count in the order of their names, devices in the order of their slice.
+ 3. Slices with counters reach every node, and so does a pool's being incomplete or invalid, as in kube-scheduler v1.36.
+ 4. Devices that are alike in all but their name share one `DeviceKind`, with what was found out about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from mooring.api.quantity import Quantity, quantity_nano
+from mooring.api.views.devices import Device, DeviceAttribute, ResourceSlice
+from mooring.scheduler.devices.capacity import read_capacities
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool, device."""
+PoolId = tuple[str, str]
+CounterSets = Mapping[str, Mapping[str, int]]
+"""Counter set -> counter -> billionths."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class DeviceKind:
+    """What all devices that are alike have in common: everything but the name."""
+
+    __slots__ = (
+        "__weakref__",
+        "allows_multiple",
+        "binding_conditions",
+        "binding_failure_conditions",
+        "binds_to_node",
+        "capacities",
+        "counters",
+        "driver",
+        "has_taints",
+        "number",
+        "portions",
+        "selected",
+        "view",
+    )
+
+    def __init__(self, number: int, driver: str, view: Device) -> None:
+        self.number = number
+        self.driver = driver
+        self.view = view
+        self.allows_multiple = bool(view.allow_multiple_allocations)
+        self.binds_to_node = view.binds_to_node
+        self.binding_conditions = view.binding_conditions
+        self.binding_failure_conditions = view.binding_failure_conditions
+        self.has_taints = bool(view.taints)
+        self.capacities = read_capacities(view.capacity)
+        self.counters = tuple(
+            (consumed.counter_set, name, quantity_nano(counter.value))
+            for consumed in view.consumes_counters
+            for name, counter in consumed.counters.items()
+        )
+        self.selected: dict[str, bool | str] = {}
+        """By expression: whether a selector takes such devices, or the text of its failure. See `selection`."""
+        self.portions: dict[object, dict[str, Quantity] | None] = {}
+        """By what a request says of capacity: what it consumes of such a device, None if it may not. See `capacity`."""
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """An attribute by its full name; without a domain it belongs to the driver."""
+        attributes = self.view.attributes
+        if name in attributes:
+            return attributes[name]
+        domain, slash, short = name.partition("/")
+        return attributes.get(short) if slash and domain == self.driver else None
+
+
+class PooledDevice:
+    """One device, where it is published."""
+
+    __slots__ = ("id", "kind", "slice", "view")
+
+    def __init__(self, id_: DeviceId, kind: DeviceKind, view: Device, in_slice: PooledSlice) -> None:
+        self.id = id_
+        self.kind = kind
+        self.view = view
+        self.slice = in_slice
+
+
+class PooledSlice:
+    """A slice with its devices."""
+
+    __slots__ = ("devices", "name", "view")
+
+    def __init__(self, view: ResourceSlice, kinds: Kinds) -> None:
+        spec = view.spec
+        self.view = view
+        self.name = view.metadata.name
+        self.devices = tuple(
+            PooledDevice((spec.driver, spec.pool.name, device.name), kinds.of(spec.driver, device), device, self)
+            for device in spec.devices
+        )
+
+    @property
+    def pool_id(self) -> PoolId:
+        return self.view.spec.driver, self.view.spec.pool.name
+
+    @property
+    def generation(self) -> int:
+        return self.view.spec.pool.generation
+
+    @property
+    def has_counters(self) -> bool:
+        return bool(self.view.spec.shared_counters)
+
+    @property
+    def selects_per_device(self) -> bool:
+        return bool(self.view.spec.per_device_node_selection)
+
+
+class Kinds:
+    """All kinds of devices in use. One that no device has any more is forgotten with its devices."""
+
+    __slots__ = ("_count", "_kinds")
+
+    def __init__(self) -> None:
+        self._kinds: WeakValueDictionary[bytes, DeviceKind] = WeakValueDictionary()
+        self._count = 0
+
+    def of(self, driver: str, device: Device) -> DeviceKind:
+        nameless = msgspec.structs.replace(device, name="", node_name=None, node_selector=None, all_nodes=None)
+        key = _encode((driver, nameless))
+        kind = self._kinds.get(key)
+        if kind is None:
+            self._count += 1
+            kind = self._kinds[key] = DeviceKind(self._count, driver, nameless)
+        return kind
+
+
+class PoolView:
+    """A pool as some nodes see it."""
+
+    __slots__ = (
+        "content",
+        "counter_sets",
+        "devices",
+        "has_binding_conditions",
+        "id",
+        "is_incomplete",
+        "is_invalid",
+        "others",
+        "reached",
+    )
+
+    def __init__(
+        self,
+        pool_id: PoolId,
+        devices: tuple[PooledDevice, ...] = (),
+        reached: tuple[bool, ...] = (),
+        others: tuple[PooledDevice, ...] = (),
+        counter_sets: CounterSets | None = None,
+        *,
+        is_incomplete: bool = False,
+        is_invalid: bool = False,
+    ) -> None:
+        self.id = pool_id
+        self.devices = devices
+        self.reached = reached
+        """Per device: whether it reaches the nodes. False is possible only where devices select nodes themselves."""
+        self.others = others
+        """Devices that do not reach the nodes but consume the same counters."""
+        self.counter_sets: CounterSets = counter_sets or {}
+        self.is_incomplete = is_incomplete
+        self.is_invalid = is_invalid
+        self.has_binding_conditions = any(device.kind.binding_conditions for device in devices)
+        self.content = (
+            pool_id[0],
+            is_incomplete,
+            is_invalid,
+            tuple([device.kind.number for device in devices]),
+            reached if not all(reached) else (),
+            tuple([device.kind.number for device in others]),
+            tuple([(name, *sorted(counters.items())) for name, counters in sorted(self.counter_sets.items())]),
+        )
+        """Equal for views between which a search cannot tell, but for their names and what is taken."""
+
+    @property
+    def gives_nothing(self) -> bool:
+        """Whether it is all the same to a search if it sees this pool or not."""
+        return not self.devices and not self.is_incomplete and not self.is_invalid
+
+
+def view_of(
+    pool_id: PoolId, slices: Sequence[PooledSlice], reaching: Mapping[str, tuple[bool, ...] | None]
+) -> PoolView | None:
+    """How a pool looks from nodes that some of its slices reach; None if they see nothing of it.
+
+    `slices` are all of the pool, by name; `reaching` has the names of those that reach the nodes, and where devices
+    select nodes themselves, which of them do.
+    """
+    seen = [each for each in slices if each.name in reaching]
+    if not seen:
+        return None
+    generation = max(each.generation for each in seen)
+    seen = [each for each in seen if each.generation == generation]
+    wanted = seen[0].view.spec.pool.resource_slice_count
+    whole = seen
+    if len(seen) != wanted:
+        if any(each.generation > generation for each in slices):
+            return None  # being replaced, by slices of which none reaches these nodes
+        whole = [each for each in slices if each.generation == generation]
+        if len(whole) != wanted:
+            return PoolView(pool_id, is_incomplete=True)
+    return _built(pool_id, seen, whole, reaching)
+
+
+def _built(
+    pool_id: PoolId,
+    seen: Sequence[PooledSlice],
+    whole: Sequence[PooledSlice],
+    reaching: Mapping[str, tuple[bool, ...] | None],
+) -> PoolView:
+    offering = [each for each in seen if not each.has_counters]
+    devices = tuple(device for each in offering for device in each.devices)
+    counter_sets = _counter_sets(seen)
+    others = tuple(device for each in whole if each not in seen for device in each.devices)
+    if (
+        counter_sets is None
+        or len({device.id for device in devices}) != len(devices)
+        or not _counters_exist(counter_sets, [device for each in seen for device in each.devices])
+        or not _counters_exist(counter_sets, others)
+    ):
+        return PoolView(pool_id, is_invalid=True)
+    reached = tuple(flag for each in offering for flag in (reaching[each.name] or (True,) * len(each.devices)))
+    return PoolView(pool_id, devices, reached, others, counter_sets)
+
+
+def _counter_sets(slices: Iterable[PooledSlice]) -> dict[str, dict[str, int]] | None:
+    """The counters that devices share; None if two sets have one name."""
+    found: dict[str, dict[str, int]] = {}
+    for each in slices:
+        for counter_set in each.view.spec.shared_counters:
+            if counter_set.name in found:
+                return None
+            found[counter_set.name] = {
+                name: quantity_nano(counter.value) for name, counter in counter_set.counters.items()
+            }
+    return found
+
+
+def _counters_exist(counter_sets: CounterSets, devices: Iterable[PooledDevice]) -> bool:
+    for device in devices:
+        for consumed in device.view.consumes_counters:
+            known = counter_sets.get(consumed.counter_set)
+            if known is None or any(name not in known for name in consumed.counters):
+                return False
+    return True

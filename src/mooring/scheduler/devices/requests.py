@@ -1,0 +1,179 @@
+"""What a pod's claims ask for, compiled: requests, their alternatives, and constraints between them.
+
+Comes in   the specifications of claims, and the device classes that they name
+Goes out   `Wanted`, which the search is made for; alike for all claims of one template
+
+ 1. Names of claims are not part of it: texts that name one are completed by whoever knows it (`SearchError.text`).
+ 2. What is wrong with a request is kept with it, and told when its turn comes: kube-scheduler checks one request after
+    the other, and an earlier one may have something worse to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.api.views.base import RawQuantity
+from mooring.api.views.devices import (
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.devices.pools import DeviceKind
+
+EXACT_COUNT = "ExactCount"
+ALL = "All"
+DEVICES_PER_CLAIM_MAX = 32
+ALTERNATIVES_MAX = 8
+_KNOWN_MODES = ("", EXACT_COUNT, ALL)
+_TAINT_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+class SearchError(Exception):
+    """Something is wrong with a claim, a class or a pool, so that the whole decision ends in an error."""
+
+    def __init__(self, text: str, claim: int | None = None) -> None:
+        super().__init__(text)
+        self._text = text
+        self._claim = claim
+
+    def text(self, claim_names: Sequence[str]) -> str:
+        return self._text if self._claim is None else f"claim {claim_names[self._claim]}{self._text}"
+
+
+class Request:
+    """A request, or one alternative of a request."""
+
+    __slots__ = (
+        "admin_access",
+        "base_name",
+        "capacity",
+        "claim",
+        "count",
+        "device_class",
+        "expressions",
+        "fault",
+        "full_name",
+        "is_all",
+        "name",
+        "portion_key",
+        "selected",
+        "sub_name",
+        "tolerated",
+        "tolerations",
+    )
+
+    def __init__(
+        self,
+        claim: int,
+        base_name: str,
+        asked: ExactDeviceRequest | DeviceSubRequest,
+        device_class: DeviceClass | None,
+    ) -> None:
+        is_alternative = isinstance(asked, DeviceSubRequest)
+        self.claim = claim
+        self.base_name = base_name
+        self.sub_name = asked.name if isinstance(asked, DeviceSubRequest) else ""
+        self.name = self.sub_name if is_alternative else base_name
+        self.full_name = f"{base_name}/{self.sub_name}" if is_alternative else base_name
+        self.device_class = device_class
+        self.expressions = tuple(each.cel.expression for each in asked.selectors if each.cel is not None)
+        self.is_all = asked.allocation_mode == ALL
+        self.count = asked.count if asked.allocation_mode else asked.count or 1
+        self.admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
+        self.tolerations = asked.tolerations
+        self.capacity: Mapping[str, RawQuantity] = asked.capacity.requests if asked.capacity is not None else {}
+        self.portion_key = tuple(self.capacity.items())
+        self.fault = self._fault(asked)
+        self.selected: dict[int, bool] = {}
+        """By number of a device kind: whether its devices can be taken for this request, as far as selectors say."""
+        self.tolerated: dict[int, bool] = {}
+        """By number of a device kind: whether its taints are tolerated."""
+
+    def tolerates(self, kind: DeviceKind) -> bool:
+        known = self.tolerated.get(kind.number)
+        if known is None:
+            known = self.tolerated[kind.number] = all(
+                any(_tolerates(toleration, taint.key, taint.value, taint.effect) for toleration in self.tolerations)
+                for taint in kind.view.taints
+                if taint.effect in _TAINT_EFFECTS
+            )
+        return known
+
+    def _fault(self, asked: ExactDeviceRequest | DeviceSubRequest) -> str | None:
+        for index, selector in enumerate(asked.selectors):
+            if selector.cel is None:
+                return f", request {self.name}, selector #{index}: CEL expression empty (unsupported selector type?)"
+        if not asked.device_class_name:
+            return f", request {self.name}: missing device class name (unsupported request type?)"
+        if self.device_class is None:
+            name = asked.device_class_name
+            return (
+                f", request {self.name}: could not retrieve device class {name}: "
+                f'deviceclass.resource.k8s.io "{name}" not found'
+            )
+        if asked.allocation_mode not in _KNOWN_MODES:
+            return f", request {self.name}: unsupported count mode {asked.allocation_mode}"
+        return None
+
+
+class WantedClaim:
+    """One claim: for each request the alternatives, of which the first that can be had is taken."""
+
+    __slots__ = ("constraints", "fault", "is_prioritised", "requests")
+
+    def __init__(self, index: int, spec: ResourceClaimSpec, classes: ObjectStore[DeviceClass]) -> None:
+        devices = spec.devices
+        self.requests = tuple(_alternatives(index, request, classes) for request in devices.requests)
+        self.is_prioritised = tuple(bool(request.first_available) for request in devices.requests)
+        self.constraints = devices.constraints
+        self.fault = _faulty_constraint(devices.constraints)
+
+
+class Wanted:
+    """All that a pod wants allocated."""
+
+    __slots__ = ("claims", "is_plain", "scores_alternatives")
+
+    def __init__(self, specs: Sequence[ResourceClaimSpec], classes: ObjectStore[DeviceClass]) -> None:
+        self.claims = tuple(WantedClaim(index, spec, classes) for index, spec in enumerate(specs))
+        self.scores_alternatives = any(flag for claim in self.claims for flag in claim.is_prioritised)
+        first = self.claims[0] if len(self.claims) == 1 else None
+        self.is_plain = (
+            first is not None
+            and len(first.requests) == 1
+            and not first.constraints
+            and not first.is_prioritised[0]
+            and not first.requests[0][0].is_all
+        )
+        """One request for some devices, and nothing else: then taking the first that do is the whole search."""
+
+
+def _alternatives(claim: int, request: DeviceRequest, classes: ObjectStore[DeviceClass]) -> tuple[Request, ...]:
+    if request.first_available:
+        return tuple(
+            Request(claim, request.name, each, classes.get(each.device_class_name)) for each in request.first_available
+        )
+    exactly = request.exactly or ExactDeviceRequest()
+    return (Request(claim, request.name, exactly, classes.get(exactly.device_class_name)),)
+
+
+def _faulty_constraint(constraints: Sequence[DeviceConstraint]) -> str | None:
+    for index, constraint in enumerate(constraints):
+        if constraint.match_attribute is None and constraint.distinct_attribute is None:
+            return f", constraint #{index}: empty constraint (unsupported constraint type?)"
+    return None
+
+
+def _tolerates(toleration: DeviceToleration, key: str, value: str, effect: str) -> bool:
+    if toleration.effect and toleration.effect != effect:
+        return False
+    if toleration.key and toleration.key != key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == value
+    return toleration.operator == "Exists"

@@ -1,0 +1,127 @@
+"""Claims as they are believed, and what is in use because of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.devices import ResourceClaim
+from mooring.api.views.meta import ObjectMeta, OwnerReference
+from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimBook, UnknownClaimError
+from mooring.scheduler.devices.usage import Usage
+from tests.device_builders import GPU, claim, given, wants
+
+G0, G1 = (GPU, "n1", "gpu-0"), (GPU, "n1", "gpu-1")
+
+
+class Books:
+    """A store with the book and the usage that follow from it."""
+
+    def __init__(self, *claims: ResourceClaim) -> None:
+        self.store: ObjectStore[ResourceClaim] = ObjectStore()
+        for each in claims:
+            self.store.put(each)
+        self.usage = Usage()
+        self.book = ClaimBook(self.store, self.usage)
+
+
+PLAIN = claim("c", wants(), version="5")
+ALLOCATED = claim("c", wants(), has=given("gpu-0"), version="6")
+
+
+def test_allocations_of_claims_are_in_use_as_long_as_they_have_them() -> None:
+    books = Books(ALLOCATED)
+    assert books.usage.is_taken(G0)
+    books.store.put(claim("c", wants(), version="7"))
+    assert not books.usage.is_used(G0)
+    books.store.put(claim("c", wants(), has=given("gpu-1"), version="8"))
+    assert books.usage.is_taken(G1)
+    books.store.remove("default/c")
+    assert not books.usage.is_used(G1)
+
+
+def test_what_is_in_flight_is_in_use_until_it_has_landed() -> None:
+    books = Books(PLAIN)
+    books.book.take_off("uid-c", given("gpu-0"))
+    assert books.usage.is_taken(G0)
+    assert books.book.in_flight("uid-c") == given("gpu-0")
+    assert books.book.land("uid-c")
+    assert not books.usage.is_used(G0)
+    assert not books.book.land("uid-c"), "there is nothing to land any more"
+
+
+def test_a_flight_that_several_wait_for_lasts_until_the_last_of_them() -> None:
+    books = Books(PLAIN)
+    books.book.take_off("uid-c", given("gpu-0"))
+    books.book.take_off("uid-c", given("gpu-0"))
+    assert not books.book.land("uid-c")
+    assert books.usage.is_taken(G0)
+    assert books.book.land("uid-c", for_all=True)
+    assert not books.usage.is_used(G0)
+
+
+def test_what_was_written_is_believed_before_the_watch_tells_of_it() -> None:
+    books = Books(PLAIN)
+    books.book.assume(ALLOCATED)
+    assert books.book.get("default/c") is ALLOCATED
+    assert books.usage.is_taken(G0)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_believed"),
+    [
+        pytest.param("4", False, id="older"),
+        pytest.param("6", False, id="just what was written"),
+        pytest.param("10", True, id="newer, as a number"),
+        pytest.param("x", True, id="a version that cannot be compared"),
+    ],
+)
+def test_only_a_newer_version_from_the_watch_beats_what_is_assumed(version: str, is_believed: bool) -> None:
+    books = Books(PLAIN)
+    books.book.assume(ALLOCATED)
+    told = claim("c", wants(), version=version)
+    books.store.put(told)
+    assert (books.book.get("default/c") is told) is is_believed
+    assert books.usage.is_taken(G0) is not is_believed
+
+
+def test_an_assumption_can_be_taken_back() -> None:
+    books = Books(PLAIN)
+    books.book.assume(ALLOCATED)
+    books.book.restore("default/c")
+    assert books.book.get("default/c") is PLAIN
+    assert not books.usage.is_used(G0)
+
+
+def test_nothing_is_assumed_of_what_the_watch_has_not_told_or_knows_better() -> None:
+    with pytest.raises(UnknownClaimError, match='could not find ResourceClaim "default/c"'):
+        Books().book.assume(ALLOCATED)
+    books = Books(claim("c", wants(), version="9"))
+    books.book.assume(ALLOCATED)
+    assert not books.usage.is_used(G0)
+
+
+def test_whoever_listens_hears_of_every_change() -> None:
+    books = Books(PLAIN)
+    heard: list[str] = []
+    books.book.listen(heard.append)
+    books.book.assume(ALLOCATED)
+    books.store.remove("default/c")
+    assert heard == ["default/c", "default/c"]
+
+
+def test_the_claim_for_extended_resources_is_found_by_its_pod() -> None:
+    owner = OwnerReference(api_version="v1", kind="Pod", name="p", uid="p-1", controller=True)
+    metadata = ObjectMeta(
+        name="p-extended",
+        namespace="default",
+        annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
+        owner_references=(owner,),
+    )
+    left = ResourceClaim(metadata=metadata)
+    books = Books(left)
+    assert books.book.for_extended_resources("p", "p-1") is left
+    assert books.book.for_extended_resources("p", "p-2") is None
+    assert books.book.for_extended_resources("q", "p-1") is None
+    books.store.remove(left.key)
+    assert books.book.for_extended_resources("p", "p-1") is None
