@@ -3,7 +3,7 @@
 Comes in   names of workloads, or none for everything
 Goes out   a line for each run; without names also the history file, the plots and `docs/benchmarks.md`
 
-    python -m bench                           the whole suite and both sweeps, written down: what `make bench` does
+    python -m bench                           both suites and both sweeps, written down: what `make bench` does
     python -m bench plain --nodes 1000        one workload, at a size of your own
     python -m bench plain --profile           and where its time goes
     python -m bench --list                    the workloads that there are
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import pstats
 import sys
+from collections.abc import Iterator
 from cProfile import Profile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +25,7 @@ import msgspec
 
 from bench.machine import commit, describe_machine
 from bench.report import write_report
-from bench.results import Report, Result
-from bench.runner import run
+from bench.results import AnyResult, Level, Report, Result, SchedulerResult
 from bench.suite import (
     Starter,
     Wish,
@@ -36,6 +36,8 @@ from bench.suite import (
     placed_sweep,
     runs,
     suite_names,
+    through_engine,
+    through_scheduler,
 )
 from bench.workload import WorkloadError, read_workload, workload_names
 
@@ -64,14 +66,14 @@ def main(
     only_list: bool,
     output: Path | None,
 ) -> None:
-    """Measure how fast the engine decides: named workloads, or the whole suite with its sweeps."""
+    """Measure how fast pods are decided and bound: named workloads, or both suites with their sweeps."""
     wish = Wish(nodes, placed, pods, quick)
     try:
         if only_list:
             _list()
             return
         if profile:
-            results = [_profiled(name, wish) for name in names]
+            results: list[AnyResult] = [_profiled(name, wish) for name in names]
         elif names:
             results = _named(names, wish, as_json)
         else:
@@ -88,26 +90,28 @@ def _list() -> None:
         click.echo(f"{name:<50} {read_workload(name).description}")
 
 
-def _named(names: tuple[str, ...], wish: Wish, quiet: bool) -> list[Result]:
+def _named(names: tuple[str, ...], wish: Wish, quiet: bool) -> list[AnyResult]:
     start: Starter = here if len(names) == 1 or wish.quick else in_a_process_of_its_own
     return [_told(result, quiet) for result in runs(names, wish, start)]
 
 
-def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[Result]:
+def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[AnyResult]:
     start: Starter = here if wish.quick else in_a_process_of_its_own
     name, has_changes = commit()
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    results = [_told(result, quiet) for result in best_runs(suite_names(), wish, start)]
+    decided = [_told(result, quiet) for result in best_runs(suite_names("engine"), wish, start)]
+    bound = [_told(result, quiet) for result in best_runs(suite_names("scheduler"), wish, start)]
     over_nodes = [_told(result, quiet) for result in nodes_sweep(wish, start)]
-    over_placed = _told(placed_sweep(wish, start), quiet)
+    over_placed = [_told(placed_sweep(wish, start), quiet)]
     report = Report(
         date=date,
         commit=name,
         has_uncommitted_changes=has_changes,
         machine=describe_machine(),
-        results=tuple(results),
-        nodes_sweep=tuple(over_nodes),
-        placed_sweep=over_placed,
+        results=tuple(through_engine(decided)),
+        nodes_sweep=tuple(through_engine(over_nodes)),
+        placed_sweep=next(through_engine(over_placed)),
+        through_scheduler=tuple(through_scheduler(bound)),
     )
     # A quick run says nothing about speed: it is written down only where somebody asks for it.
     if output is not None:
@@ -119,27 +123,52 @@ def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[Result]:
     return list(report.all_results)
 
 
-def _profiled(name: str, wish: Wish) -> Result:
-    workload = read_workload(name)
+def _profiled(name: str, wish: Wish) -> AnyResult:
     profile = Profile()
-    result = run(workload, wish.size_of(workload), profile=profile)
+    result = here(name, wish, profile)
     pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILE_LINES)
     return _told(result, quiet=False)
 
 
-def _told(result: Result, quiet: bool) -> Result:
+def _told(result: AnyResult, quiet: bool) -> AnyResult:
     if not quiet:
-        for level in result.levels:
-            target = f" of {result.target_pods_per_second:,.0f}" if result.target_pods_per_second else ""
-            click.echo(
-                f"{result.name:<48} {result.nodes:>7,} nodes {level.placed:>9,} placed "
-                f"{level.pods_per_second:>8,.0f}{target} pods/s  mean {level.mean_us:,.0f} µs, "
-                f"p99 {level.p99_us:,.0f}, record {level.record_us:.1f}  {level.resident_bytes >> 20:,} MiB"
-                f"{'' if level.was_undisturbed else f'  (disturbed: {level.cpu_share:.0%} of the CPU)'}"
-            )
+        for line in _engine_lines(result) if isinstance(result, Result) else _scheduler_lines(result):
+            click.echo(line)
         for problem in result.problems:
             click.echo(f"    WRONG: {problem}")
     return result
+
+
+def _engine_lines(result: Result) -> Iterator[str]:
+    for level in result.levels:
+        yield (
+            f"{result.name:<48} {result.nodes:>7,} nodes {level.placed:>9,} placed "
+            f"{level.pods_per_second:>8,.0f}{_target(result)} pods/s  mean {level.mean_us:,.0f} µs, "
+            f"p99 {level.p99_us:,.0f}, record {level.record_us:.1f}  {level.resident_bytes >> 20:,} MiB"
+            f"{_disturbance(level)}"
+        )
+
+
+def _scheduler_lines(result: SchedulerResult) -> Iterator[str]:
+    slowdown = ""
+    if result.slowdown is not None:
+        of = f" of {result.slowdown_max:.2f}" if result.slowdown_max is not None else ""
+        slowdown = f", {result.slowdown:.2f}{of} × as long as without those ({result.cpu_slowdown or 0:.2f} × the CPU)"
+    yield (
+        f"{result.name:<48} {result.nodes:>7,} nodes {result.placed:>9,} placed {result.waiting:>6,} waiting "
+        f"{result.pods_per_second:>8,.0f}{_target(result)} pods/s{slowdown}  "
+        f"{result.mean_us:,.0f} µs a pod ({result.cpu_us:,.0f} of CPU), bound after {result.p50_ms:,.0f} ms, "
+        f"p99 {result.p99_ms:,.0f}, quiet after {result.quiet_ms:,.0f} ms more  "
+        f"{result.resident_before_bytes / 1e6:,.0f} + {result.growth_bytes / 1e6:,.0f} MB{_disturbance(result)}"
+    )
+
+
+def _target(result: AnyResult) -> str:
+    return f" of {result.target_pods_per_second:,.0f}" if result.target_pods_per_second else ""
+
+
+def _disturbance(measured: Level | SchedulerResult) -> str:
+    return "" if measured.was_undisturbed else f"  (disturbed: {measured.cpu_share:.0%} of the CPU)"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Results: what a run measured, as data that is written down and drawn.
 
-Comes in   times and sizes from the runner
+Comes in   times and sizes from the two runners: through the engine (`runner`), through the scheduler (`live`)
 Goes out   JSON in `history/`, and the tables and plots of `docs/benchmarks.md`
 
  1. A result whose `problems` are not empty is no measurement. It is shown, and whoever asked for it is told so.
- 2. The headline, `pods_per_second`, is for record, decide and assume together: what each new pod costs the scheduler's
-    loop once its JSON has been decoded.
+ 2. The headline of a `Result`, `pods_per_second`, is for record, decide and assume together: what each new pod costs
+    the scheduler's loop once its JSON has been decoded.
+ 3. The headline of a `SchedulerResult` is for everything from the first pod created in the store to the last one
+    bound in it.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
         return self.cpu_share >= UNDISTURBED_SHARE
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload at one size."""
+class Result(msgspec.Struct, frozen=True, kw_only=True, tag="engine", tag_field="through"):
+    """One workload at one size, through the engine."""
 
     name: str
     nodes: int
@@ -62,6 +64,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return self.levels[-1]
 
     @property
+    def pods_per_second(self) -> float:
+        return self.last.pods_per_second
+
+    @property
+    def was_undisturbed(self) -> bool:
+        return self.last.was_undisturbed
+
+    @property
+    def cpu_share(self) -> float:
+        return self.last.cpu_share
+
+    @property
     def times_kube_scheduler(self) -> float | None:
         """How many times faster than kube-scheduler's own algorithm, where that is known."""
         return None if self.kube_scheduler_ms is None else self.kube_scheduler_ms * 1_000 / self.last.mean_us
@@ -71,6 +85,69 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         if self.problems:
             return False
         return None if self.target_pods_per_second is None else self.last.pods_per_second >= self.target_pods_per_second
+
+
+class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, tag="scheduler", tag_field="through"):
+    """One workload at one size, through the running scheduler."""
+
+    name: str
+    nodes: int
+    placed: int
+    waiting: int
+    pods: int
+    seconds: float
+    pods_per_second: float
+    mean_us: float
+    p50_ms: float
+    """From created to bound. All pods come at once, so most of it is standing in line."""
+    p99_ms: float
+    cpu_share: float
+    quiet_ms: float
+    """From the last binding until the last event and the last status was written."""
+    resident_before_bytes: int
+    resident_after_bytes: int
+    resident_peak_bytes: int
+    """The most while the clock ran."""
+    seconds_alone: float | None = None
+    """The same without the waiting pods, in the same process."""
+    cpu_slowdown: float | None = None
+    """As `slowdown`, of CPU time alone: steadier where the machine has other things to do."""
+    slowdown_max: float | None = None
+    problems: tuple[str, ...] = ()
+    target_pods_per_second: float | None = None
+
+    @property
+    def growth_bytes(self) -> int:
+        """What the measured pods took above the cluster that was there."""
+        return self.resident_after_bytes - self.resident_before_bytes
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU time for each pod: what is left of `mean_us` on a machine that has nothing else to do."""
+        return self.mean_us * self.cpu_share
+
+    @property
+    def slowdown(self) -> float | None:
+        """How many times longer it took than without the waiting pods."""
+        return None if self.seconds_alone is None else self.seconds / self.seconds_alone
+
+    @property
+    def was_undisturbed(self) -> bool:
+        return self.cpu_share >= UNDISTURBED_SHARE
+
+    @property
+    def reaches_target(self) -> bool | None:
+        if self.problems:
+            return False
+        verdicts: list[bool] = []
+        if self.target_pods_per_second is not None:
+            verdicts.append(self.pods_per_second >= self.target_pods_per_second)
+        if self.slowdown is not None and self.slowdown_max is not None:
+            verdicts.append(self.slowdown <= self.slowdown_max)
+        return all(verdicts) if verdicts else None
+
+
+AnyResult = Result | SchedulerResult
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +173,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     nodes_sweep: tuple[Result, ...] = ()
     placed_sweep: Result | None = None
+    through_scheduler: tuple[SchedulerResult, ...] = ()
 
     @property
-    def all_results(self) -> tuple[Result, ...]:
+    def all_results(self) -> tuple[AnyResult, ...]:
         placed_sweep = () if self.placed_sweep is None else (self.placed_sweep,)
-        return (*self.results, *self.nodes_sweep, *placed_sweep)
+        return (*self.results, *self.through_scheduler, *self.nodes_sweep, *placed_sweep)

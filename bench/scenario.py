@@ -1,7 +1,7 @@
 """The scenario: a workload at a size, as streams of objects.
 
 Comes in   a workload and how much of everything
-Goes out   nodes, objects, placed pods and measured pods as JSON, in the order in which a cluster would have them
+Goes out   nodes, objects, placed, waiting and measured pods as JSON, in the order in which a cluster would have them
 
  1. Everything is made when it is asked for, so that a million pods never exist as dictionaries at once.
  2. What a hole can be filled with, beside a group's own variables: `index` counts within the group, `serial` within all
@@ -73,6 +73,10 @@ class Scenario:
     def measured(self) -> Iterator[PodItem]:
         """The pods that come while the clock runs, without an end."""
         return self._pods(self.workload.measured, "measured")
+
+    def waiting(self) -> Iterator[PodItem]:
+        """The pods that come before and wait in vain, without an end."""
+        return self._pods(self.workload.waiting, "waiting")
 
     def _pods(self, groups: Sequence[PodGroup], role: str) -> Iterator[PodItem]:
         makers = [self._maker(group, role, number) for number, group in enumerate(groups)]

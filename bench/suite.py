@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from cProfile import Profile
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from bench.results import Result
+from bench.live import ROUNDS, run_live
+from bench.results import AnyResult, Result, SchedulerResult
 from bench.runner import run
-from bench.workload import Size, Workload, read_workload, workload_names
+from bench.workload import Size, Way, Workload, read_workload, workload_names
 
 NODES_SWEEP = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 NODES_SWEEP_QUICK = (20, 40)
@@ -29,6 +31,7 @@ PLACED_SWEEP_WORKLOAD = "huge"
 SWEEP_PODS = 2_000
 TRIES = 3
 PLACED_PER_NODE = 2
+QUICK_WAITING = 30
 
 
 class RunFailedError(RuntimeError):
@@ -46,39 +49,55 @@ class Wish(NamedTuple):
     def size_of(self, workload: Workload) -> Size:
         size = workload.size
         if self.quick:
-            size = msgspec.structs.replace(size, nodes=60, placed=120, pods=40, warm_up=5)
+            few = min(size.waiting, QUICK_WAITING)
+            size = msgspec.structs.replace(size, nodes=60, placed=120, pods=40, waiting=few, warm_up=5)
         if self.placed is not None:  # whoever names a number wants that number, also where a cluster would be full
             size = msgspec.structs.replace(size, placed=self.placed, placed_per_node=None)
         wishes = {"nodes": self.nodes, "pods": self.pods}
         return msgspec.structs.replace(size, **{name: wish for name, wish in wishes.items() if wish is not None})
 
 
-Starter = Callable[[str, Wish], Result]
+Starter = Callable[[str, Wish], AnyResult]
 
 
-def suite_names() -> list[str]:
-    """The workloads of the suite; those with the highest target come first."""
-    workloads = [workload for name in workload_names() if (workload := read_workload(name)).in_suite]
+def suite_names(through: Way) -> list[str]:
+    """The workloads of a suite; those with the highest target come first."""
+    workloads = [workload for workload in map(read_workload, workload_names()) if workload.in_suite]
+    workloads = [workload for workload in workloads if workload.through == through]
     return [workload.name for workload in sorted(workloads, key=lambda w: -(w.target_pods_per_second or 0))]
 
 
-def runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[Result]:
+def runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[AnyResult]:
     for name in names:
         yield start(name, wish)
 
 
-def best_runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[Result]:
+def best_runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[AnyResult]:
     """Each workload several times, and the fastest run of it: what else the machine does only ever makes one slower.
 
-    A run with a wrong outcome is no measurement, however fast, and is what is reported.
+    A run with a wrong outcome is no measurement, however fast, and is what is reported. A workload beside waiting pods
+    takes turns by itself, and is started once.
     """
     for name in names:
-        tries = [start(name, wish) for _ in range(1 if wish.quick else TRIES)]
+        takes_turns = bool(read_workload(name).waiting)
+        tries = [start(name, wish) for _ in range(1 if wish.quick or takes_turns else TRIES)]
         wrong = [result for result in tries if result.problems]
-        yield wrong[0] if wrong else max(tries, key=lambda result: result.last.pods_per_second)
+        yield wrong[0] if wrong else max(tries, key=lambda result: result.pods_per_second)
 
 
-def nodes_sweep(wish: Wish, start: Starter) -> Iterator[Result]:
+def through_engine(results: Iterable[AnyResult]) -> Iterator[Result]:
+    for result in results:
+        assert isinstance(result, Result), f"{result.name} goes through the scheduler"
+        yield result
+
+
+def through_scheduler(results: Iterable[AnyResult]) -> Iterator[SchedulerResult]:
+    for result in results:
+        assert isinstance(result, SchedulerResult), f"{result.name} goes through the engine"
+        yield result
+
+
+def nodes_sweep(wish: Wish, start: Starter) -> Iterator[AnyResult]:
     """The same workloads on ever more nodes."""
     for name in NODES_SWEEP_WORKLOADS:
         for nodes in NODES_SWEEP_QUICK if wish.quick else NODES_SWEEP:
@@ -86,22 +105,25 @@ def nodes_sweep(wish: Wish, start: Starter) -> Iterator[Result]:
             yield start(name, wish._replace(nodes=nodes, placed=PLACED_PER_NODE * nodes, pods=pods))
 
 
-def placed_sweep(wish: Wish, start: Starter) -> Result:
+def placed_sweep(wish: Wish, start: Starter) -> AnyResult:
     """Ever more placed pods on the most nodes."""
     return start(PLACED_SWEEP_WORKLOAD, wish)
 
 
-def here(name: str, wish: Wish) -> Result:
+def here(name: str, wish: Wish, profile: Profile | None = None) -> AnyResult:
     """Runs a workload in this process."""
     workload = read_workload(name)
-    return run(workload, wish.size_of(workload))
+    if workload.through == "engine":
+        return run(workload, wish.size_of(workload), profile=profile)
+    rounds = 1 if wish.quick or profile is not None else ROUNDS
+    return run_live(workload, wish.size_of(workload), rounds=rounds, profile=profile)
 
 
-def in_a_process_of_its_own(name: str, wish: Wish) -> Result:
+def in_a_process_of_its_own(name: str, wish: Wish) -> AnyResult:
     command = [sys.executable, "-m", "bench", name, "--json", *_options(wish)]
     done = subprocess.run(command, cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE, check=False)
     try:
-        return msgspec.json.decode(done.stdout, type=list[Result])[0]
+        return msgspec.json.decode(done.stdout, type=list[AnyResult])[0]
     except (msgspec.DecodeError, IndexError) as error:
         raise RunFailedError(f"{' '.join(command[2:])} ended with code {done.returncode} and no result") from error
 

@@ -24,7 +24,8 @@ from mooring.api.yaml import load_document
 
 WORKLOADS = Path(__file__).parent / "workloads"
 
-Outcome = Literal["placed", "refused", "preempts"]
+Outcome = Literal["placed", "refused", "preempts", "gated"]
+Way = Literal["engine", "scheduler"]
 Layers = str | tuple[str | dict[str, object], ...]
 
 
@@ -63,7 +64,7 @@ class PodGroup(Part, frozen=True, kw_only=True):
 
     share: int = 1
     outcome: Outcome = "placed"
-    """What must become of a measured pod."""
+    """What must become of a measured or a waiting pod."""
     with_each: tuple[Layers, ...] = ()
     """Objects that exist once for each pod, with the pod's own values: its claim, its volume."""
     only_every: int = 1
@@ -77,6 +78,8 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     placed: int = 10_000
     placed_per_node: int | None = None
     pods: int = 10_000
+    waiting: int = 0
+    """Pods that wait in vain beside the measured ones."""
     warm_up: int = 300
     levels: tuple[float, ...] = (1.0,)
     """The shares of the placed pods at which is measured, ascending."""
@@ -99,12 +102,20 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     measured: tuple[PodGroup, ...]
     objects: tuple[ObjectGroup, ...] = ()
     placed: tuple[PodGroup, ...] = ()
+    through: Way = "engine"
+    """`engine`: decisions alone. `scheduler`: from pods created in the store to pods bound in it."""
+    waiting: tuple[PodGroup, ...] = ()
+    """Only through the scheduler: pods that were tried in vain, or are gated, before the clock starts."""
     size: Size = Size()
     expect: tuple[Expectation, ...] = ()
     target_pods_per_second: float | None = None
     kube_scheduler_ms: float | None = None
     """What kube-scheduler's own algorithm takes for such a pod on 5,000 nodes, where that is known."""
     memory_bytes_max: int | None = None
+    growth_bytes_max: int | None = None
+    """Only through the scheduler: what the measured pods may take above the cluster that was there."""
+    slowdown_max: float | None = None
+    """Only through the scheduler: how many times longer it may take than without the waiting pods."""
     in_suite: bool = True
     """False: runs only when it is named, and as a sweep."""
 
@@ -119,7 +130,23 @@ def read_workload(name: str) -> Workload:
         raise WorkloadError(f"{path.name}: {error}") from error
     if workload.name != name:
         raise WorkloadError(f"{path.name} calls itself {workload.name!r}; a workload is named as its file")
+    if problem := _contradiction(workload):
+        raise WorkloadError(f"{path.name}: {problem}")
     return workload
+
+
+def _contradiction(workload: Workload) -> str | None:
+    """What the fields of a workload cannot mean together."""
+    outcomes = {group.outcome for group in workload.measured} | {group.outcome for group in workload.waiting}
+    if workload.through == "engine":
+        if workload.waiting or workload.growth_bytes_max is not None or workload.slowdown_max is not None:
+            return "waiting pods, growth and slowdown are known through the scheduler only"
+        return "a gated pod never comes to the engine" if "gated" in outcomes else None
+    if "preempts" in outcomes:
+        return "preemption is measured through the engine only"
+    if "placed" in {group.outcome for group in workload.waiting}:
+        return "a waiting pod is refused or gated, not placed"
+    return None
 
 
 def workload_names() -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bench.machine
-from bench.machine import commit, describe_machine, peak_bytes, resident_bytes
+from bench.machine import commit, describe_machine, forget_peak, peak_bytes, resident_bytes
 
 
 def test_the_machine_is_described() -> None:
@@ -23,6 +23,15 @@ def test_the_machine_is_described() -> None:
 def test_the_peak_is_at_least_what_is_resident() -> None:
     resident = resident_bytes()
     assert 1 << 20 < resident <= peak_bytes()
+
+
+def test_a_peak_can_be_forgotten() -> None:
+    taken = np.ones(64 << 20, dtype=np.uint8)
+    high = peak_bytes()
+    del taken
+    forget_peak()
+    # Where the system cannot do it, the old peak stays: it never grows by being forgotten.
+    assert resident_bytes() <= peak_bytes() <= high
 
 
 def test_garbage_collection_is_described_as_it_is() -> None:

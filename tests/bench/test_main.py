@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from bench.__main__ import main
 from bench.results import Report
+from bench.suite import suite_names
 from bench.workload import workload_names
 
 
@@ -25,7 +26,8 @@ def test_the_whole_suite_comes_out_right_and_is_written_down(tmp_path: Path) -> 
     assert {result.name for result in report.all_results} == set(workload_names())
     assert all(result.problems == () for result in report.all_results)
     page = (tmp_path / "docs" / "benchmarks.md").read_text()
-    assert all(f"workloads/{result.name}.yaml" in page for result in report.results)
+    names = [*suite_names("engine"), *suite_names("scheduler")]
+    assert all(f"workloads/{name}.yaml" in page for name in names)
 
 
 def test_results_as_json() -> None:
@@ -35,10 +37,23 @@ def test_results_as_json() -> None:
     assert [(result["name"], result["nodes"]) for result in results] == [("plain", 12), ("spread-hard", 12)]
 
 
-def test_a_profile_tells_where_the_time_goes(capfd: pytest.CaptureFixture[str]) -> None:
-    done = call("plain", "--quick", "--profile")
+@pytest.mark.parametrize("name", ["plain", "loop-plain"])
+def test_a_profile_tells_where_the_time_goes(capfd: pytest.CaptureFixture[str], name: str) -> None:
+    done = call(name, "--quick", "--profile")
     assert done.exit_code == 0
-    assert "decide" in done.output + capfd.readouterr().out
+    assert "function calls" in done.output + capfd.readouterr().out
+
+
+def test_a_line_through_the_scheduler() -> None:
+    done = call("loop-plain-beside-gated", "--quick")
+    assert done.exit_code == 0
+    assert "30 waiting" in done.output
+    assert "of 1.10 × as long as without those" in done.output
+
+
+def test_results_of_both_ways_as_json() -> None:
+    done = call("plain", "loop-plain", "--quick", "--json")
+    assert [result["through"] for result in msgspec.json.decode(done.stdout)] == ["engine", "scheduler"]
 
 
 def test_the_list() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.report import BEGIN, END, results_text, table, with_results, write_report
+from bench.report import BEGIN, END, results_text, scheduler_table, table, with_results, write_report
 from bench.results import Report
-from tests.bench.test_results import LEVEL, REPORT, RESULT
+from tests.bench.test_results import LEVEL, REPORT, RESULT, SCHEDULER_RESULT
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,25 @@ def test_a_line_of_the_table(changes: dict[str, object], cell: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "cell"),
+    [
+        pytest.param({"target_pods_per_second": 4_000}, "| **5,000** | 4,000 |  |  |  | reached |", id="reached"),
+        pytest.param({"target_pods_per_second": 6_000}, "| 6,000 |  |  |  | missed |", id="missed"),
+        pytest.param(
+            {"seconds_alone": 1.6, "cpu_slowdown": 1.2, "slowdown_max": 1.1},
+            "|  | 1.25 × | 1.20 × | 1.10 × | missed |",
+            id="slowed down too much",
+        ),
+        pytest.param({"problems": ("no",)}, "|  | wrong |", id="wrong"),
+        pytest.param({}, "| 200 | 200 | 700 | 1,300 | 12 | 120 | 130 |", id="times and memory"),
+    ],
+)
+def test_a_line_of_the_table_through_the_scheduler(changes: dict[str, object], cell: str) -> None:
+    line = list(scheduler_table([msgspec.structs.replace(SCHEDULER_RESULT, **changes)]))[-1]
+    assert cell in line
+
+
+@pytest.mark.parametrize(
     ("report", "sentence"),
     [
         pytest.param(REPORT, "commit abc1234 ([all figures](../bench/history/x.json))", id="where the figures are"),
@@ -60,6 +79,14 @@ def test_a_line_of_the_table(changes: dict[str, object], cell: str) -> None:
             ),
             "the machine had other things to do (share of the CPU): plain (50%).",
             id="disturbances",
+        ),
+        pytest.param(REPORT, "### Through the scheduler\n\nOn 5,000 nodes", id="a table of its own"),
+        pytest.param(
+            msgspec.structs.replace(
+                REPORT, through_scheduler=(msgspec.structs.replace(SCHEDULER_RESULT, cpu_share=0.5),)
+            ),
+            "(share of the CPU): loop-plain (50%).",
+            id="disturbances of the scheduler",
         ),
     ],
 )

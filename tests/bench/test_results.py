@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench.results import Level, Machine, Report, Result
+from bench.results import Level, Machine, Report, Result, SchedulerResult
 
 LEVEL = Level(
     placed=10_000,
@@ -25,6 +25,23 @@ LEVEL = Level(
     resident_bytes=150 << 20,
 )
 RESULT = Result(name="plain", nodes=5_000, node_load_us=40.0, levels=(LEVEL,), peak_bytes=200 << 20)
+SCHEDULER_RESULT = SchedulerResult(
+    name="loop-plain",
+    nodes=5_000,
+    placed=10_000,
+    waiting=0,
+    pods=10_000,
+    seconds=2.0,
+    pods_per_second=5_000.0,
+    mean_us=200.0,
+    p50_ms=700.0,
+    p99_ms=1_300.0,
+    cpu_share=1.0,
+    quiet_ms=12.0,
+    resident_before_bytes=300_000_000,
+    resident_after_bytes=420_000_000,
+    resident_peak_bytes=430_000_000,
+)
 MACHINE = Machine(
     cpu="An Engine",
     cores=2,
@@ -43,6 +60,7 @@ REPORT = Report(
     results=(RESULT,),
     nodes_sweep=(RESULT,),
     placed_sweep=RESULT,
+    through_scheduler=(SCHEDULER_RESULT,),
 )
 
 
@@ -60,6 +78,33 @@ def test_reaching_a_target(target: float | None, problems: tuple[str, ...], reac
     assert result.reaches_target is reaches
 
 
+@pytest.mark.parametrize(
+    ("changes", "reaches"),
+    [
+        pytest.param({}, None, id="without a target there is nothing to reach"),
+        pytest.param({"target_pods_per_second": 5_000}, True, id="fast enough"),
+        pytest.param({"target_pods_per_second": 5_001}, False, id="too slow"),
+        pytest.param({"seconds_alone": 1.9, "slowdown_max": 1.1}, True, id="hardly slowed down"),
+        pytest.param({"seconds_alone": 1.5, "slowdown_max": 1.1}, False, id="slowed down too much"),
+        pytest.param(
+            {"seconds_alone": 1.5, "slowdown_max": 1.1, "target_pods_per_second": 1},
+            False,
+            id="fast enough, and slowed down too much",
+        ),
+        pytest.param({"target_pods_per_second": 1, "problems": ("no",)}, False, id="what went wrong reaches nothing"),
+    ],
+)
+def test_reaching_a_target_through_the_scheduler(changes: dict[str, object], reaches: bool | None) -> None:
+    assert msgspec.structs.replace(SCHEDULER_RESULT, **changes).reaches_target is reaches
+
+
+def test_what_follows_from_a_result_through_the_scheduler() -> None:
+    assert SCHEDULER_RESULT.growth_bytes == 120_000_000
+    assert SCHEDULER_RESULT.slowdown is None
+    assert msgspec.structs.replace(SCHEDULER_RESULT, cpu_share=0.5).cpu_us == pytest.approx(100.0)
+    assert msgspec.structs.replace(SCHEDULER_RESULT, seconds_alone=1.6).slowdown == pytest.approx(1.25)
+
+
 def test_the_ratio_to_kube_scheduler() -> None:
     assert msgspec.structs.replace(RESULT, kube_scheduler_ms=2.2).times_kube_scheduler == pytest.approx(22.0)
     assert RESULT.times_kube_scheduler is None
@@ -72,4 +117,4 @@ def test_whether_the_machine_had_other_things_to_do(cpu_share: float, undisturbe
 
 def test_a_report_can_be_written_and_read() -> None:
     assert msgspec.json.decode(msgspec.json.encode(REPORT), type=Report) == REPORT
-    assert len(REPORT.all_results) == 3
+    assert len(REPORT.all_results) == 4

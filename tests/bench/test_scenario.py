@@ -64,6 +64,14 @@ def test_measured_pods_have_no_node() -> None:
     assert {pod.spec.node_name for pod in measured("plain", 10)} == {""}
 
 
+def test_waiting_pods_are_nobody_else() -> None:
+    beside = scenario("loop-plain-beside-gated")
+    waiting = [decode_as(Pod, item.raw) for item in islice(beside.waiting(), 10)]
+    assert {len(pod.spec.scheduling_gates) for pod in waiting} == {1}
+    others = {pod.key for pod in (*placed("loop-plain-beside-gated", 10), *measured("loop-plain-beside-gated", 10))}
+    assert others.isdisjoint(pod.key for pod in waiting)
+
+
 @pytest.mark.parametrize("name", workload_names())
 def test_no_two_pods_share_a_name_or_a_uid(name: str) -> None:
     pods = [*placed(name, 40), *measured(name, 40)]

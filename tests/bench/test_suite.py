@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 import msgspec
 import pytest
 
-from bench.results import Result
+from bench.results import AnyResult, Result, SchedulerResult
 from bench.suite import (
     NODES_SWEEP,
+    Starter,
     Wish,
     best_runs,
     here,
@@ -15,9 +18,11 @@ from bench.suite import (
     nodes_sweep,
     placed_sweep,
     suite_names,
+    through_engine,
+    through_scheduler,
 )
 from bench.workload import Size, read_workload
-from tests.bench.test_results import LEVEL
+from tests.bench.test_results import LEVEL, SCHEDULER_RESULT
 
 
 @pytest.mark.parametrize(
@@ -38,10 +43,22 @@ def test_wishes(wish: Wish, size: Size) -> None:
 
 
 def test_the_suite_starts_with_the_highest_targets_and_leaves_the_largest_cluster_out() -> None:
-    names = suite_names()
+    names = suite_names("engine")
     assert set(names[:2]) == {"plain", "node-affinity"}
     assert "huge" not in names
-    assert len(names) == 20
+    assert len(names) == len(set(names)) >= 20
+
+
+def test_the_suite_through_the_scheduler_starts_with_the_highest_targets() -> None:
+    names = suite_names("scheduler")
+    assert names[0] == "loop-plain"
+    assert set(names[1:4]) == {"loop-anti-affinity", "loop-spread-hard", "loop-spread-soft"}
+    assert set(names).isdisjoint(suite_names("engine"))
+
+
+def test_a_quick_run_has_few_waiting_pods() -> None:
+    beside = read_workload("loop-plain-beside-gated")
+    assert (Wish().size_of(beside).waiting, Wish(quick=True).size_of(beside).waiting) == (10_000, 30)
 
 
 def test_a_wished_number_of_placed_pods_goes_before_a_full_cluster() -> None:
@@ -75,17 +92,40 @@ def test_the_placed_sweep_is_the_largest_cluster() -> None:
 
 
 @pytest.mark.parametrize("start", [here, in_a_process_of_its_own], ids=["in this process", "in one of its own"])
-def test_a_run(start: object) -> None:
-    assert callable(start)
+def test_a_run(start: Starter) -> None:
     result = start("plain", Wish(nodes=12, quick=True))
     assert isinstance(result, Result)
     assert (result.name, result.nodes, result.last.pods, result.problems) == ("plain", 12, 40, ())
 
 
+@pytest.mark.parametrize("start", [here, in_a_process_of_its_own], ids=["in this process", "in one of its own"])
+def test_a_run_through_the_scheduler(start: Starter) -> None:
+    result = start("loop-plain", Wish(nodes=12, quick=True))
+    assert isinstance(result, SchedulerResult)
+    assert (result.name, result.nodes, result.pods, result.problems) == ("loop-plain", 12, 40, ())
+
+
+def test_beside_waiting_pods_a_workload_is_started_once() -> None:
+    started: list[str] = []
+
+    def start(name: str, wish: Wish) -> AnyResult:
+        started.append(name)
+        return SCHEDULER_RESULT
+
+    list(best_runs(["loop-plain", "loop-plain-beside-gated"], Wish(), start))
+    assert started == ["loop-plain"] * 3 + ["loop-plain-beside-gated"]
+
+
+@pytest.mark.parametrize("keep", [through_engine, through_scheduler], ids=["the engine's", "the scheduler's"])
+def test_results_are_not_mixed(keep: Callable[[Iterable[AnyResult]], Iterator[AnyResult]]) -> None:
+    with pytest.raises(AssertionError, match="goes through the"):
+        list(keep([a_result(1.0), SCHEDULER_RESULT]))
+
+
 def test_of_several_runs_the_fastest_counts_and_a_wrong_one_before_all() -> None:
     speeds = iter([100.0, 300.0, 200.0])
     fastest = list(best_runs(["plain"], Wish(), lambda name, wish: a_result(next(speeds))))
-    assert [result.last.pods_per_second for result in fastest] == [300.0]
+    assert [result.pods_per_second for result in fastest] == [300.0]
     outcomes = iter([(), ("two pods were lost",), ()])
     wrong = list(best_runs(["plain"], Wish(), lambda name, wish: a_result(100.0, next(outcomes))))
     assert [result.problems for result in wrong] == [("two pods were lost",)]

@@ -37,7 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.param(["unschedulable", "unschedulable-large"], 5_000, id="unschedulable pods"),
         pytest.param(["different", "different-neighbours"], 1_500, id="every pod different from all before it"),
         pytest.param(["preemption", "huge"], 1_000, id="preemption, and the largest cluster"),
-        pytest.param(["mixed"], None, id="all kinds in turn"),
+        pytest.param(["mixed", "loop-mixed"], None, id="all kinds in turn"),
+        pytest.param(["loop-plain"], 4_000, id="plain pods through the scheduler"),
+        pytest.param(
+            ["loop-spread-hard", "loop-spread-soft", "loop-anti-affinity"],
+            2_500,
+            id="spreading and anti-affinity through the scheduler",
+        ),
     ],
 )
 def test_targets(names: list[str], target: float | None) -> None:
@@ -47,7 +53,7 @@ def test_targets(names: list[str], target: float | None) -> None:
 @pytest.mark.parametrize("name", workload_names())
 def test_a_workload_of_the_suite_has_5000_nodes_and_10000_pods(name: str) -> None:
     workload = read_workload(name)
-    if workload.in_suite:
+    if workload.in_suite and not name.startswith("devices"):  # whose size is what their devices allow
         assert workload.size.nodes == 5_000
         assert workload.size.placed_count == (20_000 if workload.size.placed_per_node else 10_000)
 
@@ -59,6 +65,19 @@ def test_the_largest_cluster_fits_in_4_gb() -> None:
     assert {250_000, 500_000, 1_000_000} <= set(huge.size.level_counts)
 
 
+@pytest.mark.parametrize("name", [name for name in workload_names() if "beside" in name])
+def test_beside_10000_waiting_pods_nobody_is_slowed_down_by_more_than_a_tenth(name: str) -> None:
+    workload = read_workload(name)
+    assert (workload.size.waiting, workload.slowdown_max) == (10_000, 1.1)
+
+
+@pytest.mark.parametrize("name", [name for name in workload_names() if name.startswith("loop-")])
+def test_10000_pods_through_the_scheduler_take_150_megabytes(name: str) -> None:
+    workload = read_workload(name)
+    assert (workload.through, workload.size.pods) == ("scheduler", 10_000)
+    assert workload.growth_bytes_max == (None if name == "loop-mixed" else 150_000_000)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -66,6 +85,17 @@ def test_the_largest_cluster_fits_in_4_gb() -> None:
         pytest.param(PLAIN.replace("mine", "yours"), "calls itself 'yours'", id="another name than the file's"),
         pytest.param(PLAIN + "expect: [{that: sparkles}]\n", "Invalid value 'sparkles'", id="an unknown expectation"),
         pytest.param("name: mine\n", "missing required field", id="something missing"),
+        pytest.param(PLAIN + "waiting: [{template: pod}]\n", "known through the scheduler only", id="who waits where"),
+        pytest.param(PLAIN + "slowdown_max: 2\n", "known through the scheduler only", id="slowdown of the engine"),
+        pytest.param(PLAIN.replace("pod}", "pod, outcome: gated}"), "never comes to the engine", id="a gated pod"),
+        pytest.param(
+            PLAIN.replace("pod}", "pod, outcome: preempts}") + "through: scheduler\n",
+            "preemption is measured through the engine only",
+            id="preemption through the scheduler",
+        ),
+        pytest.param(
+            PLAIN + "through: scheduler\nwaiting: [{template: pod}]\n", "refused or gated, not placed", id="waiting"
+        ),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(folder: Path, text: str, message: str) -> None:
@@ -75,7 +105,7 @@ def test_a_file_that_makes_no_sense_is_refused(folder: Path, text: str, message:
 
 
 def test_an_unknown_workload_is_told_with_those_that_exist() -> None:
-    with pytest.raises(WorkloadError, match=r"there is no workload 'plan'; there are: different, .*plain"):
+    with pytest.raises(WorkloadError, match=r"there is no workload 'plan'; there are: .*different, .*plain"):
         read_workload("plan")
 
 

@@ -1,0 +1,177 @@
+"""The live runner: a workload through the running scheduler, from pods created in the store to pods bound in it.
+
+Comes in   a workload with `through: scheduler`, a size
+Goes out   a `SchedulerResult`: what it cost, and everything that was not as it must be
+
+    store: nodes, objects, placed pods -> scheduler starts -> waiting pods come and are tried -> warm-up
+        -> memory is settled -> CLOCK: pods are created, decided, bound -> quiet -> check, from the store
+
+ 1. The clock runs from the first create to the last measured pod that the store shows as bound (or as refused, where
+    it must be). Creating, watching, deciding, binding, conditions, events and metrics share one process and one thread.
+ 2. Pods are dictionaries before the clock starts: what their owners would do is not measured.
+ 3. Beside waiting pods the same is measured without them too, turn by turn in the same process, and the fastest of
+    each count: whatever else a machine does only ever makes a run slower.
+ 4. Memory is told of the first turn: later ones use again what that one left to the process.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from cProfile import Profile
+from itertools import islice
+from time import perf_counter_ns, process_time_ns
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from bench.live_check import check
+from bench.live_cluster import ComingPod, LiveCluster, coming, expected
+from bench.machine import forget_peak, peak_bytes, resident_bytes
+from bench.results import SchedulerResult
+from bench.scenario import PodItem, Scenario
+from bench.workload import Size, Workload
+from mooring.kit.loop import run_real
+from mooring.kit.memory import settle_memory
+from mooring.kit.tasks import TaskGroup
+
+SECONDS_MAX = 60.0
+"""After this time pods that are not decided are given up: a scheduler that is stuck is told soon enough."""
+ROUNDS = 4
+
+
+class _Round(NamedTuple):
+    """One cluster, measured once."""
+
+    spent_ns: int
+    cpu_ns: int
+    quiet_ns: int
+    waits_ns: Sequence[int]
+    """From created to bound, for each pod that was bound."""
+    resident_before: int
+    resident_after: int
+    resident_peak: int
+    problems: Sequence[str]
+
+
+def run_live(
+    workload: Workload,
+    size: Size,
+    *,
+    seconds_max: float = SECONDS_MAX,
+    rounds: int = ROUNDS,
+    profile: Profile | None = None,
+) -> SchedulerResult:
+    """One workload through the scheduler."""
+    beside: list[_Round] = []
+    alone: list[_Round] = []
+    for _ in range(rounds if workload.waiting else 1):
+        beside.append(_one_round(Scenario(workload, size), seconds_max, profile))
+        if workload.waiting and profile is None:
+            without = msgspec.structs.replace(size, waiting=0)
+            alone.append(_one_round(Scenario(workload, without), seconds_max, None))
+    return _result(workload, size, beside, alone)
+
+
+def _one_round(scenario: Scenario, seconds_max: float, profile: Profile | None) -> _Round:
+    # The last cluster is settled memory, which nobody would collect any more.
+    gc.unfreeze()
+    gc.collect()
+    return run_real(_live_round(scenario, seconds_max, profile))
+
+
+async def _live_round(scenario: Scenario, seconds_max: float, profile: Profile | None) -> _Round:
+    size, workload = scenario.size, scenario.workload
+    cluster = LiveCluster()
+    waiting_items = list(islice(scenario.waiting(), size.waiting))
+    measured_items = list(islice(scenario.measured(), size.warm_up + size.pods))
+    await _load(cluster, scenario, [*waiting_items, *measured_items])
+    waiting, measured = coming(waiting_items), coming(measured_items)
+    del waiting_items, measured_items
+    warm_up, counted = measured[: size.warm_up], measured[size.warm_up :]
+    async with TaskGroup("bench") as group:
+        await cluster.start(group)
+        undecided = await cluster.decide(waiting, seconds_max)
+        undecided += await cluster.decide(warm_up, seconds_max)
+        is_ready = await cluster.wait_until_quiet(seconds_max)
+        times = await _measure(cluster, counted, seconds_max, profile)
+        found = [] if is_ready else ["the scheduler did not come to rest before the clock started"]
+        if undecided:
+            found.append(f"{undecided} pods were not decided before the clock started")
+        found += times.problems
+        found += await check(cluster, [*waiting, *measured], workload.expect)
+    return times._replace(problems=found)
+
+
+async def _load(cluster: LiveCluster, scenario: Scenario, pods: Sequence[PodItem]) -> None:
+    """Everything that is there before: nodes, objects, placed pods, and what the pods to come need."""
+    for item in scenario.nodes():
+        await cluster.put(item)
+    for item in scenario.objects():
+        await cluster.put(item)
+    for pod in islice(scenario.placed(), scenario.size.placed_count):
+        for companion in pod.companions:
+            await cluster.put(companion)
+        await cluster.place(pod)
+    for pod in pods:
+        for companion in pod.companions:
+            await cluster.put(companion)
+
+
+async def _measure(
+    cluster: LiveCluster, pods: Sequence[ComingPod], seconds_max: float, profile: Profile | None
+) -> _Round:
+    witness = cluster.witness
+    witness.expect(*expected(pods))
+    settle_memory()
+    forget_peak()
+    resident_before = resident_bytes()
+    if profile is not None:
+        profile.enable()
+    cpu_started, started = process_time_ns(), perf_counter_ns()
+    created_ns = await cluster.create(pods)
+    undecided = await witness.wait_until_decided(seconds_max)
+    ended = perf_counter_ns()
+    cpu_ns = process_time_ns() - cpu_started
+    if profile is not None:
+        profile.disable()
+    is_quiet = await cluster.wait_until_quiet(seconds_max)
+    quiet_ns = perf_counter_ns() - ended
+    found = [f"{undecided} pods were not decided after {seconds_max:.0f} s"] if undecided else []
+    if not is_quiet:
+        found.append("the scheduler did not come to rest")
+    bound_ns = witness.bound_ns
+    waits_ns = [bound_ns[pod.key] - created for pod, created in zip(pods, created_ns) if pod.key in bound_ns]
+    return _Round(ended - started, cpu_ns, quiet_ns, waits_ns, resident_before, resident_bytes(), peak_bytes(), found)
+
+
+def _result(workload: Workload, size: Size, beside: Sequence[_Round], alone: Sequence[_Round]) -> SchedulerResult:
+    first, fastest = beside[0], min(beside, key=lambda one: one.spent_ns)
+    found = [problem for one in (*beside, *alone) for problem in one.problems]
+    growth = first.resident_after - first.resident_before
+    if workload.growth_bytes_max is not None and growth > workload.growth_bytes_max:
+        found.append(f"the pods took {growth / 1e6:.0f} MB, allowed are {workload.growth_bytes_max / 1e6:.0f}")
+    waits_ms = np.array(fastest.waits_ns or [0]) / 1e6
+    return SchedulerResult(
+        name=workload.name,
+        nodes=size.nodes,
+        placed=size.placed_count,
+        waiting=size.waiting,
+        pods=size.pods,
+        seconds=fastest.spent_ns / 1e9,
+        pods_per_second=size.pods / fastest.spent_ns * 1e9,
+        mean_us=fastest.spent_ns / size.pods / 1_000,
+        p50_ms=float(np.percentile(waits_ms, 50)),
+        p99_ms=float(np.percentile(waits_ms, 99)),
+        cpu_share=fastest.cpu_ns / fastest.spent_ns,
+        quiet_ms=fastest.quiet_ns / 1e6,
+        resident_before_bytes=first.resident_before,
+        resident_after_bytes=first.resident_after,
+        resident_peak_bytes=first.resident_peak,
+        seconds_alone=min(one.spent_ns for one in alone) / 1e9 if alone else None,
+        cpu_slowdown=min(one.cpu_ns for one in beside) / min(one.cpu_ns for one in alone) if alone else None,
+        slowdown_max=workload.slowdown_max,
+        problems=tuple(dict.fromkeys(found)),
+        target_pods_per_second=workload.target_pods_per_second,
+    )

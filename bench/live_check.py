@@ -1,0 +1,201 @@
+"""The check of a live run: what the store says in the end, without asking the scheduler what it thinks.
+
+Comes in   the store after a run, the pods that came, what the witness saw
+Goes out   problems, as sentences; none if all is as it must be
+
+ 1. The stored JSON is the truth. Each pod that came is bound exactly once, or refused in words, or gated, as its group
+    says; its condition and its event are there; no node gave away more than it has.
+ 2. The workload's own expectations are asked of a second engine that was fed from the store and has decided nothing.
+ 3. Only then the scheduler: its columns must have the same sums as that engine's, and its queue must hold the pods
+    that wait and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from bench.expectations import Evidence, Expectation, problems
+from bench.live_cluster import ROOM_OF, ComingPod, LiveCluster
+from mooring.api.decode import decode_as
+from mooring.api.kinds import EVENT, NODE, POD, kind_of_view
+from mooring.api.quantity import NANO, quantity_nano
+from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.client.promise import Client
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.intake.objects import WATCHED
+from mooring.scheduler.scheduler import Scheduler
+
+COUNTED = ("cpu", "memory", "pods")
+
+
+class Regarding(msgspec.Struct):
+    uid: str = ""
+
+
+class Event(msgspec.Struct):
+    """What the check reads of an event."""
+
+    regarding: Regarding
+    reason: str = ""
+
+
+class StoredState(NamedTuple):
+    """Everything that the store holds in the end."""
+
+    pods: Mapping[str, Pod]
+    """By their keys."""
+    nodes: Sequence[Node]
+    told: frozenset[tuple[str, str]]
+    """Which events there are: the uid of the pod and the reason."""
+
+
+async def check(cluster: LiveCluster, pods: Sequence[ComingPod], expectations: Sequence[Expectation]) -> list[str]:
+    """Everything that is not as it must be."""
+    stored = await _read(cluster.client)
+    fresh = await _engine_of_the_store(cluster.client)
+    return [
+        *_pod_problems(stored, pods, cluster.witness.bindings),
+        *_room_problems(stored),
+        *problems(expectations, _evidence(fresh, stored, pods)),
+        *_scheduler_problems(cluster.scheduler, fresh, stored, pods),
+    ]
+
+
+async def _read(client: Client) -> StoredState:
+    views = [decode_as(Pod, raw) for raw in (await client.list(POD)).items]
+    events = [msgspec.json.decode(raw, type=Event) for raw in (await client.list(EVENT)).items]
+    return StoredState(
+        pods={POD.key(view.metadata.namespace, view.metadata.name): view for view in views},
+        nodes=[decode_as(Node, raw) for raw in (await client.list(NODE)).items],
+        told=frozenset((event.regarding.uid, event.reason) for event in events),
+    )
+
+
+async def _engine_of_the_store(client: Client) -> Engine:
+    """An engine that knows what the store holds, and has decided nothing of it."""
+    engine = Engine(load_configuration(None), entropy=Entropy(1))
+    views: tuple[type[ApiObject], ...] = (Node, *WATCHED, Pod)
+    for view in views:
+        for raw in (await client.list(kind_of_view(view))).items:
+            engine.put(decode_as(view, raw))
+    return engine
+
+
+# ------------------------------------------------------------------------------------------- what came
+
+
+def _pod_problems(stored: StoredState, pods: Sequence[ComingPod], bindings: Mapping[str, int]) -> Iterable[str]:
+    """Whether each pod that came is in the state that its group names, and whether its user was told."""
+    faults: dict[str, list[str]] = defaultdict(list)
+    for pod in pods:
+        view = stored.pods.get(pod.key)
+        fault = "are gone" if view is None else _fault(view, pod, bindings.get(pod.key, 0), stored.told)
+        if fault is not None:
+            faults[fault].append(pod.key)
+    for fault, keys in faults.items():
+        yield f"{len(keys)} pods {fault}, such as {keys[0]}"
+
+
+def _fault(view: Pod, pod: ComingPod, binding_count: int, told: frozenset[tuple[str, str]]) -> str | None:
+    uid = view.metadata.uid
+    conditions = {(condition.type, condition.status, condition.reason) for condition in view.status.conditions}
+    if pod.outcome == "placed":
+        if not view.spec.node_name:
+            return "have no node"
+        if binding_count != 1:
+            return f"were bound {binding_count} times"
+        if ("PodScheduled", "True", "") not in conditions:
+            return "have a node and no condition PodScheduled that says so"
+        return None if (uid, "Scheduled") in told else "have a node and no event Scheduled"
+    if view.spec.node_name:
+        return f"have a node and should be {pod.outcome}"
+    if pod.outcome == "refused":
+        if ("PodScheduled", "False", "Unschedulable") not in conditions:
+            return "were refused and have no condition that says so"
+        return None if (uid, "FailedScheduling") in told else "were refused and have no event FailedScheduling"
+    return "are gated and were tried" if (uid, "FailedScheduling") in told else None
+
+
+def _room_problems(stored: StoredState) -> Iterable[str]:
+    """Whether a node gave more than it has, added up from the stored JSON."""
+    used: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COUNTED, 0))
+    for pod in stored.pods.values():
+        if pod.spec.node_name:
+            on_node = used[pod.spec.node_name]
+            on_node["pods"] += NANO
+            for container in pod.spec.containers:  # no template has init containers or overhead
+                for name in ("cpu", "memory"):
+                    on_node[name] += _amount(container.resources.requests, name)
+    crowded = [
+        node.metadata.name
+        for node in stored.nodes
+        if any(used[node.metadata.name][name] > _amount(node.status.allocatable, name) for name in COUNTED)
+    ]
+    if crowded:
+        yield f"{len(crowded)} nodes hold more than they have according to the store, such as {crowded[0]}"
+
+
+def _amount(quantities: Mapping[str, RawQuantity], name: str) -> int:
+    return quantity_nano(quantities.get(name, 0))
+
+
+def _evidence(fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]) -> Evidence:
+    records: list[PodRecord] = []
+    messages: list[str] = []
+    for pod in pods:
+        view = stored.pods.get(pod.key)
+        if view is None:
+            continue
+        record = fresh.columns.pods.get(view.metadata.uid)
+        if record is not None:
+            record.view = view  # placed pods are counted, not read; here somebody reads
+            records.append(record)
+        messages += [condition.message for condition in view.status.conditions if condition.reason == "Unschedulable"]
+    return Evidence(fresh, records, messages, (), ())
+
+
+# --------------------------------------------------------------------------------- what the scheduler believes
+
+
+def _scheduler_problems(
+    scheduler: Scheduler, fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]
+) -> Iterable[str]:
+    believed, true = _sums(scheduler.engine), _sums(fresh)
+    wrong = [name for name in true if believed.get(name) != true[name]]
+    if wrong or len(believed) != len(true):
+        yield f"the scheduler's columns differ from the store on {len(wrong)} nodes, such as {wrong[:1]}"
+    if len(scheduler.engine.columns.pods) != len(fresh.columns.pods):
+        yield f"the scheduler counts {len(scheduler.engine.columns.pods)} placed pods, not {len(fresh.columns.pods)}"
+    scheduler.queue.check()
+    waiting = {
+        stored.pods[pod.key].metadata.uid: ROOM_OF[pod.outcome]
+        for pod in pods
+        if ROOM_OF[pod.outcome] is not None and pod.key in stored.pods
+    }
+    queued = {entry.pod.uid: entry.room for entry in scheduler.queue.entries()}
+    lost = [uid for uid, room in waiting.items() if queued.get(uid) is not room]
+    if lost:
+        yield f"{len(lost)} pods wait in another room of the queue than they should, or in none, such as {lost[0]}"
+    strangers = [uid for uid in queued if uid not in waiting]
+    if strangers:
+        yield f"{len(strangers)} pods are left in the queue, such as {strangers[0]}"
+
+
+def _sums(engine: Engine) -> dict[str, dict[str, int]]:
+    """Per node: what its pods use of each resource, and nothing of what they do not use."""
+    columns = engine.columns
+    names = columns.resources.names
+    return {
+        node: {name: amount for name, amount in zip(names, columns.resources.used[:, row].tolist()) if amount}
+        for node, row in columns.row_of.items()
+    }
