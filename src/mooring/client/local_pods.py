@@ -49,8 +49,16 @@ def bound_form(value: bytes, key: str, *, uid: str, node_name: str, now: str) ->
     spec_at, status_at = places
     status.pop("nominatedNodeName", None)
     _set_scheduled(status, now)
-    before, spec = value[:spec_at], value[spec_at + len(_SPEC) : status_at]
-    form = b'%b%b"nodeName":%b,%b%b%b}' % (before, _SPEC, _encode(node_name), spec, _STATUS, _encode(status))
+    parts = (
+        value[: spec_at + len(_SPEC)],
+        b'"nodeName":',
+        _encode(node_name),
+        b",",
+        value[spec_at + len(_SPEC) : status_at + len(_STATUS)],
+        _encode(status),
+        b"}",
+    )
+    form = b"".join(parts)
     return BoundForm(form, status)
 
 

@@ -16,6 +16,7 @@ import math
 import re
 import time
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: where virtual time begins unless told otherwise
@@ -91,7 +92,7 @@ class TimestampError(ValueError):
 
 def format_rfc3339(wall_s: float) -> str:
     """As Kubernetes writes metav1.Time: UTC, whole seconds, the fraction cut off."""
-    return _at(math.floor(wall_s), 0).isoformat(timespec="seconds") + "Z"
+    return f"{_seconds_text(math.floor(wall_s))}Z"
 
 
 def format_rfc3339_micro(wall_s: float) -> str:
@@ -100,7 +101,9 @@ def format_rfc3339_micro(wall_s: float) -> str:
     # Rounded, not cut off: the nearest float to .123456 may lie below it. The fraction alone, because multiplying the
     # whole would round a second time.
     micros = round((wall_s - whole_s) * _MICROS_PER_S)
-    return _at(whole_s, micros).isoformat(timespec="microseconds") + "Z"
+    if micros == _MICROS_PER_S:
+        whole_s, micros = whole_s + 1, 0
+    return f"{_seconds_text(whole_s)}.{micros:06d}Z"
 
 
 def parse_rfc3339(text: str) -> float:
@@ -121,9 +124,10 @@ def parse_rfc3339(text: str) -> float:
     return whole_s + float(f"0.{fraction}") if fraction else float(whole_s)
 
 
-def _at(whole_s: int, micros: int) -> datetime:
+@lru_cache(maxsize=64)  # thousands of stamps are written in one second
+def _seconds_text(whole_s: int) -> str:
     try:
-        return _EPOCH + timedelta(seconds=whole_s, microseconds=micros)
+        return (_EPOCH + timedelta(seconds=whole_s)).isoformat(timespec="seconds")
     except OverflowError:
         raise TimestampError(
             f"{whole_s} s since 1970 lies outside the years 1 to 9999 that a timestamp can say"

@@ -66,6 +66,11 @@ def rejected_on_node(rejection: Rejection) -> Failure:
     )
 
 
+def turned_away(rejection: Rejection) -> Failure:
+    """PreBind or Bind refused the pod: told as a refusal, and tried again as after an error."""
+    return Failure(message=rejection.message, is_error=False, nominated_node="")
+
+
 def failed(rejection: Rejection) -> Failure:
     """Something went wrong that says nothing about the pod."""
     return Failure(message=rejection.message, is_error=True, nominated_node="")

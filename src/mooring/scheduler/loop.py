@@ -18,6 +18,7 @@ from mooring.scheduler.binding.assumptions import Assumptions
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.cycle import Cycle
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.extenders.asker import Asker
@@ -75,26 +76,60 @@ class SchedulingLoop:
             entry = self._queue.pop()
             if entry is None:
                 return
-            await self.schedule(entry)
+            if self._asker is None:
+                self.schedule(entry)
+            else:
+                await self._schedule_asking(entry, self._asker)
             if self._clock.now_s() >= end_s:
                 return
 
-    async def schedule(self, entry: QueuedPod) -> None:
+    def schedule(self, entry: QueuedPod) -> None:
         """The whole scheduling cycle of one pod."""
-        pod, started_s = entry.pod, self._clock.now_s()
-        if pod.terminating or pod.uid in self._assumptions:
-            if pod.terminating:
-                self._reports.skipped(pod, entry.scheduler_name)
-            self._queue.done(pod.uid)
+        started_s = self._clock.now_s()
+        if self._is_to_be_skipped(entry):
+            return
+        cycle = self._engine.cycles[entry.scheduler_name]
+        timing = self._reports.sampled(cycle.profile)
+        try:
+            if timing is None:
+                decision = self._engine.decide_admitted(cycle, entry.pod)
+            else:
+                with timing.sampling():
+                    decision = self._engine.decide_admitted(cycle, entry.pod)
+        except Exception as error:
+            self._fail(entry, cycle, error, started_s)
+            return
+        self._carry_out(entry, cycle, decision, started_s)
+
+    async def _schedule_asking(self, entry: QueuedPod, asker: Asker) -> None:
+        """The same, with extenders."""
+        started_s = self._clock.now_s()
+        if self._is_to_be_skipped(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         try:
-            decision = await self._decide(cycle, entry)
+            decision = await asker.decide(entry.pod)
         except Exception as error:
-            logger.exception("scheduling pod %s failed", pod.key)
-            outcome = failed(failure(f"{type(error).__name__}: {error}"))
-            self._failures.handle(entry, cycle.profile, outcome, started_s)
+            self._fail(entry, cycle, error, started_s)
             return
+        self._carry_out(entry, cycle, decision, started_s)
+
+    def _is_to_be_skipped(self, entry: QueuedPod) -> bool:
+        pod = entry.pod
+        if not pod.terminating and pod.uid not in self._assumptions:
+            return False
+        if pod.terminating:
+            self._reports.skipped(pod, entry.scheduler_name)
+        self._queue.done(pod.uid)
+        return True
+
+    def _fail(self, entry: QueuedPod, cycle: Cycle, error: Exception, started_s: float) -> None:
+        logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
+        mishap = mishap_of(error)
+        rejection = mishap.rejection if mishap is not None else failure(f"{type(error).__name__}: {error}")
+        self._failures.handle(entry, cycle.profile, failed(rejection), started_s)
+
+    def _carry_out(self, entry: QueuedPod, cycle: Cycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
         self._reports.decided(decision, took_s)
         if took_s > SLOW_CYCLE_S:
@@ -104,21 +139,24 @@ class SchedulingLoop:
         else:
             self._place(entry, cycle, decision, started_s)
 
-    async def _decide(self, cycle: Cycle, entry: QueuedPod) -> Decision:
-        if self._asker is not None:
-            return await self._asker.decide(entry.pod)
-        with self._reports.sampling(cycle.profile):
-            return self._engine.decide_admitted(cycle, entry.pod)
-
     def _place(self, entry: QueuedPod, cycle: Cycle, decision: Decision, started_s: float) -> None:
         assert decision.node_name is not None
-        rejection = self._engine.assume(decision)
+        try:
+            rejection = self._engine.assume(decision)
+        except Exception as error:
+            if entry.pod.uid in self._engine.columns.pods:
+                self._engine.forget(entry.pod)
+            entry.pod.node_name = ""
+            self._fail(entry, cycle, error, started_s)
+            return
         if rejection is None:
             self._bindings.start(entry, cycle.profile, decision.node_name, started_s)
             return
         entry.pod.node_name = ""
         if rejection.code is Code.ERROR:
-            outcome = failed(failure(f'running Reserve plugin "{rejection.plugin}": {rejection.message}'))
+            told = f'running Reserve plugin "{rejection.plugin}": '
+            message = rejection.message.removeprefix(told)  # of an exception it is said already
+            outcome = failed(failure(f"{told}{message}"))
         else:
             outcome = rejected_on_node(rejection)
         self._failures.handle(entry, cycle.profile, outcome, started_s)

@@ -133,7 +133,7 @@ class Scheduler:
             backoff_max_s=configuration.pod_max_backoff_seconds,
             asleep_s_max=limits.asleep_s_max,
             with_extenders=bool(configuration.extenders),
-            moved=self.reports.moved,
+            moved=self.reports.came_in,
         )
         self.pods = PodIntake(self.engine, self.queue, self.assumptions, self.waiting_pods, profiles)
         self.failures = FailureHandler(self.engine, self.queue, self.pods.pending, self.reports)

@@ -1,9 +1,9 @@
 """Who plays beside the scheduler: users' plugins, storage controllers, extenders, and schedulers that come and go.
 
-    config, registry = with_plugins(Gang, Quota)           a configuration that has them everywhere they serve
-    async with running(world, config) as scheduler: ...    a scheduler that is stopped at the end of the block
-    await bind_volumes(world)                              what the volume controller does about what it finds now
-    await provision(world, "n1")                           what a provisioner does for that node
+config, registry = with_plugins(Gang, Quota)           a configuration that has them everywhere they serve
+async with running(world, config) as scheduler: ...    a scheduler that is stopped at the end of the block
+await bind_volumes(world)                              what the volume controller does about what it finds now
+await provision(world, "n1")                           what a provisioner does for that node
 """
 
 from __future__ import annotations

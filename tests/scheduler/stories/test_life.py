@@ -218,7 +218,7 @@ def test_more_important_pods_go_first() -> None:
         'scheduler_cache_size{type="assumed_pods"} 0.0',
         'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1.0',
         'scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2.0',
-        'scheduler_pod_scheduling_attempts_count 1.0',
+        "scheduler_pod_scheduling_attempts_count 1.0",
         'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1.0',
         "scheduler_preemption_attempts_total 1.0",
         "scheduler_scheduling_algorithm_duration_seconds_count 2.0",

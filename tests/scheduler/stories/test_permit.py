@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import Permit, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
 from mooring.scheduler.queue.moves import Room
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
-from tests.scheduler.stories.actors import running, with_plugins
-from tests.scheduler.world import World, check, play
+from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import World, play
+
+NEW_NODE = Wake(Subject.NODE, Action.ADD)
 
 
 class Hold(Permit):
     """Everybody waits for a minute, unless somebody lets them go."""
 
     name = "Hold"
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (NEW_NODE,)
 
     def permit(self, pod: PodRecord, node_name: str) -> Wait:
         return Wait(60)
@@ -59,11 +65,6 @@ async def waiting(world: World, *names: str) -> None:
     await world.create(node("n1", cpu=4), *(pod(name, cpu=2) for name in names))
     await world.settle(0.5)
     assert sorted(each.pod.name for each in world.scheduler.waiting_pods) == sorted(names)
-
-
-def only_waiting(scheduler: Scheduler, name: str) -> str:
-    """The uid of a pod that waits."""
-    return next(each.pod.uid for each in scheduler.waiting_pods if each.pod.name == name)
 
 
 def is_settled(scheduler: Scheduler) -> bool:
@@ -180,7 +181,7 @@ def test_a_pod_that_was_told_to_wait_in_vain_is_tried_again() -> None:
         where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
         assert where is not None
         assert (where.room, where.rejectors) == (Room.UNSCHEDULABLE, ("Hold",))
-        await world.create(node("n2", cpu=1))  # whatever happens may help a pod whose plugin does not say
+        await world.create(node("n2", cpu=1))
         await world.settle(5)
         assert len(world.scheduler.waiting_pods) == 1
         for held in world.scheduler.waiting_pods:
@@ -297,9 +298,6 @@ def test_somebody_else_binds_a_pod_that_waits_to_the_very_node() -> None:
     play(story, config=config, registry=registry)
 
 
-Answer = Callable[[PodRecord, str], object]
-
-
 @pytest.mark.parametrize(
     ("answer", "reason", "message"),
     [
@@ -330,7 +328,10 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
         """Says this, once."""
 
         name = "Whim"
-        answers = [answer]
+        answers: ClassVar[list[object]] = [answer]
+
+        def wakes(self) -> tuple[Wake, ...]:
+            return (NEW_NODE,)
 
         def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
             if not self.answers:
@@ -353,26 +354,8 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
         await world.create(pod("other", cpu=1))
         await world.settle(0.5)
         assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
-        await world.delete("other")
+        await world.create(node("n2", cpu=1))
         await world.settle(20)
-        assert await world.node_of("web") == "n1"
+        assert await world.node_of("web") == "n2"
 
     play(story, config=config, registry=registry)
-
-
-def test_a_scheduler_that_is_stopped_leaves_its_waiting_pods_to_the_next_one() -> None:
-    config, registry = with_plugins(Hold)
-
-    async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("web", cpu=1))
-        async with running(world, config, registry=registry) as first:
-            assert len(first.waiting_pods) == 1
-        async with running(world, None) as second:
-            await world.settle(5)
-            assert await world.node_of("web") == "n1"
-            await world.settle(120)  # the time-out of the first one comes, and means nothing any more
-            assert await world.node_of("web") == "n1"
-            assert await world.condition("web") == ("True", "", "")
-            check(second)
-
-    play(story, schedulers=0)

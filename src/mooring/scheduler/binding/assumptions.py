@@ -72,6 +72,9 @@ class Assumptions:
         """The API server has accepted the binding; the watch should tell of it soon."""
         if self._assumptions.get(assumption.pod.uid) is not assumption:
             return  # the watch was faster than the answer
+        if assumption.state is AssumptionState.RELEASED:
+            self.remove(assumption.pod.uid)  # it is being deleted: nobody waits for it to be confirmed
+            return
         assumption.state = AssumptionState.BOUND
         if self._overdue_s is not None:
             assumption.due_s = now_s + self._overdue_s

@@ -71,7 +71,9 @@ class Binding:
 
     def call_off(self, plugin: str) -> bool:
         """Stops a PreBind that is under way. False if there is none: it is too late, or too early."""
-        if self._worker is None or self.called_off_by:
+        if self.called_off_by:
+            return True
+        if self._worker is None:
             return False
         self.called_off_by = plugin
         self._worker.cancel()

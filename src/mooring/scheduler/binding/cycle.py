@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from copy import copy
 from functools import partial
 
 from mooring.api.decode import decode_as
+from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
@@ -36,7 +38,7 @@ from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.asker import Asker
-from mooring.scheduler.failure import FailureHandler, failed, rejected_on_node
+from mooring.scheduler.failure import Failure, FailureHandler, failed, rejected_on_node, turned_away
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
@@ -131,6 +133,7 @@ class BindingCycle:
         rejection = await self._prepare(binding) if binding.pre_binds else None
         if rejection is None:
             binding.stage = Stage.BINDING
+            await self._reports.wait_silent(binding.pod)
             rejection = await self._ask_binders(binding)
             if rejection is not None and not await self._is_free(binding):
                 rejection = None
@@ -144,25 +147,31 @@ class BindingCycle:
     async def _prepare(self, binding: Binding) -> Rejection | None:
         binding.prepare()
         rejection: Rejection | None = None
+        running = ""
         try:
             for plugin in binding.pre_binds:
+                running = plugin.name
                 try:
-                    rejection = await plugin.pre_bind(binding.pod, binding.node_name)
+                    said = await plugin.pre_bind(binding.pod, binding.node_name)
+                    rejection = _told("PreBind", plugin.name, said) if said is not None else None
                 except Exception as error:
                     rejection = _fault("PreBind", plugin.name, error)
                 if rejection is not None:
-                    rejection = _told("PreBind", plugin.name, rejection)
                     break
         except asyncio.CancelledError:
             if not binding.called_off_by:
                 raise
-        if binding.prepared():
-            return failure(f"preempted by {binding.called_off_by}")
+            rejection = _told("PreBind", running, failure(f"preempted by {binding.called_off_by}"))
+        if binding.prepared() and rejection is None:
+            rejection = failure(f"preempted by {binding.called_off_by}")
         return rejection
 
     async def _ask_binders(self, binding: Binding) -> Rejection | None:
         if self._asker is not None:
-            answer = await self._asker.bind(binding.pod, binding.node_name)
+            try:
+                answer = await self._asker.bind(binding.pod, binding.node_name)
+            except Exception as error:
+                return _fault("Bind", "Extender", error)
             if not isinstance(answer, Skip):
                 return answer
         for plugin in binding.profile.binds:
@@ -186,7 +195,7 @@ class BindingCycle:
                 found = decode_as(Pod, await self._client.get(POD, pod.namespace, pod.name))
             except NotFoundError:
                 return True
-            except ClientError as error:
+            except (ClientError, ObjectError) as error:
                 logger.warning("what became of the binding of %s is not known yet: %s", pod.key, error)
                 await self._clock.wait(LOOK_UP_BACKOFF.delay_s(attempt))
                 continue
@@ -220,17 +229,36 @@ class BindingCycle:
         if is_ours:
             self._assumptions.remove(pod.uid)
         self._engine.unreserve(pod, binding.node_name)
+        if binding.pre_binds:
+            self._pool.start(partial(self._release, binding))
         if is_ours and assumption.state is not AssumptionState.RELEASED:
             self._engine.columns.displace(pod)
-        pod.node_name = ""
-        outcome = rejected_on_node(rejection) if is_refusal else failed(rejection)
+        left = copy(pod)  # others are told of a pod that leaves this node; it itself has none any more
+        if is_ours:
+            pod.node_name = ""  # otherwise the watch has told where it is, perhaps of this very record
+        outcome = _outcome_of(rejection, binding.stage)
         if is_refusal:
             # Its own room becoming free does not help a pod that was just told off.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
-            self._queue.wake(ASSIGNED_POD_DELETE, pod, None, only=_anybody_but(pod))
+            self._queue.wake(ASSIGNED_POD_DELETE, left, None, only=_anybody_but(pod))
         else:
-            self._queue.wake(ASSIGNED_POD_DELETE, pod, None)
+            self._queue.wake(ASSIGNED_POD_DELETE, left, None)
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
+
+    async def _release(self, binding: Binding) -> None:
+        """What PreBind had told the API server is told back, beside everything else."""
+        for plugin in binding.profile.reserves:
+            try:
+                await plugin.released(binding.pod, binding.node_name)
+            except Exception:
+                logger.exception("plugin %s could not let go of what pod %s had", plugin.name, binding.pod.key)
+
+
+def _outcome_of(rejection: Rejection, stage: Stage) -> Failure:
+    """Only up to Permit is a rejection about the node; of what PreBind and Bind say nobody knows what could help."""
+    if rejection.code is Code.ERROR:
+        return failed(rejection)
+    return turned_away(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
 
 
 def _ask_permits(profile: Profile, pod: PodRecord, node_name: str) -> dict[str, float] | Rejection:
@@ -241,7 +269,7 @@ def _ask_permits(profile: Profile, pod: PodRecord, node_name: str) -> dict[str, 
             answer = plugin.permit(pod, node_name)
         except Exception as error:
             return _fault("Permit", plugin.name, error)
-        if isinstance(answer, Wait):
+        if isinstance(answer, Wait) and isinstance(answer.timeout_s, int | float):
             timeouts_s[plugin.name] = answer.timeout_s
         elif answer is not None:
             return _told("Permit", plugin.name, answer)
@@ -260,8 +288,10 @@ def _with_work(profile: Profile, pod: PodRecord, node_name: str) -> tuple[PreBin
     return tuple(found)
 
 
-def _told(point: str, plugin: str, rejection: Rejection) -> Rejection:
-    """A plugin's answer, in the words of Kubernetes."""
+def _told(point: str, plugin: str, rejection: object) -> Rejection:
+    """A plugin's answer, in the words of Kubernetes. What a user's plugin answers need not be what was asked for."""
+    if not isinstance(rejection, Rejection):
+        rejection = failure(f"it answered {rejection!r}, which is no answer to {point}")
     if rejection.code is not Code.ERROR:
         return Rejection(rejection.code, rejection.reasons, plugin)
     return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {rejection.message}',), plugin)

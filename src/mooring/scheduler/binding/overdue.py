@@ -10,10 +10,12 @@ room of the pod would be taken for ever, and the pod would wait for ever.
 from __future__ import annotations
 
 import logging
+from copy import copy
 from functools import partial
 from typing import Protocol
 
 from mooring.api.decode import decode_as
+from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
@@ -72,7 +74,7 @@ class OverdueWatch:
             found = decode_as(Pod, await self._client.get(POD, pod.namespace, pod.name))
         except NotFoundError:
             found = None
-        except ClientError as error:
+        except (ClientError, ObjectError) as error:
             logger.warning("pod %s is assumed on %s and overdue: %s", pod.key, assumption.node_name, error)
             self._assumptions.bound(assumption, self._clock.now_s())
             return
@@ -96,6 +98,7 @@ class OverdueWatch:
         self._assumptions.remove(pod.uid)
         self._engine.unreserve(pod, assumption.node_name)
         self._engine.columns.displace(pod)
+        left = copy(pod)
         pod.node_name = ""
         self._intake.forget(pod.uid)
-        self._queue.wake(ASSIGNED_POD_DELETE, pod, None)
+        self._queue.wake(ASSIGNED_POD_DELETE, left, None)

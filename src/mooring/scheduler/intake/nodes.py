@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mooring.api.resources import node_allocatable
 from mooring.api.views.node import Node
 from mooring.client.promise import Change
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.changes import node_events
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
+from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 NODE_ADD = ClusterEvent(Subject.NODE, Action.ADD)
@@ -41,6 +43,12 @@ class NodeIntake:
     def _put(self, node: Node) -> None:
         row = self._columns.row_of.get(node.metadata.name)
         old = self._columns.nodes[row] if row is not None else None
+        if old is None or old.status.allocatable != node.status.allocatable:
+            try:
+                node_allocatable(node)  # before anything is changed: half a node would be worse than none
+            except UNREADABLE as error:
+                leave_out(node, error)
+                return
         self._columns.put_node(node)
         if old is None:
             self._queue.wake(NODE_ADD, None, node)

@@ -31,6 +31,7 @@ from mooring.api.views.workloads import (
 from mooring.client.promise import Change
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
+from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)
@@ -85,7 +86,11 @@ class ObjectIntake(Generic[AnyKind]):
         old = self._store.get(new.key)
         if old is not None and old.metadata.resource_version == new.metadata.resource_version != "":
             return
-        self._store.put(new)
+        try:
+            self._store.put(new)
+        except UNREADABLE as error:
+            leave_out(new, error)
+            return
         self._tell(Action.ADD if old is None else Action.UPDATE, old, new)
 
     def _remove(self, key: str) -> None:

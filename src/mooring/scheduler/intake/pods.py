@@ -21,14 +21,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from mooring.api.views.pod import Pod
 from mooring.client.promise import Change
+from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
 from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import NO_START_S, PodRecord
 from mooring.scheduler.engine import FINISHED, Engine
 from mooring.scheduler.framework.changes import pod_events
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Subject
+from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -74,14 +78,17 @@ class PodIntake:
     def put(self, view: Pod) -> None:
         """A pod, new or changed."""
         uid = view.metadata.uid
-        if view.status.phase in FINISHED:
-            self.forget(uid)
-        elif view.spec.node_name:
-            self._put_assigned(view, uid)
-        elif uid in self.pending:
-            self._update_pending(view, uid)
-        elif (view.spec.scheduler_name or DEFAULT_SCHEDULER) in self._names:
-            self._add_pending(view, uid)
+        try:
+            if view.status.phase in FINISHED:
+                self.forget(uid)
+            elif view.spec.node_name:
+                self._put_assigned(view, uid)
+            elif uid in self.pending:
+                self._update_pending(view, uid)
+            elif (view.spec.scheduler_name or DEFAULT_SCHEDULER) in self._names:
+                self._add_pending(view, uid)
+        except UNREADABLE as error:
+            leave_out(view, error)
 
     # Assigned
 
@@ -93,6 +100,10 @@ class PodIntake:
             self._columns.withdraw(was_pending)
             if assumption is None:
                 self._queue.delete(uid)
+        if assumption is not None and known is not None and _is_confirmation(known, view):
+            known.start_s, known.view = _started_s(view), None
+            self._queue.wake(ASSIGNED_POD_ADD, None, known)
+            return
         pod = self._columns.record(view)
         if known is None:
             self._place(pod)
@@ -180,6 +191,26 @@ class PodIntake:
             else:
                 self._assumptions.release(uid)
         self._queue.wake(ASSIGNED_POD_DELETE, assumption.pod, None)
+
+
+def _is_confirmation(known: PodRecord, view: Pod) -> bool:
+    """Whether this is the assumed pod just as it was, on the assumed node: what nearly every binding ends in."""
+    assumed = known.view
+    if assumed is None or view.spec.node_name != known.node_name:
+        return False
+    metadata, before, status = view.metadata, assumed.metadata, view.status
+    return (
+        metadata.deletion_timestamp is None
+        and not known.terminating
+        and metadata.labels == before.labels
+        and metadata.owner_references == before.owner_references
+        and not (status.container_statuses or status.init_container_statuses or status.resources)
+        and replace(view.spec, node_name="") == assumed.spec
+    )
+
+
+def _started_s(view: Pod) -> float:
+    return parse_rfc3339(view.status.start_time) if view.status.start_time is not None else NO_START_S
 
 
 def _counts_alike(known: PodRecord, pod: PodRecord) -> bool:

@@ -10,7 +10,6 @@ Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
@@ -22,7 +21,6 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 from mooring.scheduler.queue.entry import QueuedPod
-from mooring.scheduler.queue.moves import Move
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
@@ -49,17 +47,20 @@ class Reports:
         self._clock = clock
         self._die = entropy
         self._timings: dict[str, PluginTiming] = {}
+        self._cycles_to_sample = 1
 
     # Attempts
 
-    def sampling(self, profile: Profile) -> AbstractContextManager[None]:
-        """Times the plugins of the cycle inside, in one of `SAMPLED_ONE_IN`."""
-        if self._die.integer_below(SAMPLED_ONE_IN):
-            return _NOT_SAMPLED
+    def sampled(self, profile: Profile) -> PluginTiming | None:
+        """What times the plugins of the next cycle, in one of `SAMPLED_ONE_IN` by chance; None in all others."""
+        self._cycles_to_sample -= 1
+        if self._cycles_to_sample > 0:
+            return None
+        self._cycles_to_sample = 1 + self._die.integer_below(2 * SAMPLED_ONE_IN - 1)
         timing = self._timings.get(profile.scheduler_name)
         if timing is None:
             timing = self._timings[profile.scheduler_name] = PluginTiming(profile, self._metrics, self._clock)
-        return timing.sampling()
+        return timing
 
     def decided(self, decision: Decision, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
@@ -98,6 +99,10 @@ class Reports:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node=node_name)
 
+    async def wait_silent(self, pod: PodRecord) -> None:
+        """The pod is about to be bound: what its status should have said before is not said any more."""
+        await self._status.wait_silent(pod.uid)
+
     def nomination_is_void(self, pod: PodRecord) -> None:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node="")
@@ -126,9 +131,8 @@ class Reports:
 
     # The queue
 
-    def moved(self, move: Move) -> None:
-        if move.counted_as:
-            self._metrics.came_in(move.counted_as, move.label)
+    def came_in(self, queue: str, event: str) -> None:
+        self._metrics.came_in(queue, event)
 
     def _event(
         self,
@@ -143,9 +147,6 @@ class Reports:
         self._recorders[scheduler_name].event(
             _reference(pod), type=type_, reason=reason, action=action, note=note, related=related
         )
-
-
-_NOT_SAMPLED: AbstractContextManager[None] = nullcontext()
 
 
 def _reference(pod: PodRecord) -> ObjectReference:

@@ -7,10 +7,12 @@ Goes out   patches of `pods/status`, at most one under way for each pod, and a b
     condition and for the nomination.
  2. What the pod's status says already is not sent.
  3. A patch that finds the server slow or away is tried again; a pod that is gone needs none.
+ 4. Before a pod is bound its status falls silent: what is not sent yet would contradict the binding if it came later.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 
@@ -32,7 +34,7 @@ RETRY = Backoff(initial_s=0.25, max_s=30.0)
 class Wanted:
     """What a pod's status should say, as far as it is not sent yet."""
 
-    __slots__ = ("conditions", "name", "namespace", "nominated_node", "uid")
+    __slots__ = ("answered", "conditions", "is_void", "name", "namespace", "nominated_node", "uid")
 
     def __init__(self, namespace: str, name: str, uid: str) -> None:
         self.namespace = namespace
@@ -40,6 +42,10 @@ class Wanted:
         self.uid = uid
         self.conditions: dict[str, dict[str, object]] = {}
         self.nominated_node: str | None = None
+        self.is_void = False
+        """Nobody wants it any more: it is not tried again."""
+        self.answered: asyncio.Event | None = None
+        """While a request is under way: rung when it is answered."""
 
     def patch(self) -> dict[str, object]:
         status: dict[str, object] = {}
@@ -60,6 +66,7 @@ class StatusWriter:
         self._pool = pool
         self._wanted: dict[str, Wanted] = {}
         self._in_line: set[str] = set()
+        self._sending: dict[str, Wanted] = {}
         self.failures = 0
 
     def __len__(self) -> int:
@@ -84,6 +91,15 @@ class StatusWriter:
             self._in_line.add(uid)
             self._pool.start(partial(self._send, uid))
 
+    async def wait_silent(self, uid: str) -> None:
+        """Drops what is wanted of a pod, and comes back when no request about it is under way."""
+        self._wanted.pop(uid, None)
+        sending = self._sending.get(uid)
+        if sending is not None:
+            sending.is_void = True
+            if sending.answered is not None:
+                await sending.answered.wait()
+
     def _as_json(self, pod: Pod, condition: Condition) -> dict[str, object]:
         """The condition as it is sent. The time of transition stays while the status is the same."""
         since = format_rfc3339(self._clock.wall_s())
@@ -105,26 +121,39 @@ class StatusWriter:
     async def _send(self, uid: str) -> None:
         try:
             while (wanted := self._wanted.pop(uid, None)) is not None:
+                self._sending[uid] = wanted
                 await self._send_one(wanted)
         finally:
             self._in_line.discard(uid)
+            self._sending.pop(uid, None)
 
     async def _send_one(self, wanted: Wanted) -> None:
-        patch = wanted.patch()
         for attempt in range(1, TRIES_MAX + 1):
-            try:
-                await self._client.patch(
-                    POD, wanted.namespace, wanted.name, patch, form=PatchForm.STRATEGIC, subresource="status"
-                )
+            error = await self._try(wanted)
+            if error is None:
                 return
-            except NotFoundError:
+            if not error.can_help_to_retry or attempt == TRIES_MAX:
+                self.failures += 1
+                logger.warning("the status of pod %s/%s was not written: %s", wanted.namespace, wanted.name, error)
                 return
-            except ClientError as error:
-                if not error.can_help_to_retry or attempt == TRIES_MAX:
-                    self.failures += 1
-                    logger.warning("the status of pod %s/%s was not written: %s", wanted.namespace, wanted.name, error)
-                    return
             await self._clock.wait(RETRY.delay_s(attempt))
+            if wanted.is_void:
+                return
+
+    async def _try(self, wanted: Wanted) -> ClientError | None:
+        """Sends the patch once. None: it was written, or the pod is gone."""
+        place = (POD, wanted.namespace, wanted.name)
+        wanted.answered = asyncio.Event()
+        try:
+            await self._client.patch(*place, wanted.patch(), form=PatchForm.STRATEGIC, subresource="status")
+        except NotFoundError:
+            return None
+        except ClientError as error:
+            return error
+        finally:
+            wanted.answered.set()
+            wanted.answered = None
+        return None
 
 
 def _says_already(pod: Pod, condition: Condition) -> bool:

@@ -1,0 +1,272 @@
+"""Devices through the running scheduler: claims are written, shared, waited for, given back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
+from mooring.api.views.devices import ResourceClaim
+from mooring.client.errors import ConflictError, ServerError
+from mooring.client.local import LocalClient
+from mooring.client.promise import Client, JsonObject
+from mooring.kit.clock import VirtualClock
+from mooring.scheduler.plugins.dynamic_resources import DynamicResources
+from tests.builders import node, pod
+from tests.device_builders import GPU, claim, claiming, device, device_class, given, gpus, slice_of, wants
+from tests.scheduler.world import World, play
+
+GPUS = "example.com/gpu"
+
+
+async def read(world: World, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(await world.client.get(RESOURCE_CLAIM, "default", name))
+    return found
+
+
+async def write_status(world: World, name: str, status: Mapping[str, object]) -> None:
+    """As a driver or another controller would."""
+    stored = await read(world, name)
+    stored["status"] = {**stored.get("status", {}), **status}
+    await world.client.update(RESOURCE_CLAIM, "default", name, stored, subresource="status")
+
+
+def plugin(world: World) -> DynamicResources:
+    found = world.scheduler.engine.cycles["default-scheduler"].profile.plugins["DynamicResources"]
+    assert isinstance(found, DynamicResources)
+    return found
+
+
+def test_a_claim_gets_its_allocation_its_finalizer_and_its_user() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 2), device_class(), claim("c", wants()), claiming("p", "c"))
+        await world.settle()
+        assert await world.node_of("p") == "n1"
+        stored = await read(world, "c")
+        assert stored["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+        uid = (await world.pod("p")).metadata.uid
+        assert stored["status"]["reservedFor"] == [{"resource": "pods", "name": "p", "uid": uid}]
+        allocation = stored["status"]["allocation"]
+        assert allocation["devices"]["results"] == [{"request": "r", "driver": GPU, "pool": "n1", "device": "gpu-0"}]
+        assert allocation["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["n1"]
+        assert allocation["allocationTimestamp"].startswith("2026-")
+        assert not plugin(world).has_work(world.scheduler.engine.columns.pods[uid], "n1")
+
+    play(story)
+
+
+def test_pods_share_a_claim_one_after_the_other() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 1), device_class(), claim("c", wants()))
+        await world.create(*(claiming(f"p{number}", "c") for number in range(4)))
+        await world.settle(30)
+        nodes = {await world.node_of(f"p{number}") for number in range(4)}
+        assert len(nodes) == 1
+        assert len((await read(world, "c"))["status"]["reservedFor"]) == 4
+
+    play(story)
+
+
+def test_a_pod_waits_for_a_device_that_another_gives_back() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 1), device_class(), claim("c", wants()), claim("d", wants()))
+        await world.create(claiming("first", "c"))
+        await world.settle()
+        await world.create(claiming("second", "d"))
+        await world.settle()
+        assert await world.node_of("second") == ""
+        stored = await read(world, "c")
+        stored["status"] = {}
+        await world.client.update(RESOURCE_CLAIM, "default", "c", stored, subresource="status")
+        await world.settle(15)
+        assert await world.node_of("second") == "n1"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "comes_later",
+    [
+        pytest.param("claim", id="the claim"),
+        pytest.param("class", id="the class"),
+        pytest.param("slice", id="the devices"),
+    ],
+)
+def test_a_pod_waits_for_what_is_missing(comes_later: str) -> None:
+    parts = {"claim": claim("c", wants()), "class": device_class(), "slice": gpus("n1", 1)}
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *(view for name, view in parts.items() if name != comes_later))
+        await world.create(claiming("p", "c"))
+        await world.settle()
+        assert await world.node_of("p") == ""
+        await world.create(parts[comes_later])
+        await world.settle(15)
+        assert await world.node_of("p") == "n1"
+
+    play(story)
+
+
+def test_a_claim_whose_devices_are_out_of_reach_loses_them_and_gets_others() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 1), device_class())
+        await world.create(claim("c", wants()))
+        gone = msgspec.json.decode(msgspec.json.encode(given("gpu-0", pool="n9", node="n9")))
+        await write_status(world, "c", {"allocation": gone})
+        await world.create(claiming("p", "c"))
+        await world.settle(30)
+        assert await world.node_of("p") == "n1"
+        results = (await read(world, "c"))["status"]["allocation"]["devices"]["results"]
+        assert [each["pool"] for each in results] == ["n1"]
+
+    play(story)
+
+
+READY = {"driver": GPU, "pool": "n1", "device": "fabric", "conditions": []}
+
+
+def condition(name: str) -> dict[str, object]:
+    return {**READY, "conditions": [{"type": name, "status": "True", "reason": "Because", "message": "so"}]}
+
+
+def test_binding_waits_until_a_device_is_ready() -> None:
+    async def story(world: World) -> None:
+        fabric = device("fabric", ready_when=["up"], fails_when=["down"])
+        await world.create(node("n1"), slice_of(fabric, node="n1"), device_class(), claim("c", wants()))
+        await world.create(claiming("p", "c"))
+        await world.settle(60)
+        assert await world.node_of("p") == "", "the device is being prepared"
+        await write_status(world, "c", {"devices": [condition("up")]})
+        await world.settle(1)
+        assert await world.node_of("p") == "n1"
+
+    play(story)
+
+
+def test_a_device_that_fails_sends_the_pod_to_another() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), slice_of(device("fabric", ready_when=["up"], fails_when=["down"]), node="n1"))
+        await world.create(device_class(), claim("c", wants()), claiming("p", "c"))
+        await world.settle(5)
+        await world.create(node("n2"), gpus("n2", 1))
+        await world.delete(f"n1-{GPU}", RESOURCE_SLICE)
+        await write_status(world, "c", {"devices": [condition("down")]})
+        await world.settle(60)
+        assert await world.node_of("p") == "n2"
+
+    play(story)
+
+
+def test_patience_with_a_device_ends() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "DynamicResources", "args": {"bindingTimeout": "30s"}}]}],
+    }
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), slice_of(device("fabric", ready_when=["up"]), node="n1"))
+        await world.create(device_class(), claim("c", wants()), claiming("p", "c"))
+        await world.settle(29)
+        assert await world.events("FailedScheduling") == []
+        await world.settle(10)
+        notes = [note for _, _, note in await world.events("FailedScheduling")]
+        assert any("device binding timeout" in note for note in notes)
+
+    play(story, config=config)
+
+
+def test_extended_resources_become_a_claim_that_the_pod_is_told_of() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 2), device_class(resource=GPUS), pod("p", others={GPUS: 2}))
+        await world.settle(5)
+        assert await world.node_of("p") == "n1"
+        (raw,) = (await world.client.list(RESOURCE_CLAIM)).items
+        made = decode_as(ResourceClaim, raw)
+        assert made.metadata.name.startswith("p-extended-resources-")
+        assert made.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
+        assert made.status.allocation is not None
+        assert [each.device for each in made.status.allocation.devices.results] == ["gpu-0", "gpu-1"]
+        told = (await world.pod("p")).status.extended_resource_claim_status
+        assert told is not None
+        assert told.resource_claim_name == made.metadata.name
+        assert [each.request_name for each in told.request_mappings] == ["container-0-request-0"]
+        await world.create(pod("q", others={GPUS: 1}))
+        await world.settle(5)
+        assert await world.node_of("q") == ""
+
+    play(story)
+
+
+class Refusing(LocalClient):
+    """An API server that refuses the first writes of a kind."""
+
+    refusals: list[tuple[Kind, str, Exception]]
+
+    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
+        for refusal in self.refusals:
+            if refusal[:2] == (kind, subresource):
+                self.refusals.remove(refusal)
+                raise refusal[2]
+        return await super().update(kind, namespace, name, body, subresource=subresource)
+
+
+@pytest.mark.parametrize(
+    "refusals",
+    [
+        pytest.param([(RESOURCE_CLAIM, "", ConflictError("changed"))], id="a conflict at the finalizer"),
+        pytest.param([(RESOURCE_CLAIM, "status", ConflictError("changed"))], id="a conflict at the status"),
+        pytest.param([(RESOURCE_CLAIM, "status", ServerError("no"))], id="a failure"),
+        pytest.param([(RESOURCE_CLAIM, "status", ConflictError("changed"))] * 7, id="more conflicts than patience"),
+    ],
+)
+def test_writes_that_are_refused_are_tried_again(refusals: list[tuple[Kind, str, Exception]]) -> None:
+    def through(client: Client, clock: VirtualClock) -> Client:
+        assert isinstance(client, LocalClient)
+        client.__class__ = Refusing
+        assert isinstance(client, Refusing)
+        client.refusals = []
+        return client
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 1), device_class(), claim("c", wants()))
+        assert isinstance(world.client, Refusing)
+        world.client.refusals = list(refusals)
+        await world.create(claiming("p", "c"))
+        await world.settle(60)
+        assert await world.node_of("p") == "n1"
+        assert len((await read(world, "c"))["status"]["reservedFor"]) == 1
+
+    play(story, through=through)
+
+
+def test_a_pod_that_is_gone_before_it_is_bound_leaves_the_devices_to_others() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), slice_of(device("fabric", ready_when=["up"]), node="n1"), device_class())
+        await world.create(claim("c", wants()), claiming("p", "c"))
+        await world.settle(5)
+        await world.delete("p", POD)
+        await world.settle(700)
+        assert plugin(world)._reserved == {}
+
+    play(story)
+
+
+def test_what_was_written_is_taken_back_where_binding_fails_in_the_end() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 2), device_class(resource=GPUS), claim("c", wants()))
+        await world.create(claiming("p", "c"), pod("q", others={GPUS: 1}))
+        await world.settle(5)
+        assert len((await world.client.list(RESOURCE_CLAIM)).items) == 2
+        for name in ("p", "q"):
+            await plugin(world).released(world.scheduler.engine.record(await world.pod(name)), "n1")
+        stored = await read(world, "c")
+        assert stored["status"].get("reservedFor", []) == []
+        assert "allocation" in stored["status"], "the devices stay with the claim"
+        assert len((await world.client.list(RESOURCE_CLAIM)).items) == 1
+
+    play(story)

@@ -1,0 +1,408 @@
+"""Users' plugins in the running scheduler: what they may do, and what they cannot do any harm with."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from textwrap import dedent
+from typing import ClassVar
+
+import pytest
+
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.loading import enabled_if_unmentioned, load_plugins
+from mooring.scheduler.framework.per_node import NodeSituation, PerNodeFilter
+from mooring.scheduler.framework.plugin import (
+    SKIP,
+    Bind,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    Reserve,
+    Score,
+    Skip,
+)
+from mooring.scheduler.framework.status import Reason, Rejection, failure, unschedulable
+from mooring.scheduler.queue.moves import Room
+from tests.builders import node, pod
+from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import World, play
+
+NEW_NODE = Wake(Subject.NODE, Action.ADD)
+
+
+def said(answers: list[object]) -> object:
+    """The next of these answers, raised if it is an error; None when there are no more."""
+    answer = answers.pop(0) if answers else None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+class Clumsy(Plugin):
+    """A plugin of which every kind below does something wrong once: with the pod `web`, and with no other."""
+
+    name = "Clumsy"
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (NEW_NODE,)
+
+
+# --- what is reported, and that it goes on ----------------------------------------------------------------------------
+
+
+async def one_mishap(world: World, reason: str, message: str | None) -> None:
+    """`web` meets the mishap, is told of it with the plugin's name, and is bound when it is tried again."""
+    await world.create(node("n1", cpu=1), pod("web", cpu=1))
+    await world.settle(0.5)
+    told = await world.condition("web")
+    assert told is not None
+    assert told[:2] == ("False", reason)
+    assert "Clumsy" in told[2] if message is None else told[2] == message
+    assert ("web", "FailedScheduling", told[2]) in await world.events()
+    assert world.scheduler.engine.columns.pods == {}
+    assert len(world.scheduler.assumptions) == 0
+    await world.create(pod("other", cpu=1))
+    await world.settle(0.4)
+    assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
+    await world.create(node("n2", cpu=1))
+    await world.settle(20)
+    assert await world.node_of("web") == "n2"
+    assert world.scheduler.bindings.under_way == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "message"),
+    [
+        pytest.param(unschedulable("full"), "Unschedulable", "0/1 nodes are available: 1 full.", id="a rejection"),
+        pytest.param(failure("away"), "SchedulerError", 'running Reserve plugin "Clumsy": away', id="an error"),
+        pytest.param(KeyError("x"), "SchedulerError", None, id="an exception"),
+        pytest.param(True, "SchedulerError", None, id="something that is no answer"),
+    ],
+)
+def test_reserve(answer: object, reason: str, message: str | None) -> None:
+    unreserved: list[str] = []
+
+    class Careless(Clumsy, Reserve):
+        answers: ClassVar[list[object]] = [answer]
+
+        def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+            return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
+
+        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+            unreserved.append(f"{pod.name} on {node_name}")
+
+    async def story(world: World) -> None:
+        await one_mishap(world, reason, message)
+        assert unreserved == ["web on n1"]
+        notes = [note for name, _, note in await world.events("FailedScheduling") if name == "web"]
+        assert notes[0].count("running Reserve plugin") <= 1
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "message"),
+    [
+        pytest.param(unschedulable("not ready"), "Unschedulable", "not ready", id="a rejection"),
+        pytest.param(failure("away"), "SchedulerError", 'running PreBind plugin "Clumsy": away', id="an error"),
+        pytest.param(
+            KeyError("x"), "SchedulerError", "running PreBind plugin \"Clumsy\": KeyError: 'x'", id="an exception"
+        ),
+        pytest.param(True, "SchedulerError", None, id="something that is no answer"),
+    ],
+)
+def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
+    class Careless(Clumsy, PreBind):
+        answers: ClassVar[list[object]] = [answer]
+
+        async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+            return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
+
+    async def story(world: World) -> None:
+        await one_mishap(world, reason, message)
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+def test_whether_pre_bind_has_work_cannot_be_said() -> None:
+    class Careless(Clumsy, PreBind):
+        answers: ClassVar[list[object]] = [KeyError("x")]
+
+        def has_work(self, pod: PodRecord, node_name: str) -> bool:
+            return bool(said(self.answers)) if pod.name == "web" else False
+
+        async def pre_bind(self, pod: PodRecord, node_name: str) -> None:
+            return None
+
+    async def story(world: World) -> None:
+        await one_mishap(world, "SchedulerError", "running PreBindPreFlight plugin \"Clumsy\": KeyError: 'x'")
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "message"),
+    [
+        pytest.param(unschedulable("no"), "Unschedulable", "no", id="a rejection"),
+        pytest.param(failure("away"), "SchedulerError", 'running Bind plugin "Clumsy": away', id="an error"),
+        pytest.param(
+            KeyError("x"), "SchedulerError", "running Bind plugin \"Clumsy\": KeyError: 'x'", id="an exception"
+        ),
+        pytest.param(True, "SchedulerError", None, id="something that is no answer"),
+    ],
+)
+def test_bind(answer: object, reason: str, message: str | None) -> None:
+    class Careless(Clumsy, Bind):
+        answers: ClassVar[list[object]] = [answer]
+
+        async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None:
+            found = said(self.answers) if pod.name == "web" else None
+            return SKIP if found is None else found  # type: ignore[return-value]
+
+    async def story(world: World) -> None:
+        await one_mishap(world, reason, message)
+
+    config, registry = with_plugins(Careless)
+    config["profiles"][0]["plugins"]["bind"] = {"enabled": [{"name": "Clumsy"}, {"name": "DefaultBinder"}]}
+    play(story, config=config, registry=registry)
+
+
+@pytest.mark.parametrize("point", ["pre_filter", "filter", "score"])
+def test_the_cycle(point: str) -> None:
+    class Careless(Clumsy, PreFilter[None], Filter[None], Score[None]):
+        filter_reasons = (Reason("never said"),)
+        mishaps: ClassVar[list[str]] = [point]
+
+        def pre_filter(self, pod: PodRecord) -> Skip:
+            self.stumble("pre_filter", pod.name)
+            return SKIP
+
+        def prepare(self, pod: PodRecord) -> Skip:
+            self.stumble("filter", pod.name)
+            return SKIP
+
+        def filter(self, state: None, rows: Rows) -> Int64s:
+            raise AssertionError("it was skipped")
+
+        def prepare_score(self, pod: PodRecord) -> Skip:
+            self.stumble("score", pod.name)
+            return SKIP
+
+        def score(self, state: None, rows: Rows) -> Int64s:
+            raise AssertionError("it was skipped")
+
+        def stumble(self, where: str, name: str) -> None:
+            if name == "web" and where in self.mishaps:
+                self.mishaps.remove(where)
+                raise ZeroDivisionError("oops")
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1))
+        if point == "score":
+            await world.create(node("n2", cpu=1))  # a single node need not be scored
+        await world.create(pod("web", cpu=1), pod("other", cpu=1))
+        await world.settle(0.5)
+        if point == "filter":  # a plugin with PreFilter prepares there
+            assert await world.node_of("web") != ""
+            return
+        told = await world.condition("web")
+        assert told is not None
+        assert told[:2] == ("False", "SchedulerError")
+        assert '"Clumsy"' in told[2]
+        assert "ZeroDivisionError: oops" in told[2]
+        assert await world.node_of("other") != ""
+        where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        assert where is not None
+        assert where.room is Room.ERROR_BACKOFF
+        await world.create(node("n3", cpu=1))
+        await world.settle(5)
+        assert await world.node_of("web") != ""
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(caplog: pytest.LogCaptureFixture) -> None:
+    class Careless(Clumsy, PreEnqueue):
+        answers: ClassVar[list[object]] = [KeyError("x")]
+
+        def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+            return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
+
+    async def story(world: World) -> None:
+        with caplog.at_level(logging.ERROR):
+            await world.create(node("n1", cpu=2), pod("web", cpu=1), pod("other", cpu=1))
+            await world.settle()
+        assert "PreEnqueue plugin Clumsy failed for pod default/web" in caplog.text
+        assert await world.node_of("other") == "n1"
+        assert await world.node_of("web") == ""
+        await world.create(node("n2", cpu=2))
+        await world.settle()
+        assert await world.node_of("web") != ""
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(pod: PodRecord, old: object, new: object) -> bool:
+        raise KeyError("x")
+
+    class Reluctant(PerNodeFilter):
+        name = "Reluctant"
+
+        def why_not(self, pod: Pod, node: NodeSituation) -> str | None:
+            return None if node.name == "n2" else "not this one"
+
+        def wakes(self) -> tuple[Wake, ...]:
+            return (Wake(Subject.NODE, Action.ADD, broken),)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("web", cpu=1))
+        await world.settle()
+        assert await world.node_of("web") == ""
+        with caplog.at_level(logging.ERROR):
+            await world.create(node("n2", cpu=2))
+            await world.settle(5)
+        assert "a hint of plugin Reluctant failed" in caplog.text
+        assert await world.node_of("web") == "n2"
+
+    config, registry = with_plugins(Reluctant)
+    play(story, config=config, registry=registry)
+
+
+def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    bound: list[str] = []
+
+    class Careless(Clumsy, PostBind):
+        def post_bind(self, pod: PodRecord, node_name: str) -> None:
+            bound.append(f"{pod.name} on {node_name}")
+            raise KeyError("x")
+
+    async def story(world: World) -> None:
+        with caplog.at_level(logging.ERROR):
+            await world.create(node("n1", cpu=2), pod("web", cpu=1), pod("other", cpu=1))
+            await world.settle()
+        assert sorted(bound) == ["other on n1", "web on n1"]
+        assert "PostBind plugin Clumsy failed for pod default/web, which is bound" in caplog.text
+        assert [await world.node_of(name) for name in ("web", "other")] == ["n1", "n1"]
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+def test_unreserve_that_fails_keeps_nobody_else_from_it() -> None:
+    class Careless(Clumsy, Reserve, Permit):
+        answers: ClassVar[list[object]] = [unschedulable("not today")]
+
+        def reserve(self, pod: PodRecord, row: int) -> None:
+            return None
+
+        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+            raise KeyError("x")
+
+        def permit(self, pod: PodRecord, node_name: str) -> Rejection | None:
+            return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
+
+    async def story(world: World) -> None:
+        await one_mishap(world, "Unschedulable", "0/1 nodes are available: 1 not today.")
+
+    config, registry = with_plugins(Careless)
+    play(story, config=config, registry=registry)
+
+
+# --- plugins that work --------------------------------------------------------------------------------------------
+
+
+def test_a_bind_plugin_that_does_not_skip_binds_instead_of_the_usual_one() -> None:
+    class OwnBinder(Bind):
+        """Binds pods of its own with its own words to the API."""
+
+        name = "OwnBinder"
+
+        def __init__(self, client: object) -> None:
+            self._client = client
+            self.bound = 0
+
+        async def bind(self, pod: PodRecord, node_name: str) -> Skip | None:
+            if pod.name != "mine":
+                return SKIP
+            self.bound += 1
+            await self._client.bind(pod.namespace, pod.name, pod.uid, node_name)  # type: ignore[attr-defined]
+            return None
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("mine", cpu=1), pod("theirs", cpu=1))
+        await world.settle()
+        assert [await world.node_of(name) for name in ("mine", "theirs")] == ["n1", "n1"]
+        plugin = world.scheduler.engine.cycles["default-scheduler"].profile.plugins["OwnBinder"]
+        assert isinstance(plugin, OwnBinder)
+        assert plugin.bound == 1
+
+    config, registry = with_plugins(OwnBinder)
+    config["profiles"][0]["plugins"]["bind"] = {"enabled": [{"name": "OwnBinder"}, {"name": "DefaultBinder"}]}
+    play(story, config=config, registry=registry)
+
+
+def test_when_all_binders_skip_the_pod_is_tried_again() -> None:
+    class Lazy(Bind):
+        name = "Lazy"
+
+        async def bind(self, pod: PodRecord, node_name: str) -> Skip:
+            return SKIP
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("web", cpu=1))
+        await world.settle(0.5)
+        told = await world.condition("web")
+        assert told is not None
+        assert told[:2] == ("False", "SchedulerError")
+        assert world.scheduler.engine.columns.pods == {}
+
+    config, registry = with_plugins(Lazy)
+    config["profiles"][0]["plugins"]["bind"] = {"enabled": [{"name": "Lazy"}], "disabled": [{"name": "*"}]}
+    play(story, config=config, registry=registry)
+
+
+def test_a_plugin_file_works_in_the_running_scheduler(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    path.write_text(
+        dedent("""
+        from mooring.scheduler.framework.per_node import PerNodeFilter
+
+        class OnlyEven(PerNodeFilter):
+            name = "OnlyEven"
+            def why_not(self, pod, node):
+                if int(node.name[1:]) % 2:
+                    return "node(s) are odd"
+        """)
+    )
+    plugins = load_plugins(path)
+    _, registry = with_plugins(*plugins)
+    loaded = enabled_if_unmentioned(load_configuration(None), [plugin.name for plugin in plugins])
+    assert any(use.name == "OnlyEven" for use in loaded.profiles[0].plugins.multi_point.enabled)
+    config, _ = with_plugins(*plugins)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("web", cpu=1))
+        await world.settle()
+        told = await world.condition("web")
+        assert told is not None
+        assert told[2].startswith("0/1 nodes are available: 1 node(s) are odd.")
+        await world.create(node("n2", cpu=2))
+        await world.settle(5)
+        assert await world.node_of("web") == "n2"
+
+    play(story, config=config, registry=registry)
