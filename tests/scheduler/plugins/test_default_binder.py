@@ -1,51 +1,52 @@
-"""DefaultBinder: asks the API server, and says what it said."""
+"""DefaultBinder: asks the API server, and lets what it says against it through."""
 
 from __future__ import annotations
 
+import pytest
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import POD
+from mooring.api.views.pod import Pod
+from mooring.client.errors import ConflictError, NoAnswerError
+from mooring.client.local import LocalClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.scheduler.framework.status import Rejection, failure
 from mooring.scheduler.plugins.default_binder import DefaultBinder
+from mooring.store.memory import MemoryStore
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of, plugin_of
+from tests.scheduler.world import plain
 
 
-class Clerk:
-    """Binds, and keeps a list; or is out of order."""
+def bound_to(*node_names: str) -> str:
+    """Binds a pod to one node after the other. Where it is then."""
 
-    def __init__(self, error: OSError | None = None) -> None:
-        self.bound: list[tuple[str, str, str, str]] = []
-        self._error = error
+    async def story() -> str:
+        client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+        created = decode_as(Pod, await client.create(POD, "shop", plain(pod("web", namespace="shop"))))
+        record = engine_of().record(created)
+        for node_name in node_names:
+            await DefaultBinder(client).bind(record, node_name)
+        return decode_as(Pod, await client.get(POD, "shop", "web")).spec.node_name
 
-    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        if self._error is not None:
-            raise self._error
-        self.bound.append((namespace, name, uid, node_name))
-
-
-def bound_by(clerk: Clerk) -> Rejection | None:
-    record = engine_of().record(pod("web", namespace="shop", uid="u1"))
-
-    async def binding() -> Rejection | None:
-        return await DefaultBinder(clerk).bind(record, "n1")
-
-    return run(binding())
+    return run(story())
 
 
-def test_the_pod_is_bound_by_name_and_uid() -> None:
-    clerk = Clerk()
-    assert bound_by(clerk) is None
-    assert clerk.bound == [("shop", "web", "u1", "n1")]
+def test_the_pod_is_bound() -> None:
+    assert bound_to("n1") == "n1"
 
 
-def test_what_the_api_server_says_against_it_is_the_failure() -> None:
-    clerk = Clerk(OSError("pod web is assigned to node n2"))
-    assert bound_by(clerk) == failure("pod web is assigned to node n2")
+def test_what_the_api_server_says_against_it_is_raised() -> None:
+    with pytest.raises(ConflictError, match='pod web is already assigned to node "n1"'):
+        bound_to("n1", "n2")
 
 
 def test_an_engine_alone_binds_nothing() -> None:
     engine = engine_of(node("n1"))
 
-    async def binding() -> Rejection | None:
-        return await plugin_of(engine, DefaultBinder).bind(engine.record(pod("web")), "n1")
+    async def binding() -> None:
+        await plugin_of(engine, DefaultBinder).bind(engine.record(pod("web")), "n1")
 
-    assert run(binding()) == failure("cannot bind default/web to n1: this engine has no API server")
+    with pytest.raises(NoAnswerError, match="cannot bind default/web to n1: there is no API server here"):
+        run(binding())
