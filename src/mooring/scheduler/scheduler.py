@@ -14,6 +14,7 @@ Goes out   bound pods
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ from mooring.scheduler.standstill import Standstill
 logger = logging.getLogger(__name__)
 
 STOP_S_MAX = 5.0
+STOP_LOOK_S = 0.05
+"""How often it is looked at, while stopping, whether everything has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +196,25 @@ class Scheduler:
             try:
                 await self.loop.run()
             finally:
-                if self._asker is not None:
-                    await self._asker.close()
+                await self._wind_up()
+
+    async def _wind_up(self) -> None:
+        """Nothing new is scheduled; what was begun may end, and what was said is written. Not for ever."""
+        try:
+            async with asyncio.timeout(STOP_S_MAX):
+                while self._is_busy:
+                    await self._clock.wait(STOP_LOOK_S)
+                await self.events.close()
+        except TimeoutError:
+            logger.warning("stopped with %d bindings under way", len(self.bindings.under_way))
+        finally:
+            if self._asker is not None:
+                await self._asker.close()
+
+    @property
+    def _is_busy(self) -> bool:
+        pools = (self.binding_pool, self._status_pool, self._eviction_pool)
+        return any(pool.statistics().running or pool.statistics().waiting for pool in pools)
 
     @property
     def has_synced(self) -> bool:

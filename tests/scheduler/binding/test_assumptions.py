@@ -46,3 +46,12 @@ def test_a_pod_is_assumed_once() -> None:
     assumptions.add(RECORD, "n1")
     with pytest.raises(AssertionError, match="assumed already"):
         assumptions.add(RECORD, "n2")
+
+
+def test_a_binding_that_is_accepted_after_its_pod_was_deleted_leaves_nothing_behind() -> None:
+    assumptions = Assumptions(overdue_s=30.0)
+    assumption = assumptions.add(RECORD, "n1")
+    assumptions.release(RECORD.uid)
+    assumptions.bound(assumption, now_s=0.0)
+    assert len(assumptions) == 0
+    assert assumptions.next_due_s is None

@@ -10,7 +10,8 @@ PreEnqueue: it would find the victims still there, and preempt again.
     volumes are being prepared.
  2. All victims but the last are evicted first; when the last one is seen leaving, the pod may be tried, whether or not
     the answer to that request has come.
- 3. If an eviction fails, the preempting pod is tried again at once: nobody else would wake it.
+ 3. If an eviction fails, or the last victim had left before its turn came, the preempting pod is tried again at once:
+    nobody else would wake it.
 """
 
 from __future__ import annotations
@@ -89,17 +90,18 @@ class Evictor:
         started_s = self._clock.now_s()
         evict = partial(self._evict, pod, scheduler_name, node_name)
         *first, last = victims
-        is_done = True
+        is_done, was_missed = True, False
         try:
             if first:
                 is_done = all(await run_bounded(evict, first, limit=AT_A_TIME_MAX, name=f"evict for {pod.key}"))
             if is_done:
                 run.last_victim = last
+                was_missed = not self._under_way.is_running_for(pod.uid)
                 is_done = await evict(last)
         finally:
             self._under_way.end(pod.uid, run)
         self._reports.preemption_ended(is_done, self._clock.now_s() - started_s)
-        if not is_done:
+        if not is_done or was_missed:
             self._activate(pod.uid)
 
     async def _evict(self, pod: PodRecord, scheduler_name: str, node_name: str, victim: PodRecord) -> bool:

@@ -1,0 +1,100 @@
+"""Assumptions that nobody confirmed: what the API server says of them is so."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.kinds import POD
+from mooring.client.promise import Client
+from mooring.scheduler.scheduler import Limits
+from tests.builders import node, pod
+from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
+from tests.scheduler.world import World, play
+
+CONFIRMED_WITHIN = Limits(confirmation_s_max=30)
+
+
+class Forgetful:
+    """Says that it has bound a pod, and has not: once."""
+
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
+        self._lies = 1
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        if self._lies:
+            self._lies -= 1
+        else:
+            await self._inner.bind(namespace, name, uid, node_name)
+
+
+def play_forgetfully(story: object, *faults: Fault) -> None:
+    play(
+        story,  # type: ignore[arg-type]
+        through=lambda client, clock: FaultyClient(Forgetful(client), clock, Script(*faults)),  # type: ignore[arg-type]
+        limits=CONFIRMED_WITHIN,
+    )
+
+
+def test_a_pod_that_was_not_bound_is_bound_now_and_others_are_told_of_its_room_meanwhile() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(5)
+        await world.create(pod("next", cpu=1))
+        await world.settle(60)
+        placed = [name for name, found in (await world.pods()).items() if found.spec.node_name]
+        assert len(placed) == 1
+        assert len(world.scheduler.assumptions) == 0
+
+    play_forgetfully(story)
+
+
+def test_a_pod_that_is_gone_is_forgotten() -> None:
+    silent = Fault("next_batch", kind=POD, delay_s=200, after=1)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(5)
+        assert len(world.scheduler.assumptions) == 1
+        await world.delete("web")
+        await world.settle(60)
+        assert len(world.scheduler.assumptions) == 0
+        assert world.scheduler.engine.columns.pods == {}
+        assert world.scheduler.pods.pending == {}
+
+    play_forgetfully(story, silent)
+
+
+def test_a_pod_that_is_there_is_confirmed() -> None:
+    silent = Fault("next_batch", kind=POD, delay_s=200, after=1)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(60)
+        uid = (await world.pod("web")).metadata.uid
+        assert await world.node_of("web") == "n1"
+        assert len(world.scheduler.assumptions) == 0
+        assert world.scheduler.engine.columns.pods[uid].node_name == "n1"
+
+    def through(client: Client, clock: object) -> Client:
+        return FaultyClient(client, clock, Script(silent))  # type: ignore[arg-type]
+
+    play(story, through=through, limits=CONFIRMED_WITHIN)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_as_long_as_nobody_can_say_the_assumption_stands(times: int) -> None:
+    def is_the_pod(request: Request) -> bool:
+        return request.name == "web"
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(35)
+        assert len(world.scheduler.assumptions) == 1
+        await world.settle(31 * times)
+        assert await world.node_of("web") == "n1"
+
+    play_forgetfully(story, Fault("get", Outcome.REQUEST_LOST, where=is_the_pod, times=times))

@@ -1,0 +1,70 @@
+"""What a failure says, and what becomes of the pod: each kind of end in one row."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
+from mooring.scheduler.failure import Failure, failed, refused, rejected_on_node, turned_away
+from mooring.scheduler.framework.status import Code, Rejection
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
+
+RECORD = engine_of(node("n1")).record(pod("web"))
+FIT = frozenset(("NodeResourcesFit",))
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        pytest.param(
+            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT)),
+            Failure("0/1 nodes", is_error=False, rejectors=FIT),
+            id="no node: the nomination stays as it is",
+        ),
+        pytest.param(
+            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT, clears_nomination=True)),
+            Failure("0/1 nodes", is_error=False, rejectors=FIT, nominated_node=""),
+            id="no node, and preemption does not help: the nomination is void",
+        ),
+        pytest.param(
+            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT, preemption=PreemptionPlan("n1", ()))),
+            Failure("0/1 nodes", is_error=False, rejectors=FIT, nominated_node="n1"),
+            id="preemption makes room",
+        ),
+        pytest.param(
+            refused(Decision(RECORD, message="oops", error="filter")),
+            Failure("oops", is_error=True),
+            id="the cycle failed",
+        ),
+        pytest.param(
+            rejected_on_node(Rejection(Code.UNSCHEDULABLE, ("not today",), "Quota")),
+            Failure(
+                "0/1 nodes are available: 1 not today.",
+                is_error=False,
+                rejectors=frozenset(("Quota",)),
+                nominated_node="",
+            ),
+            id="Reserve or Permit refused it: it sleeps until something helps this plugin",
+        ),
+        pytest.param(
+            rejected_on_node(Rejection(Code.PENDING, ("waiting",), "Quota")),
+            Failure(
+                "0/1 nodes are available: 1 waiting.", is_error=False, pending=frozenset(("Quota",)), nominated_node=""
+            ),
+            id="the plugin only waits for something",
+        ),
+        pytest.param(
+            turned_away(Rejection(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
+            Failure("not ready", is_error=False, nominated_node=""),
+            id="PreBind or Bind refused it: nobody knows what helps, so it is tried again",
+        ),
+        pytest.param(
+            failed(Rejection(Code.ERROR, ("the server is away",))),
+            Failure("the server is away", is_error=True, nominated_node=""),
+            id="an error",
+        ),
+    ],
+)
+def test_failures(failure: Failure, expected: Failure) -> None:
+    assert failure == expected

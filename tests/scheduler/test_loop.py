@@ -1,0 +1,101 @@
+"""The loop: turns that end, pods that are not tried, and cycles that are worth a line in the log."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from mooring.kit.clock import VirtualClock
+from mooring.scheduler import loop
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import SKIP, PreFilter, Reserve, Skip
+from tests.builders import node, pod
+from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import World, play
+
+
+def test_others_have_their_turn_while_many_pods_are_waiting() -> None:
+    """On virtual time no time passes in a turn: it ends by the number of pods."""
+    turns: list[int] = []
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1000, pods=1000))
+        await world.settle()
+        await world.create(*(pod(f"web-{n}", cpu=1) for n in range(3 * loop.TURN_PODS_MAX)))
+        for _ in range(50):
+            await world.clock.wait(0)
+            turns.append(len(world.scheduler.queue))
+        await world.settle()
+        assert all(found.spec.node_name == "n1" for found in (await world.pods()).values())
+        assert len({count for count in turns if count}) >= 2, "somebody else saw the queue half empty"
+
+    play(story)
+
+
+def test_a_cycle_that_takes_long_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    class Slow(PreFilter[None]):
+        """Takes its time."""
+
+        name = "Slow"
+
+        def __init__(self, clock: VirtualClock) -> None:
+            self._clock = clock
+
+        def pre_filter(self, pod: PodRecord) -> Skip:
+            self._clock.advance_to(self._clock.now_s() + 0.25)
+            return SKIP
+
+    config, registry = with_plugins(Slow)
+
+    async def story(world: World) -> None:
+        with caplog.at_level(logging.WARNING):
+            await world.create(node("n1", cpu=1), pod("web", cpu=1))
+            await world.settle()
+        assert await world.node_of("web") == "n1"
+        assert "slow cycle: pod default/web took 250.0 ms on 1 nodes" in caplog.text
+
+    play(story, config=config, registry=registry)
+
+
+def test_a_bug_in_a_reservation_ends_the_attempt_and_not_the_loop() -> None:
+    """A plugin of ours is not excused, but what it holds up is one pod."""
+
+    class Holds(Reserve):
+        name = "Holds"
+        held = 0
+
+        def reserve(self, pod: PodRecord, row: int) -> None:
+            type(self).held += 1
+
+        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+            type(self).held -= 1
+
+    class Buggy(Reserve):
+        """Pretends to come with the scheduler."""
+
+        name = "Buggy"
+        bugs = 1
+
+        def reserve(self, pod: PodRecord, row: int) -> None:
+            if type(self).bugs:
+                type(self).bugs -= 1
+                raise AssertionError("out of sync")
+
+        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+            return None
+
+    Buggy.__module__ = "mooring.scheduler.plugins.buggy"
+    config, registry = with_plugins(Holds, Buggy)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        assert await world.condition("web") == ("False", "SchedulerError", "AssertionError: out of sync")
+        assert world.scheduler.engine.columns.pods == {}
+        assert Holds.held == 0
+        await world.settle(10)
+        assert await world.node_of("web") == "n1"
+        assert Holds.held == 1
+
+    play(story, config=config, registry=registry)
