@@ -9,38 +9,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
-from mooring.api.decode import convert_as
-from mooring.api.views.devices import DeviceClass
+from mooring.api.cel import DeviceSelectorError, compile_device_selector
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run_real
 from mooring.scheduler.config import ConfigurationError, load_configuration
-from mooring.scheduler.engine import Engine, UnknownProfileError
-from mooring.scheduler.framework.plugin import Bind, Permit, PostBind, PreBind
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.plugins.catalogue import PLUGINS, default_registry
-from mooring.scheduler.plugins.default_binder import DefaultBinder
-from mooring.scheduler.plugins.priority_sort import PrioritySort
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.scheduler.config.builders import KUBERNETES, configuration, plugins, with_arguments, with_profile
-from tests.scheduler.harness import decide, engine_of, plugin_of
+from tests.scheduler.harness import decide, engine_of
+from tests.scheduler.world import World, play
 
-# The queue, and pods that are not for everybody
-
-
-def test_pods_of_higher_priority_come_first() -> None:
-    engine = engine_of()
-    waiting_since = [("late", 0, 20.0), ("early", 0, 10.0), ("urgent", 5, 30.0)]
-    sort = plugin_of(engine, PrioritySort)
-    in_order = sorted(waiting_since, key=lambda each: sort.queue_key(engine.record(pod(priority=each[1])), each[2]))
-    assert [name for name, _, _ in in_order] == ["urgent", "early", "late"]
-
-
-def test_a_pod_of_another_scheduler_is_an_error() -> None:
-    with pytest.raises(UnknownProfileError, match="pod default/p asks for scheduler 'other'"):
-        decide(engine_of(node()), pod(scheduler="other"))
-
+CAME_BACK = frozenset(("NodeLabel", "ServiceAffinity", "SelectorSpread"))
+"""Plugins that kube-scheduler has no more."""
 
 # Chance
 
@@ -85,46 +73,42 @@ class Loaded(Entropy):
         return self
 
 
-# What is read, and does not count yet
+# How many nodes are looked at
 
 
-@pytest.mark.parametrize("percentage", [None, 1, 100])
-def test_every_node_is_scored_whatever_the_percentage(percentage: int | None) -> None:
+@pytest.mark.parametrize(
+    ("percentage", "scored"),
+    [
+        pytest.param(None, 300, id="not set: all"),
+        pytest.param(100, 300, id="all"),
+        pytest.param(40, 120, id="a part"),
+        pytest.param(0, 144, id="what kube-scheduler does if nobody says"),
+    ],
+)
+def test_every_node_is_scored_unless_a_percentage_is_set(percentage: int | None, scored: int) -> None:
     nodes = [node(f"n{number:03}") for number in range(300)]
     decision = decide(engine_of(*nodes, config=configuration(percentageOfNodesToScore=percentage)), pod())
-    assert len(decision.scores) == 300
+    assert len(decision.scores) == scored
 
 
-def test_extenders_are_not_asked() -> None:
+# Extenders
+
+
+def test_a_dry_run_asks_no_extenders() -> None:
     nobody_listens_there = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
     config = configuration(extenders=[nobody_listens_there])
     assert decide(engine_of(node("n1"), config=config), pod()).node_name == "n1"
 
 
-def test_points_that_nobody_asks_yet() -> None:
-    unasked = (Permit, PreBind, Bind, PostBind)
-    assert [plugin for plugin in PLUGINS if issubclass(plugin, unasked)] == [DefaultBinder]
-    engine = engine_of(node("n1"))
-    assert engine.assume(decide(engine, pod())) is None  # there is no API server, and nobody misses it
+def test_extenders_are_not_asked_through_proxies() -> None:
+    async def trusts_the_environment() -> bool:
+        async with HttpTransport(()) as transport:
+            return transport._open_session().trust_env
+
+    assert run_real(trusts_the_environment()) is False
 
 
 # Devices and groups
-
-
-def test_a_pod_with_claims_is_refused_in_words() -> None:
-    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    view = convert_as(
-        Pod, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}], "resourceClaims": claims}}
-    )
-    message = decide(engine_of(node()), view).message or ""
-    assert "pod has resource claims, and devices are not allocated by this scheduler yet" in message
-
-
-def test_resources_behind_a_device_class_are_plain_resources() -> None:
-    stands_behind = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
-    engine = engine_of(node(), convert_as(DeviceClass, stands_behind))
-    decision = decide(engine, pod(others={"example.com/gpu": 1}))
-    assert (decision.message or "").startswith("0/1 nodes are available: 1 Insufficient example.com/gpu.")
 
 
 @pytest.mark.parametrize("name", ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"])
@@ -136,21 +120,22 @@ def test_plugins_of_gates_that_are_off_do_not_exist(name: str) -> None:
 # Where plugins can be enabled
 
 
-def test_where_kubernetes_plugins_take_part_and_ours_do_not() -> None:
+def test_our_plugins_take_part_where_those_of_kubernetes_do() -> None:
     ours = default_registry().implements
-    pairs = [(plugin.name, point) for plugin in PLUGINS for point in ExtensionPoint]
-    assert [
-        f"{name} at {point.config_field}" for name, point in pairs if KUBERNETES(name, point) != ours(name, point)
-    ] == [
-        "VolumeBinding at preBind",
-        "DynamicResources at preEnqueue",
-        "DynamicResources at reserve",
-        "DynamicResources at preBind",
-        "DefaultPreemption at preEnqueue",
-    ]
-    for name, point in (("VolumeBinding", "preBind"), ("NodeResourcesFit", "placementScore")):
-        with pytest.raises(ConfigurationError, match=f'plugin "{name}" does not extend'):
-            engine_of(config=with_profile(plugins={point: {"enabled": plugins(name)}}))
+    pairs = [(plugin.name, point) for plugin in PLUGINS if plugin.name not in CAME_BACK for point in ExtensionPoint]
+    assert [pair for pair in pairs if KUBERNETES(*pair) != ours(*pair)] == []
+
+
+def test_no_plugin_takes_part_in_the_points_of_gates_that_are_off() -> None:
+    with pytest.raises(ConfigurationError, match='plugin "NodeResourcesFit" does not extend'):
+        engine_of(config=with_profile(plugins={"placementScore": {"enabled": plugins("NodeResourcesFit")}}))
+
+
+def test_plugins_that_came_back_are_off_unless_they_are_named() -> None:
+    by_default = engine_of().cycles["default-scheduler"].profile.plugins
+    assert CAME_BACK.isdisjoint(by_default)
+    named = with_profile(plugins={"multiPoint": {"enabled": plugins(*sorted(CAME_BACK))}})
+    assert set(engine_of(config=named).cycles["default-scheduler"].profile.plugins) - set(by_default) == CAME_BACK
 
 
 @pytest.mark.parametrize(
@@ -183,3 +168,90 @@ def test_a_pod_with_too_many_resources_is_refused_in_words() -> None:
     resources = {f"example.com/r{number}": 1 for number in range(61)}
     message = decide(engine_of(node()), pod(others=resources)).message or ""
     assert "pod requests 61 different resources, more than can be told apart" in message
+
+
+# The running scheduler
+
+
+def test_a_pod_of_the_same_name_starts_anew() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1))
+        for _ in range(2):
+            await world.create(pod("web", cpu=2))
+            await world.settle(400)
+            where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+            assert where is not None
+            assert where.attempts == 2, "at once, and after five minutes"
+            await world.delete("web")
+
+    play(story)
+
+
+def test_deleted_pods_are_not_counted_as_unschedulable() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=2))
+        await world.settle()
+        counted = 'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1.0'
+        assert counted in scraped(world)
+        await world.delete("web")
+        await world.settle()
+        assert [line for line in scraped(world) if line.startswith("scheduler_unschedulable_pods{")] == []
+
+    play(story)
+
+
+def test_plugins_are_timed_in_a_sample_of_the_cycles() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1000, pods=1000), *(pod(f"p{number}", cpu=1) for number in range(400)))
+        await world.settle()
+        line = 'scheduler_plugin_evaluation_total{extension_point="PreFilter",plugin="InterPodAffinity"'
+        [sampled] = [float(each.split()[-1]) for each in scraped(world) if each.startswith(line)]
+        assert 400 / SAMPLED_ONE_IN / 2 < sampled < 400 / SAMPLED_ONE_IN * 2
+
+    play(story)
+
+
+def test_metrics_that_mean_something_else() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("big", cpu=2))
+        await world.settle()
+        told = scraped(world)
+        of_work = {line.split("{")[1] for line in told if line.startswith("scheduler_goroutines{")}
+        assert of_work == {f'operation="{name}"}} 0.0' for name in ("binding", "preemption", "status")}
+        assert 'scheduler_inflight_events{event="all"} 0.0' in told
+        assert [line for line in told if line.startswith("scheduler_event_handling_duration_seconds_")] == []
+
+    play(story)
+
+
+def scraped(world: World) -> list[str]:
+    return generate_latest(world.scheduler.metrics.registry).decode().splitlines()
+
+
+# Expressions
+
+
+@pytest.mark.parametrize(("depth", "is_compiled"), [(120, True), (200, False)])
+def test_nesting_is_refused_earlier(depth: int, is_compiled: bool) -> None:
+    told = fault_of("(" * depth + "true" + ")" * depth)
+    assert (told == "") is is_compiled
+    assert is_compiled or "expression recursion limit exceeded: 250" in told
+
+
+def test_literals_of_structs_are_refused() -> None:
+    assert "undeclared reference to 'Box'" in fault_of("Box{size: 1} == 1")
+
+
+def test_after_a_fault_of_syntax_no_other_is_told() -> None:
+    assert "undeclared reference to 'nobody'" in fault_of("nobody == 1")
+    told = fault_of("nobody == 1 +")
+    assert "Syntax error" in told
+    assert "undeclared" not in told
+
+
+def fault_of(expression: str) -> str:
+    try:
+        compile_device_selector(expression)
+    except DeviceSelectorError as error:
+        return str(error)
+    return ""

@@ -10,16 +10,20 @@ from typing import Any
 
 import pytest
 
+from mooring.api.kinds import NODE
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
 from mooring.scheduler.framework.per_node import TEXTS_MAX, NodeSituation, PerNode, PerNodeFilter, PerNodeScore
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
+from mooring.scheduler.framework.sources import plugins_from
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.harness import decide
+from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import World, play
 
 GUIDE = page("docs/plugins.md")
 
@@ -75,13 +79,51 @@ def test_how_many_texts_are_told_apart() -> None:
 
 
 def test_the_examples_work(tmp_path: Path) -> None:
-    quiet_nodes, few_pods, a_test = GUIDE.blocks("python")
-    path = tmp_path / "rules.py"
-    path.write_text(quiet_nodes + few_pods)
-    names: dict[str, Any] = {plugin.name: plugin for plugin in load_plugins(path)}
+    quiet_nodes, few_pods, a_test, *_ = GUIDE.blocks("python")
+    names = _plugins(tmp_path, quiet_nodes + few_pods)
     assert list(names) == ["QuietNodes", "FewPods"]
     exec(compile(a_test, "docs/plugins.md", "exec"), names)
     names["test_a_database_finds_a_quiet_node"]()
+
+
+def test_the_example_of_a_hint_wakes_by_what_helps(tmp_path: Path) -> None:
+    config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[3])["QuietPlease"])
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", labels={"noise": "loud"}), pod("db"))
+        await world.settle()
+        uid = (await world.pod("db")).metadata.uid
+        await world.create(node("n2", labels={"noise": "loud"}))
+        await world.settle()
+        where = world.scheduler.queue.whereabouts(uid)
+        assert where is not None
+        assert (where.attempts, where.rejectors) == (1, ("QuietPlease",))
+        await world.patch("n2", {"metadata": {"labels": {"noise": "none"}}}, kind=NODE)
+        await world.settle()
+        assert await world.node_of("db") == "n2"
+
+    play(story, config=config, registry=registry)
+
+
+def test_the_example_of_permit_holds_a_job_together(tmp_path: Path) -> None:
+    config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[4])["Together"])
+
+    async def story(world: World) -> None:
+        job = {"job": "train", "job-size": "3"}
+        await world.create(node("n1", cpu=4), pod("alone", cpu=1), *(pod(f"t{n}", cpu=1, labels=job) for n in range(2)))
+        await world.settle(60)
+        assert [await world.node_of(name) for name in ("alone", "t0", "t1")] == ["n1", "", ""]
+        await world.create(pod("t2", cpu=1, labels=job))
+        await world.settle()
+        assert [await world.node_of(f"t{n}") for n in range(3)] == ["n1", "n1", "n1"]
+
+    play(story, config=config, registry=registry)
+
+
+def _plugins(folder: Path, text: str) -> dict[str, Any]:
+    path = folder / "rules.py"
+    path.write_text(text)
+    return {plugin.name: plugin for plugin in load_plugins(path)}
 
 
 # --- what one may be told ---------------------------------------------------------------------------------------
@@ -109,7 +151,6 @@ FILES: Mapping[str, str | None] = {
     "has no name": rule(FITS, name=""),
     "does not define": rule(),
     "wants … in its constructor": rule("def __init__(self, database): ...", FITS),
-    "needs …, which": rule("def __init__(self, columns, arguments, clock): ...", FITS),
     "is registered already": rule(FITS, name="NodeName"),
     "is never kept": rule("filter_reads = Reads.FACTS", FITS),
     "initializing plugin": rule("def configure(self, arguments): raise ValueError('wanted more')", FITS),
@@ -124,6 +165,14 @@ FILES: Mapping[str, str | None] = {
     "does not exist": rule(FITS),
 }
 """Files that somebody is told something for, by words of what he is told."""
+
+
+SOURCES = {
+    "cannot be imported": "no_such_package.rules:Rule",
+    "has no …": "mooring.scheduler.framework.plugin:NoSuchClass",
+    "wanted a class": "mooring.scheduler.framework.plugin:SCORE_MAX",
+}
+"""Importable classes that somebody is told something for, likewise."""
 
 
 def told(path: Path, words: str) -> str:
@@ -158,5 +207,13 @@ def test_one_is_told_what_the_guide_says(words: str, tmp_path: Path) -> None:
     assert len(expected) == 1
 
 
+@pytest.mark.parametrize("words", SOURCES)
+def test_one_is_told_what_the_guide_says_of_a_class(words: str) -> None:
+    with pytest.raises(PluginFileError) as caught:
+        plugins_from(SOURCES[words])
+    [expected] = [pattern for pattern in PATTERNS if words in pattern]
+    assert matches(expected, str(caught.value)), caught.value
+
+
 def test_the_guide_says_nothing_else() -> None:
-    assert [pattern for pattern in PATTERNS if not any(words in pattern for words in FILES)] == []
+    assert [pattern for pattern in PATTERNS if not any(words in pattern for words in (*FILES, *SOURCES))] == []

@@ -320,6 +320,7 @@ def test_somebody_else_binds_a_pod_that_waits_to_the_very_node() -> None:
             id="an exception",
         ),
         pytest.param(True, "SchedulerError", None, id="something that is no answer"),
+        pytest.param(Wait(float("nan")), "SchedulerError", None, id="a wait that is no number"),
         pytest.param(Wait("soon"), "SchedulerError", None, id="a wait of no time"),  # type: ignore[arg-type]
     ],
 )

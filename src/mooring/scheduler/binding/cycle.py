@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from copy import copy
 from functools import partial
 
@@ -269,11 +270,15 @@ def _ask_permits(profile: Profile, pod: PodRecord, node_name: str) -> dict[str, 
             answer = plugin.permit(pod, node_name)
         except Exception as error:
             return _fault("Permit", plugin.name, error)
-        if isinstance(answer, Wait) and isinstance(answer.timeout_s, int | float):
+        if isinstance(answer, Wait) and _is_time(answer.timeout_s):
             timeouts_s[plugin.name] = answer.timeout_s
         elif answer is not None:
             return _told("Permit", plugin.name, answer)
     return timeouts_s
+
+
+def _is_time(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and not math.isnan(seconds)
 
 
 def _with_work(profile: Profile, pod: PodRecord, node_name: str) -> tuple[PreBind, ...] | Rejection:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mooring.api.cel import CelDevice, DeviceSelectorError, SelectorEvaluationError, compile_device_selector
 from mooring.api.views.devices import DeviceClass
 from mooring.scheduler.devices.pools import DeviceKind
 from mooring.scheduler.devices.requests import Request, SearchError
@@ -70,20 +69,20 @@ def _all_match(expressions: Iterable[str], kind: DeviceKind, class_name: str | N
 
 
 def _evaluated(expression: str, kind: DeviceKind, may_be_shared: bool | None) -> bool | str:
-    try:
-        return compile_device_selector(expression).matches(_laid_out(kind, may_be_shared))
-    except DeviceSelectorError as error:
-        return f"CEL compile error: {error}"
-    except SelectorEvaluationError as error:
-        return f"CEL runtime error: {error}"
+    # Only clusters with devices need it, and it takes longer to import than everything else here.
+    from mooring.api.cel import CelDevice, DeviceSelectorError, SelectorEvaluationError, compile_device_selector
 
-
-def _laid_out(kind: DeviceKind, may_be_shared: bool | None) -> CelDevice:
-    """The device for expressions. Made each time: it is large, and hardly ever asked again."""
     view = kind.view
-    return CelDevice(
+    # Made each time: it is large, and hardly ever asked again.
+    device = CelDevice(
         driver=kind.driver,
         attributes=view.attributes,
         capacity={name: capacity.value for name, capacity in view.capacity.items()},
         allow_multiple_allocations=may_be_shared,
     )
+    try:
+        return compile_device_selector(expression).matches(device)
+    except DeviceSelectorError as error:
+        return f"CEL compile error: {error}"
+    except SelectorEvaluationError as error:
+        return f"CEL runtime error: {error}"
