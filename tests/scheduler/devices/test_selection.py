@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.api import cel
 from mooring.api.cel import DeviceSelector, compile_device_selector
 from mooring.api.views.devices import DeviceClass
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices import selection
 from mooring.scheduler.devices.pools import Kinds
 from mooring.scheduler.devices.requests import Request, SearchError, Wanted
 from mooring.scheduler.devices.selection import counts_for, is_selected, matches_class
@@ -29,7 +29,7 @@ def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch:
         asked.append(text)
         return compile_device_selector(text)
 
-    monkeypatch.setattr(selection, "compile_device_selector", counted)
+    monkeypatch.setattr(cel, "compile_device_selector", counted)
     kinds = Kinds()
     alike = [kinds.of(GPU, device(name, n=1)) for name in "abc"]
     assert all(is_selected(request(HAS_N), kind) for kind in alike for _ in range(2))
