@@ -1,0 +1,159 @@
+"""The guide to the running scheduler: its example runs, its tables are those of the code, what it shows is so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from mooring.client import events, events_writer
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler import loop
+from mooring.scheduler.binding import cycle, permits
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.devices import deadline
+from mooring.scheduler.extenders import asking, http
+from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
+from mooring.scheduler.queue import in_flight, queue
+from mooring.scheduler.queue.moves import Cause, Room
+from mooring.scheduler.reporting.metrics import Gauges
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
+from mooring.scheduler.reporting.tallies import Tallies, TallyFamily
+from mooring.scheduler.scheduler import Limits, Scheduler
+from mooring.store import memory, memory_watch
+from tests.builders import node, pod
+from tests.docs.pages import page
+from tests.scheduler.world import World, play
+
+GUIDE = page("docs/scheduler.md")
+PROSE = " ".join(GUIDE.prose.split())
+CONSTANTS = (
+    in_flight,
+    queue,
+    permits,
+    cycle,
+    loop,
+    events_writer,
+    events,
+    http,
+    asking,
+    deadline,
+    memory,
+    memory_watch,
+)
+"""Where the constants are that the guide names, in its order."""
+
+
+def rows(first_cell: str) -> list[tuple[str, ...]]:
+    """The lines of the table whose head begins with this."""
+    lines = GUIDE.prose.splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith(f"| {first_cell} |"))
+    found: list[tuple[str, ...]] = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            return found
+        found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+    return found
+
+
+def codes(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+# --- the example --------------------------------------------------------------------------------------------------
+
+
+def test_the_example_runs() -> None:
+    [example] = GUIDE.blocks("python")
+    exec(compile(example, "docs/scheduler.md", "exec"), {})
+
+
+def test_where_a_pod_is_said_to_be() -> None:
+    [shown] = GUIDE.blocks("text")
+
+    async def story(world: World) -> None:
+        await world.create(node("small", cpu=1), pod("web", cpu=2))
+        await world.settle()
+        where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        assert where is not None
+        assert where.sentence == shown.strip()
+
+    play(story)
+
+
+# --- metrics ------------------------------------------------------------------------------------------------------
+
+
+def metrics_of_the_code() -> list[tuple[str, str, list[str]]]:
+    """Name, kind and labels of each metric that a scheduler exposes, in the order in which it was made."""
+    registry = CollectorRegistry()
+    made = Scheduler(_NoClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1), metrics=registry)  # type: ignore[arg-type]
+    assert made.metrics.registry is registry
+    found = []
+    for collector in registry._collector_to_names:
+        if isinstance(collector, Tallies):
+            for family in collector._families:
+                kind = "counter" if isinstance(family, TallyFamily) else "histogram"
+                found.append((family._name, kind, list(family._labels)))
+        elif isinstance(collector, Gauges):
+            found += [(name, "gauge", list(labels)) for name, _, labels, _ in collector._gauges]
+    return found
+
+
+class _NoClient:
+    """Nobody asks it anything: the scheduler is made and does not run."""
+
+
+def test_every_metric_has_a_row() -> None:
+    written = [(codes(name)[0], kind, codes(labels)) for name, kind, labels, _ in rows("metric")]
+    assert written == metrics_of_the_code()
+
+
+def test_how_many_cycles_are_sampled() -> None:
+    assert f"One cycle in {SAMPLED_ONE_IN} is sampled" in PROSE
+
+
+# --- the queue ----------------------------------------------------------------------------------------------------
+
+
+def test_every_room_has_a_row() -> None:
+    assert [codes(room)[0] for room, _ in rows("room")] == [room.words for room in Room if room is not Room.OUTSIDE]
+
+
+def test_every_cause_has_a_row() -> None:
+    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.words for cause in Cause]
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    written = {codes(name)[0]: float(value.replace(",", "")) for name, value, _ in rows("limit")}
+    adjustable = {f"Limits.{field.name}": field.default for field in fields(Limits)}
+    constants = {name: value for name, value in written.items() if name not in adjustable}
+    assert {name: written[name] for name in adjustable} == adjustable
+    assert {name: _constant(name) for name in constants} == constants
+
+
+def _constant(name: str) -> float:
+    [value] = [getattr(module, name) for module in CONSTANTS if hasattr(module, name) and _is_at_home(module, name)]
+    return float(value)
+
+
+def _is_at_home(module: object, name: str) -> bool:
+    """Defined there, and not imported."""
+    source = getattr(module, "__file__", "")
+    with open(source, encoding="utf-8") as lines:
+        return any(re.match(rf"{name}\b.*=", line) for line in lines)
+
+
+def test_plugins_come_from_where_the_guide_says() -> None:
+    assert f"`{ENTRY_POINT_GROUP}`" in GUIDE.prose
+
+
+@pytest.mark.parametrize("reason", ["Scheduled", "FailedScheduling", "Preempted"])
+def test_every_event_has_a_row(reason: str) -> None:
+    assert reason in [codes(cell)[0] for cell, _, _ in rows("reason")]
