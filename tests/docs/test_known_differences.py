@@ -218,8 +218,7 @@ def test_metrics_that_mean_something_else() -> None:
         told = scraped(world)
         of_work = {line.split("{")[1] for line in told if line.startswith("scheduler_goroutines{")}
         assert of_work == {f'operation="{name}"}} 0.0' for name in ("binding", "preemption", "status")}
-        assert 'scheduler_inflight_events{event="all"} 0.0' in told
-        assert [line for line in told if line.startswith("scheduler_event_handling_duration_seconds_")] == []
+        assert [line for line in told if "event_handling_duration_seconds" in line] == []
 
     play(story)
 

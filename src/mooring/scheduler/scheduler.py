@@ -282,7 +282,7 @@ class Scheduler:
         }
 
     def _in_flight_events(self) -> Mapping[tuple[str, ...], float]:
-        return {("all",): self.queue.statistics().in_flight_events}
+        return {(event,): count for event, count in self.queue.in_flight_events().items()}
 
 
 def _asker(engine: Engine, transport: Transport | None, standstill: Standstill) -> Asker:

@@ -86,9 +86,6 @@ class Metrics:
             "permit_wait_duration_seconds", "How long pods waited for Permit.", cycle_buckets, "result"
         )
         self.incoming = counter("queue_incoming_pods_total", "Pods that entered a queue.", "queue", "event")
-        self.event_handling = histogram(
-            "event_handling_duration_seconds", "Duration of taking in an event.", event_buckets, "event"
-        )
         self.point_duration = histogram(
             "framework_extension_point_duration_seconds",
             "Duration of all plugins of an extension point, in sampled cycles.",

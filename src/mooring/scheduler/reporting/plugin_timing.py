@@ -30,8 +30,6 @@ TIMED = {
     "score": "Score",
     "score_row": "Score",
     "normalise": "ScoreExtensionNormalize",
-    "reserve": "Reserve",
-    "permit": "Permit",
 }
 """Methods of plugins that are timed, and what Kubernetes calls their point."""
 
