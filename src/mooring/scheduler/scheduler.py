@@ -208,6 +208,7 @@ class Scheduler:
         except TimeoutError:
             logger.warning("stopped with %d bindings under way", len(self.bindings.under_way))
         finally:
+            self.waiting_pods.close()
             if self._asker is not None:
                 await self._asker.close()
 

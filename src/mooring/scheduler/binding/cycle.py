@@ -219,6 +219,7 @@ class BindingCycle:
     def _forestalled(self, binding: Binding) -> None:
         """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
         del self.under_way[binding.pod.uid]
+        self._standstill.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
 
     def _fail(self, binding: Binding, rejection: Rejection) -> None:

@@ -61,6 +61,13 @@ class WaitingPod:
         """Somebody more important needs the node: the pod is tried again at once, as after an error."""
         return self._end(Rejection(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
 
+    def leave(self) -> None:
+        """Ends the wait without a word."""
+        self._on_end = None
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        self._alarms.clear()
+
     def _time_out(self, plugin: str, timeout_s: float) -> None:
         waited = format_duration(timeout_s)
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
@@ -103,3 +110,9 @@ class WaitingPods:
         bounded_s = {plugin: min(timeout_s, WAIT_S_MAX) for plugin, timeout_s in timeouts_s.items()}
         waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, bounded_s, leave)
         return waiting
+
+    def close(self) -> None:
+        """Nobody waits any more, and nobody is told: the scheduler stops, and the next one starts from the API."""
+        for waiting in self._pods.values():
+            waiting.leave()
+        self._pods.clear()

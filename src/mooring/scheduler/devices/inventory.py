@@ -104,9 +104,10 @@ class Inventory:
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if old is not None:
             before = (old.spec.driver, old.spec.pool.name)
-            del self._slices[before][old.metadata.name]
-            if not self._slices[before]:
-                del self._slices[before]
+            known = self._slices.get(before, {})
+            known.pop(old.metadata.name, None)  # one that could not be read was never there
+            if not known:
+                self._slices.pop(before, None)
             self._changed_pools.add(before)
         if new is not None:
             pooled = PooledSlice(new, self._kinds)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from mooring.api.kinds import POD
-from mooring.client.errors import ClientError, ConflictError, NotFoundError
+from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.promise import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.tasks import run_bounded
@@ -109,8 +109,8 @@ class Evictor:
         if not is_in_memory:
             try:
                 await self._delete(victim, scheduler_name)
-            except (NotFoundError, ConflictError):
-                return True  # gone already; or of its name there is another one by now
+            except NotFoundError:
+                return True
             except ClientError as error:
                 logger.warning("pod %s was not evicted for pod %s: %s", victim.key, pod.key, error)
                 return False
