@@ -1,4 +1,4 @@
-"""Nothing is left behind: alarms of a scheduler that has stopped, reservations of a race that was lost, half an object."""
+"""Nothing is left behind: alarms of a stopped scheduler, reservations of a lost race, half an object."""
 
 from __future__ import annotations
 
