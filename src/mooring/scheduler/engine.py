@@ -75,6 +75,7 @@ class Engine:
             "evictions": EvictionsUnderWay({}),
             "waiting_pods": WaitingPods(),
             "activate": _activate_nobody,
+            "tell": _tell_nobody,
             **(services or {}),
         }
         clock = at_hand["clock"]
@@ -224,6 +225,10 @@ class Engine:
 
 def _activate_nobody(uid: str) -> None:
     """For engines that only decide: there is no queue."""
+
+
+def _tell_nobody(pod: PodRecord, type_: str, reason: str, action: str, note: str) -> None:
+    """For engines that only decide: nobody reads events."""
 
 
 def _unreserve(reserves: Sequence[Reserve], pod: PodRecord, node_name: str) -> None:

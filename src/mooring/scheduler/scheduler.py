@@ -28,6 +28,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
+from mooring.client.events import EventType
 from mooring.client.events_writer import EventWriter
 from mooring.client.promise import Client
 from mooring.client.reflector import Reflector, Sink
@@ -41,6 +42,7 @@ from mooring.scheduler.binding.overdue import OverdueWatch
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
@@ -120,6 +122,7 @@ class Scheduler:
                 "evictions": self.evictions,
                 "waiting_pods": self.waiting_pods,
                 "activate": self._activate,
+                "tell": self._tell,
             },
         )
         self._asker = _asker(self.engine, transport, self.standstill) if self.engine.extenders else None
@@ -240,6 +243,9 @@ class Scheduler:
     def _whole(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
         return Reflector(self._client, kind, Whole, sink, clock=self._clock, entropy=entropy)
+
+    def _tell(self, pod: PodRecord, type_: EventType, reason: str, action: str, note: str) -> None:
+        self.reports.tell(pod, type_, reason, action, note)
 
     def _activate(self, uid: str) -> None:
         pod = self.pods.pending.get(uid)

@@ -173,6 +173,8 @@ def test_patience_with_a_device_ends() -> None:
         await world.create(device_class(), claim("c", wants()), claiming("p", "c"))
         await world.settle(29)
         assert await world.events("FailedScheduling") == []
+        pending = ("p", "BindingConditionsPending", "waiting for binding conditions for device on node n1")
+        assert await world.events("BindingConditionsPending") == [pending]
         await world.settle(10)
         notes = [note for _, _, note in await world.events("FailedScheduling")]
         assert any("device binding timeout" in note for note in notes)

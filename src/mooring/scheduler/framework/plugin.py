@@ -159,6 +159,9 @@ class Adjustable(Filter[State], Generic[State]):
         """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
 
 
+Tell: TypeAlias = Callable[[PodRecord, Literal["Normal", "Warning"], str, str, str], None]
+"""An event about a pod: (pod, type, reason, action, note). The service `tell`."""
+
 FollowUp: TypeAlias = Callable[[], Awaitable[None]]
 """Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
 

@@ -13,6 +13,7 @@ A plugin's constructor names what it needs, and gets just that:
   waiting_pods   the pods that wait for Permit, to be allowed or rejected
   activate       has a pod, by its uid, tried again at once
   evictions      for whom preemption is making room
+  tell           tells users something about a pod, as an event
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
     ExtensionPoint.BIND: Bind,
     ExtensionPoint.POST_BIND: PostBind,
 }
-SERVICES = ("columns", "arguments", "entropy", "clock", "client", "waiting_pods", "activate", "evictions")
+SERVICES = ("columns", "arguments", "entropy", "clock", "client", "waiting_pods", "activate", "evictions", "tell")
 
 
 class BadPluginError(ValueError):

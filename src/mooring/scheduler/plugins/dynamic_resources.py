@@ -48,6 +48,7 @@ from mooring.scheduler.framework.plugin import (
     Reserve,
     Score,
     Skip,
+    Tell,
 )
 from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
 from mooring.scheduler.plugins.dynamic_resources_claims import (
@@ -76,10 +77,17 @@ class DynamicResources(
     normalises = True
 
     def __init__(
-        self, columns: Columns, arguments: DynamicResourcesArgs, entropy: Entropy, clock: Clock, client: Client
+        self,
+        columns: Columns,
+        arguments: DynamicResourcesArgs,
+        entropy: Entropy,
+        clock: Clock,
+        client: Client,
+        tell: Tell,
     ) -> None:
         self._columns = columns
         self._clock = clock
+        self._tell = tell
         self._share_ids = entropy.fork("shares of devices")
         self._binding_timeout_s = arguments.binding_timeout_s
         self._ledger = columns.shared(DeviceLedger)
@@ -300,7 +308,10 @@ class DynamicResources(
             return None
         try:
             await self._writer.write(pod, reserved)
-            await self._writer.wait_ready(reserved)
+            if self._writer.has_to_wait(reserved):
+                note = f"waiting for binding conditions for device on node {node_name}"
+                self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                await self._writer.wait_ready(reserved)
         except DeviceWriteError as error:
             return failure(str(error))
         self._reserved.pop(pod.uid, None)

@@ -155,11 +155,14 @@ class ClaimWriter:
     ) -> ResourceClaim:
         return await self._retried(created.key, lambda claim: self._reserve(claim, pod, allocation))
 
+    def has_to_wait(self, reserved: Reserved) -> bool:
+        """Whether some device of a pod must be made ready before the pod may go to its node."""
+        keys = [claim.key for claim in reserved.state.claims]
+        return any((claim := self._claims.get(key)) is not None and needs_binding(claim) for key in keys)
+
     async def wait_ready(self, reserved: Reserved) -> None:
         """Comes back when all devices of a pod are ready. Raises `DeviceWriteError`."""
         keys = [claim.key for claim in reserved.state.claims]
-        if not any((claim := self._claims.get(key)) is not None and needs_binding(claim) for key in keys):
-            return
         end_s = self._clock.now_s() + self._binding_timeout_s
         with self._bells.hung(keys) as bell:
             while not self._are_ready(keys):

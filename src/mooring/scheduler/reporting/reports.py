@@ -20,7 +20,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
-from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.queue.entry import DEFAULT_SCHEDULER_NAME, QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
@@ -91,6 +91,11 @@ class Reports:
     def skipped(self, pod: PodRecord, scheduler_name: str) -> None:
         note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
         self._event(pod, scheduler_name, "Warning", "FailedScheduling", "Scheduling", note)
+
+    def tell(self, pod: PodRecord, type_: EventType, reason: str, action: str, note: str) -> None:
+        """What a plugin has to say about a pod."""
+        scheduler_name = pod.shape.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        self._event(pod, scheduler_name, type_, reason, action, note)
 
     # Nominations and Permit
 
