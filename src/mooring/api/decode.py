@@ -3,7 +3,7 @@
 Comes in   objects as JSON bytes (from a store, a watch) or as plain dictionaries (from YAML)
 Goes out   views; or a `DecodeError` that names the object, the field, what was wanted and what was found
 
- 1. `KINDS` is the only table of kinds: a kind that is not in it is unknown everywhere.
+ 1. Which kinds there are, and which views, `mooring.api.kinds` says: a kind that is not there is unknown everywhere.
  2. Whoever knows the kind already (an informer does) uses `decode_as`, which reads the bytes once.
     `decode` reads them twice: first only for `apiVersion` and `kind`.
  3. `null` means "absent", as it does to Kubernetes. The typed decoder is strict about it, because being lenient would
@@ -20,52 +20,12 @@ from typing import Protocol, TypeVar, cast
 import msgspec
 
 from mooring.api.errors import DecodeError, UnknownKindError
+from mooring.api.kinds import all_kinds
 from mooring.api.views.base import View
-from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.views.meta import ApiObject
-from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
-from mooring.api.views.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from mooring.api.views.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 
-KINDS: tuple[type[ApiObject], ...] = (
-    Pod,
-    Node,
-    Namespace,
-    Service,
-    ReplicationController,
-    ReplicaSet,
-    StatefulSet,
-    PodDisruptionBudget,
-    PriorityClass,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    CSINode,
-    CSIDriver,
-    CSIStorageCapacity,
-    VolumeAttachment,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
-    DeviceClass,
-)
+KINDS: tuple[type[ApiObject], ...] = tuple(kind.view for kind in all_kinds() if kind.view is not None)
+"""The kinds that somebody reads through a view."""
 
 JsonBytes = bytes | memoryview | msgspec.Raw
 AnyView = TypeVar("AnyView", bound=View)

@@ -3,7 +3,7 @@
 Comes in   an apiVersion and a kind, or a view class
 Goes out   a `Kind`: its names in addresses and error texts, whether it lives in a namespace, where it is stored
 
- 1. A new kind is one row here. The rows with a view are `mooring.api.decode.KINDS`; a test holds both together.
+ 1. A new kind is one row here, and known everywhere.
  2. `view` is set where somebody reads the kind through a view; the API itself keeps whole JSON objects.
  3. Objects are stored where kube-apiserver stores them (`/registry/pods/<namespace>/<name>`), old names included:
     nodes are `minions` there, and the events of both event APIs lie in one folder.

@@ -13,6 +13,8 @@ Goes out   whether a device may join those that were taken so far
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from mooring.api.views.devices import DeviceAttribute, DeviceConstraint
 from mooring.scheduler.devices.pools import DeviceKind
 from mooring.scheduler.devices.requests import Request
@@ -21,7 +23,7 @@ AttributeValue = tuple[str, object]
 """The type of a value, and the value."""
 
 
-class Constraint:
+class Constraint(ABC):
     """A constraint at work in one search."""
 
     __slots__ = ("_attribute", "_count", "_requests")
@@ -51,10 +53,10 @@ class Constraint:
         requests = self._requests
         return not requests or request.base_name in requests or request.full_name in requests
 
-    def _joins(self, request: Request, value: AttributeValue | None) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _joins(self, request: Request, value: AttributeValue | None) -> bool: ...
 
-    def _leaves(self, request: Request) -> None:
+    def _leaves(self, request: Request) -> None:  # noqa: B027 - most constraints remember nothing more
         """By default, nothing more than a device less."""
 
 
@@ -86,7 +88,7 @@ class DistinctAttribute(Constraint):
         self._values[request.base_name] = value
         return True
 
-    def _leaves(self, request: Request) -> None:
+    def _leaves(self, request: Request) -> None:  # noqa: B027 - most constraints remember nothing more
         self._values.pop(request.base_name, None)
 
 
