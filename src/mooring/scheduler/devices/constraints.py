@@ -88,7 +88,7 @@ class DistinctAttribute(Constraint):
         self._values[request.base_name] = value
         return True
 
-    def _leaves(self, request: Request) -> None:  # noqa: B027 - most constraints remember nothing more
+    def _leaves(self, request: Request) -> None:
         self._values.pop(request.base_name, None)
 
 
