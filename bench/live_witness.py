@@ -72,7 +72,7 @@ class Witness:
         if value is None or previous is None:
             return
         if _HAS_NODE in value:
-            if _HAS_NODE not in previous.value:
+            if change.key in self._open_placed or _HAS_NODE not in previous.value:
                 self.bindings[change.key] += 1
                 self.bound_ns[change.key] = now_ns
                 self._open_placed.discard(change.key)

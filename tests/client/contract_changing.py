@@ -17,6 +17,14 @@ MODIFIED = (
 
 
 class ChangingContract(PlayedContract):
+    def test_what_nobody_wants_to_read_is_created_all_the_same(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            body = config_map(data={"a": "1"})
+            assert await client.create(CONFIG_MAP, NS, body, is_answer_wanted=False) == b""
+            assert at(await client.get(CONFIG_MAP, NS, "settings"), "data") == {"a": "1"}
+
+        play(scenario)
+
     def test_an_update_replaces_what_is_wanted_and_keeps_what_is_the_systems(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             before = await client.create(CONFIG_MAP, NS, config_map(data={"a": "1"}, labels={"x": "y"}))

@@ -175,11 +175,13 @@ class FaultyClient:
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
         return FaultyWatch(self, kind, selection, self.inner.watch(kind, selection, since=since, bookmarks=bookmarks))
 
-    async def create(self, kind: Kind, namespace: str, body: JsonObject) -> bytes:
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         metadata = body.get("metadata")
         name = str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
         request = self._request("create", kind, namespace, name, subject=body)
-        return await self._answer(request, lambda: self.inner.create(kind, namespace, body))
+        return await self._answer(
+            request, lambda: self.inner.create(kind, namespace, body, is_answer_wanted=is_answer_wanted)
+        )
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         request = self._request("update", kind, namespace, name, subresource, body)

@@ -106,7 +106,7 @@ class ScriptedClient:
         self._note(f"watch {since}")
         return ScriptedWatch(self.clock, list(self.watches.pop(0)) if self.watches else [])
 
-    async def create(self, kind: Kind, namespace: str, body: JsonObject) -> bytes:
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         return self._write(f"create {kind.plural} {namespace}", body)
 
     async def patch(

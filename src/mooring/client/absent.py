@@ -32,7 +32,7 @@ class AbsentClient:
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
         _refuse(f"watch {kind.plural}")
 
-    async def create(self, kind: Kind, namespace: str, body: JsonObject) -> bytes:
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         _refuse(f"create {kind.plural} in {namespace}")
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:

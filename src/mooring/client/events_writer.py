@@ -189,7 +189,7 @@ class EventWriter:
     async def _create(self, record: EventRecord) -> None:
         for _ in range(NAMES_MAX):
             try:
-                await self._client.create(EVENT, record.namespace, record.body())
+                await self._client.create(EVENT, record.namespace, record.body(), is_answer_wanted=False)
                 break
             except AlreadyExistsError:
                 if record.is_outcome_unknown:

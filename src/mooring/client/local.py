@@ -153,22 +153,22 @@ class LocalClient:
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    async def create(self, kind: Kind, namespace: str, body: JsonObject) -> bytes:
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         check_kind(kind, body)
         metadata = new_metadata(kind, namespace, body, uid=self._entropy.uuid(), now=self._now())
         is_named = bool(metadata["name"])
         for _ in range(1 if is_named else GENERATED_NAME_TRIES_MAX):
             if not is_named:
                 metadata["name"] = self._generated_name(str(metadata["generateName"]))
-            answer = stored_form(kind, body, metadata)
-            value = (
-                answer if stored_kind(kind) is kind else stored_form(stored_kind(kind), inward(kind, body), metadata)
-            )
+            value = stored_form(stored_kind(kind), inward(kind, body), metadata)
             try:
                 key = kind.key(namespace, str(metadata["name"]))
-                return with_revision(answer, await self._store.put(key, value, if_revision=MUST_NOT_EXIST))
+                revision = await self._store.put(key, value, if_revision=MUST_NOT_EXIST)
             except WriteConflict:
                 continue
+            if not is_answer_wanted:
+                return b""
+            return with_revision(value if stored_kind(kind) is kind else stored_form(kind, body, metadata), revision)
         raise already_exists(kind, str(metadata["name"]))
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
@@ -191,7 +191,8 @@ class LocalClient:
             record = await self._store.get(key)
             if record is None:
                 raise not_found(POD, name)
-            form = bound_form(record.value, key, uid=uid, node_name=node_name, now=self._now())
+            is_free = self._readings.is_free(key, record.revision, uid)
+            form = bound_form(record.value, key, uid=uid, node_name=node_name, now=self._now(), is_known_free=is_free)
             try:
                 revision = await self._store.put(key, form.value, if_revision=record.revision)
             except WriteConflict:

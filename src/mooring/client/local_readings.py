@@ -8,7 +8,7 @@ wrote the binding knows what changed, and makes the new view out of the one that
 twentieth of what a pod costs.
 
  1. A view that is made is equal to the one that decoding would give. Tests hold it.
- 2. Only pods without a node are remembered, and only if somebody has read them as a `Pod`; at most `REMEMBERED_MAX`.
+ 2. Only pods in which no node is named are remembered, not even an empty one; at most `REMEMBERED_MAX`.
 """
 
 from __future__ import annotations
@@ -80,6 +80,16 @@ class Readings:
         change.reading = event
         return event
 
+    def is_free(self, key: str, number: int, uid: str) -> bool:
+        """Whether a pod at this revision was read, and is the one with the uid, neither gated nor on its way out."""
+        event = self._waiting.get(key)
+        pod = event.read_as_pod() if event is not None and event.number == number else None
+        if pod is None:
+            return False
+        metadata, spec = pod.metadata, pod.spec
+        is_itself = metadata.deletion_timestamp is None and uid in ("", metadata.uid)
+        return is_itself and not spec.node_name and not spec.scheduling_gates
+
     def foresee_binding(
         self, key: str, before: int, value: bytes, number: int, node_name: str, status: Mapping[str, object]
     ) -> None:
@@ -98,11 +108,9 @@ class Readings:
         self._foreseen[number] = LocalEvent(Change.MODIFIED, value, number, view)
 
     def _remember(self, change: StoreChange, event: LocalEvent) -> None:
-        if change.value is None:
+        if change.value is None or b'"nodeName"' in change.value:
             self._waiting.pop(change.key, None)
-        elif change.key in self._waiting or (
-            event.change is Change.ADDED and len(self._waiting) < REMEMBERED_MAX and b'"nodeName"' not in change.value
-        ):
+        elif change.key in self._waiting or (event.change is Change.ADDED and len(self._waiting) < REMEMBERED_MAX):
             self._waiting[change.key] = event
 
 

@@ -136,7 +136,9 @@ class Client(Protocol):
         """The changes after the revision `since`, which a listing or an earlier event told."""
         ...
 
-    async def create(self, kind: Kind, namespace: str, body: JsonObject) -> bytes: ...
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
+        """Returns the object as it is now; nothing, if nobody wants to read it."""
+        ...
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         """Replaces an object, if it still has the resourceVersion that `body` carries (or if it carries none)."""
