@@ -1,0 +1,144 @@
+"""From the lines of a schema file to the model.
+
+Comes in   the text of a package, and a way to find the types of other packages
+Goes out   its structs and named types
+
+ 1. A struct is made empty first and filled afterwards, because structs refer to each other in circles.
+ 2. A line that cannot be read is a bug of ours: an `AssertionError` that names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
+
+FindType = Callable[[str, str], Type]
+"""From a package and a name to a type."""
+
+INLINE = "<inline>"
+
+_BASICS = {basic.value: Scalar(basic, basic.value) for basic in Basic}
+_GO_NAMES = {
+    Basic.BYTES: "[]uint8",
+    Basic.TIME: "v1.Time",
+    Basic.MICRO_TIME: "v1.MicroTime",
+    Basic.DURATION: "v1.Duration",
+    Basic.QUANTITY: "resource.Quantity",
+    Basic.INT_OR_STRING: "intstr.IntOrString",
+    Basic.RAW_EXTENSION: "runtime.RawExtension",
+    Basic.FIELDS_V1: "v1.FieldsV1",
+}
+_BASICS.update({basic.value: Scalar(basic, name) for basic, name in _GO_NAMES.items()})
+
+
+@dataclass(slots=True)
+class Package:
+    """The types of one `.schema` file. `fill` gives the structs their fields."""
+
+    name: str
+    openapi_prefix: str
+    types: dict[str, Type] = field(default_factory=dict)
+    bodies: dict[str, list[str]] = field(default_factory=dict)
+
+
+def parse_package(text: str) -> Package:
+    """The types of a package by name, the structs still without fields."""
+    lines = text.splitlines()
+    word, name, prefix = lines[0].split()
+    assert word == "package", f"a schema begins with its package, not with {lines[0]!r}"
+    package = Package(name, prefix)
+    body: list[str] = []
+    for line in lines[1:]:
+        if line.startswith("  "):
+            body.append(line)
+            continue
+        words = line.split()
+        match words:
+            case []:
+                pass
+            case ["type", type_name, base, *choices]:
+                package.types[type_name] = Scalar(Basic(base), f"v1.{type_name}", tuple(choice.strip('"') for choice in choices))
+            case ["struct" | "object" as sort, type_name, *marks]:
+                openapi_name = f"{prefix}.{type_name}"
+                package.types[type_name] = Struct(name, type_name, openapi_name, sort == "object", "atomic" in marks)
+                body = package.bodies[type_name] = []
+            case _:
+                raise AssertionError(f"a line of package {name} cannot be read: {line!r}")
+    return package
+
+
+def fill(package: Package, find: FindType) -> None:
+    """Give every struct of a package its fields."""
+    for name in list(package.bodies):
+        _fill_struct(package, name, find)
+
+
+def _fill_struct(package: Package, name: str, find: FindType) -> None:
+    struct = package.types[name]
+    assert isinstance(struct, Struct)
+    for line in package.bodies.pop(name, ()):
+        number, field_name = line.split()[:2]
+        type_text, options = _split_type(line)
+        if field_name == INLINE:
+            _fill_inlined(struct, int(number), type_text, package, find)
+            continue
+        made = _field(field_name, int(number), type_text, options, package.name, find)
+        struct.fields[made.name] = made
+        struct.messages[made.number] = made
+
+
+def _fill_inlined(struct: Struct, number: int, type_text: str, package: Package, find: FindType) -> None:
+    if type_text in package.bodies:  # it stands further down in the file and is still empty
+        _fill_struct(package, type_text, find)
+    inlined = _type(type_text, package.name, find)
+    assert isinstance(inlined, Struct), f"{type_text} is inlined in {struct!r} and is no struct"
+    struct.messages[number] = inlined
+    struct.fields.update(inlined.fields)
+
+
+def _split_type(line: str) -> tuple[str, str]:
+    """The type and the options of a line; the type of a map is two words."""
+    words = line.split()
+    length = 2 if words[2] in ("map", "*map") else 1
+    return " ".join(words[2 : 2 + length]), " ".join(words[2 + length :])
+
+
+def _field(name: str, number: int, type_text: str, options: str, package: str, find: FindType) -> Field:
+    values = dict(option.split("=", 1) for option in options.split() if "=" in option)
+    plain = {option for option in options.split() if "=" not in option}
+    kind = values.get("list")
+    return Field(
+        name=name.rstrip("?~"),
+        number=number,
+        type=_type(type_text.removeprefix("*"), package, find),
+        is_pointer=type_text.startswith("*"),
+        omits_empty="?" in name,
+        omits_zero="~" in name,
+        is_required="required" in plain,
+        patch_strategy=tuple(values["patch"].split(",")) if "patch" in values else (),
+        merge_key=values.get("mergekey", ""),
+        list_kind=ListKind(kind) if kind else None,
+        list_keys=tuple(values["keys"].split(",")) if "keys" in values else (),
+        is_atomic=_is_atomic(values.get("map") or values.get("struct")),
+        default=json.loads(values["default"]) if "default" in values else None,
+    )
+
+
+def _is_atomic(mark: str | None) -> bool | None:
+    assert mark in (None, "atomic", "granular"), f"{mark} is no way to merge a map or a struct"
+    return None if mark is None else mark == "atomic"
+
+
+def _type(text: str, package: str, find: FindType) -> Type:
+    if text.startswith("[]"):
+        return ListOf(_type(text[2:].removeprefix("*"), package, find))
+    if text.startswith("map "):
+        return MapOf(_type(text[4:].removeprefix("*"), package, find))
+    if text in _BASICS:
+        return _BASICS[text]
+    if "." in text:
+        package, _, text = text.partition(".")
+    return find(package, text)
