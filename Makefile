@@ -42,6 +42,7 @@ layers: $(STAMP_DEV)  ## import-linter: knowledge flows one way
 	@$(BIN)/lint-imports --no-logo
 
 tests: $(STAMP_DEV)  ## pytest, on two cores
+	@tools/ensure_etcd.sh
 	@$(BIN)/python -m pytest -q -n 2
 
 bench: $(STAMP_DEV)  ## measure

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store.promise import RevisionGone, Store
+from mooring.store.promise import RevisionGone, Store, StoreClosed
 from mooring.store.sqlite import SqliteStore
-from mooring.store.sqlite_errors import StoreClosed
 from mooring.store.sqlite_limits import SqliteLimits
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, gather, told
 from tests.store.sqlite_builders import contents, crash_image, play, play_real

@@ -10,9 +10,18 @@ from pathlib import Path
 import pytest
 
 from mooring.kit.tasks import TaskGroup
-from mooring.store.promise import MUST_NOT_EXIST, RevisionGone, StoreChange, StoreError, WriteConflict
+from mooring.store.promise import (
+    MUST_NOT_EXIST,
+    RevisionGone,
+    StoreBusy,
+    StoreChange,
+    StoreClosed,
+    StoreError,
+    ValueTooLarge,
+    WriteConflict,
+)
 from mooring.store.sqlite import SqliteStore
-from mooring.store.sqlite_errors import DiskFull, FileDamaged, StoreBusy, StoreClosed, ValueTooLarge
+from mooring.store.sqlite_errors import DiskFull, FileDamaged
 from mooring.store.sqlite_file import StoreFile
 from mooring.store.sqlite_limits import SqliteLimits
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, fill, told

@@ -75,6 +75,9 @@ class MemoryStore:
             return self._changed_since(key, at).get(key, self._current(key))
         return self._current(key)
 
+    def peek(self, key: str) -> Record | None:
+        return self._current(key)
+
     async def list(self, folder: str, *, start: str = "", limit: int = 0, at: int | None = None) -> Page:
         assert folder.endswith("/"), f"a folder's path ends with a slash, not {folder!r}"
         assert limit >= 0, f"a list of at most {limit}"

@@ -71,11 +71,17 @@ class MemoryWatch:
     def take(self, change: StoreChange) -> None:
         """One more change. Only for the store."""
         if len(self._buffer) >= self._buffer_max:
-            self._is_cut_off = True
-            self._buffer = []
-            self._store.end_watch(self, is_cut_off=True)
-        else:
-            self._buffer.append(change)
+            self.cut_off()
+            return
+        self._buffer.append(change)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def cut_off(self) -> None:
+        """Take no more, and say so to the reader. Only for the store."""
+        self._is_cut_off = True
+        self._buffer = []
+        self._store.end_watch(self, is_cut_off=True)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

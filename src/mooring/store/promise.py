@@ -6,7 +6,13 @@ Goes out   records and changes; or a `StoreError`
    StoreError
    ├── WriteConflict     the key is not at the revision that the writer thought; carries what is there instead
    ├── RevisionGone      the history that was asked for is compacted, or a watch fell too far behind: list again
-   └── RevisionAhead     a revision that is not reached yet
+   ├── RevisionAhead     a revision that is not reached yet
+   ├── WriteRefused      the write was not carried out; reading goes on
+   │   ├── ValueTooLarge   the limit has a name
+   │   ├── StoreBusy       more writes wait than may: try again later
+   │   └── StoreClosed     the store was told to stop
+   ├── OutcomeUnknown    the store was lost during a write, which has happened or not: read, then decide
+   └── StoreUnreachable  nobody answers, and nothing was done: try again later
 
  1. Every write has a revision of its own, one higher than the one before. The first record has a revision above 1, and
     1 is the revision of an empty store: 0 stays free to mean "there is none".
@@ -65,6 +71,30 @@ class RevisionAhead(StoreError):
         super().__init__(f"revision {wanted} is not reached yet; the store is at {current}")
         self.wanted = wanted
         self.current = current
+
+
+class WriteRefused(StoreError):
+    """This write was not carried out."""
+
+
+class ValueTooLarge(WriteRefused):
+    """The value has more bytes than one may have."""
+
+
+class StoreBusy(WriteRefused):
+    """Too many writes wait already."""
+
+
+class StoreClosed(WriteRefused):
+    """The store takes no more writes."""
+
+
+class OutcomeUnknown(StoreError):
+    """Nobody said whether the write was carried out."""
+
+
+class StoreUnreachable(StoreError):
+    """The store is elsewhere, and does not answer."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -131,6 +161,10 @@ class Store(Protocol):
         ...
 
     async def get(self, key: str, *, at: int | None = None) -> Record | None: ...
+
+    def peek(self, key: str) -> Record | None:
+        """What this process knows of a key, without waiting. It may lag behind a write of somebody else's."""
+        ...
 
     async def list(self, folder: str, *, start: str = "", limit: int = 0, at: int | None = None) -> Page:
         """The records of a folder from the key `start` on, at most `limit` if it is not 0."""

@@ -89,6 +89,9 @@ class SqliteStore:
     async def get(self, key: str, *, at: int | None = None) -> Record | None:
         return await self._memory.get(key, at=at)
 
+    def peek(self, key: str) -> Record | None:
+        return self._memory.peek(key)
+
     async def list(self, folder: str, *, start: str = "", limit: int = 0, at: int | None = None) -> Page:
         return await self._memory.list(folder, start=start, limit=limit, at=at)
 

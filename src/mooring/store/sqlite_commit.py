@@ -29,8 +29,16 @@ from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 from mooring.kit.clock import Clock
-from mooring.store.promise import Record, StoreChange, StoreError, WriteConflict
-from mooring.store.sqlite_errors import DiskFull, FileDamaged, FileError, StoreBusy, StoreClosed, ValueTooLarge
+from mooring.store.promise import (
+    Record,
+    StoreBusy,
+    StoreChange,
+    StoreClosed,
+    StoreError,
+    ValueTooLarge,
+    WriteConflict,
+)
+from mooring.store.sqlite_errors import DiskFull, FileDamaged, FileError
 from mooring.store.sqlite_file import StoreFile
 from mooring.store.sqlite_limits import SqliteLimits
 from mooring.store.sqlite_memory import DurableMemory
@@ -147,7 +155,7 @@ class GroupCommit:
             "file_bytes_max": self._limits.file_bytes_max,
         }
 
-    def _why_not_take(self, key: str, value: bytes | None) -> FileError | None:
+    def _why_not_take(self, key: str, value: bytes | None) -> StoreError | None:
         # Whatever the writer's thread would choke on is found here: there it would take a whole commit along.
         assert "/" in key, f"a key is a path, not {key!r}"
         key.encode()
@@ -157,7 +165,7 @@ class GroupCommit:
             return StoreBusy(f"{len(self._waiting)} writes wait for the disk already: try again later")
         return self._why_not_write()
 
-    def _why_not_write(self) -> FileError | None:
+    def _why_not_write(self) -> StoreError | None:
         if self._damage is not None:
             return self._damage.again()
         return StoreClosed("the store is closed and takes no more writes") if self._is_closed else None

@@ -8,14 +8,12 @@ Goes out   a `FileError`, whose text says what was found and what to do about it
        ├── DirectoryUnusable   it cannot be made, read or written, or holds somebody else's file
        ├── DirectoryInUse      another process has it
        ├── FileDamaged         something that was written is not there or not as it was written
-       └── WriteRefused        the write was not carried out; reading goes on
-           ├── DiskFull        no room: writes go on by themselves as soon as there is some
-           ├── DiskFailing     the disk or the operating system refused
-           ├── ValueTooLarge   the limit has a name
-           ├── StoreBusy       more writes wait than may: try again later
-           └── StoreClosed     the store was told to stop
+       ├── DiskFull            no room: writes go on by themselves as soon as there is some
+       └── DiskFailing         the disk or the operating system refused
 
- 1. Trying again can help after `DiskFull`, `DiskFailing` and `StoreBusy`, and after nothing else.
+The last two are each a `WriteRefused` as well, beside the refusals that every store has (`promise`).
+
+ 1. Trying again can help after `DiskFull`, `DiskFailing` and the promise's `StoreBusy`, and after nothing else.
  2. Each error can be made again from its text (`again`): a failed commit tells many writers, and an exception that two
     of them raise would collect both of their traces.
 """
@@ -26,7 +24,7 @@ import sqlite3
 from pathlib import Path
 from typing import Self
 
-from mooring.store.promise import StoreError
+from mooring.store.promise import StoreError, WriteRefused
 
 _PRIMARY_CODE = 0xFF  # the rest of a code says which of the sorts it was
 
@@ -50,28 +48,12 @@ class FileDamaged(FileError):
     """The file is not what was written to it."""
 
 
-class WriteRefused(FileError):
-    """This write was not carried out."""
-
-
-class DiskFull(WriteRefused):
+class DiskFull(FileError, WriteRefused):
     """There is no room for the write."""
 
 
-class DiskFailing(WriteRefused):
+class DiskFailing(FileError, WriteRefused):
     """The write failed below us."""
-
-
-class ValueTooLarge(WriteRefused):
-    """The value has more bytes than one may have."""
-
-
-class StoreBusy(WriteRefused):
-    """Too many writes wait already."""
-
-
-class StoreClosed(WriteRefused):
-    """The store takes no more writes."""
 
 
 def damaged(path: Path, found: str) -> FileDamaged:

@@ -1,0 +1,47 @@
+"""A real etcd for the tests that need one: one for each process that runs tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.store.etcd_builders import PROGRAM, Etcd, empty, play
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without an etcd its tests are not run, which `tests/conftest.py` says in so many words."""
+    if PROGRAM is not None:
+        return
+    without = [item for item in items if "etcd_program" in getattr(item, "fixturenames", ())]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
+
+
+@pytest.fixture(scope="session")
+def etcd_program() -> str:
+    assert PROGRAM is not None, "there is no etcd here, and this test should have been deselected"
+    return PROGRAM
+
+
+@pytest.fixture(scope="session")
+def etcd_shared(etcd_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    etcd = Etcd(etcd_program, tmp_path_factory.mktemp("etcd"))
+    yield etcd
+    etcd.kill()
+
+
+@pytest.fixture
+def etcd(etcd_shared: Etcd) -> Etcd:
+    """One without records; its revisions go on from whatever they are."""
+    play(etcd_shared.url, empty)
+    return etcd_shared
+
+
+@pytest.fixture
+def etcd_alone(etcd_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    """One that a test may kill, stop, or turn back."""
+    etcd = Etcd(etcd_program, tmp_path_factory.mktemp("etcd"))
+    yield etcd
+    etcd.kill()
