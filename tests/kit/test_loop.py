@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -312,6 +313,17 @@ def test_real_time_is_there_for_production() -> None:
         return SystemClock().now_s() - began_s
 
     assert run_real(main()) >= 0.019
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_real_time_runs_on_uvloop_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, is_installed: bool) -> None:
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    async def main() -> str:
+        return type(asyncio.get_running_loop()).__module__
+
+    assert run_real(main()).startswith("uvloop" if is_installed else "asyncio")
 
 
 def test_a_day_of_alarms_takes_seconds() -> None:

@@ -72,6 +72,8 @@ class StatusError(ClientError):
         self.causes = tuple(causes)
         self.details = dict(details or {})
         """`name`, `group`, `kind` and `uid` of the object that it is about, as far as the server tells."""
+        self.has_details = details is not None
+        """Whether the server tells details at all, be they empty."""
         self.retry_after_s = retry_after_s
 
 
@@ -105,6 +107,8 @@ class ConflictError(StatusError):
 
 class ExpiredError(StatusError):
     code, reason = 410, "Expired"
+    continue_token = ""
+    """For a list in pages: with it the list goes on as of now, inconsistently."""
 
 
 class TooManyRequestsError(StatusError):

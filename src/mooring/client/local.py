@@ -27,7 +27,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.local_delete import fate_of
 from mooring.client.local_events import inward, inward_selection, outward, outward_plain, stored_kind
 from mooring.client.local_form import PlainObject, decoded, encoded, stored_form, with_revision
-from mooring.client.local_pages import continue_token, read_continue_token
+from mooring.client.local_pages import INCONSISTENT, continue_token, read_continue_token
 from mooring.client.local_pods import bound_form
 from mooring.client.local_readings import Readings
 from mooring.client.local_refusals import ahead, already_exists, conflict, list_gone, not_found
@@ -86,13 +86,27 @@ class LocalClient:
         revision: str = "",
     ) -> Listing:
         """As kube-apiserver: `revision` alone means "not older than", together with a limit exactly that one."""
+        at = _revision_number(revision) or None
+        if at is not None and not limit and not continue_token:
+            await self.check_reached(at)
+            at = None
+        return await self.list_at(kind, selection, limit=limit, continue_token=continue_token, at=at)
+
+    async def list_at(
+        self,
+        kind: Kind,
+        selection: Selection,
+        *,
+        limit: int = 0,
+        continue_token: str = "",
+        at: int | None = None,
+    ) -> Listing:
+        """A listing of exactly that revision; of the last one if it is None."""
         folder, matcher = kind.keys_prefix(selection.namespace), _matcher(kind, selection)
-        start, at = "", _revision_number(revision) or None
+        start = ""
         if continue_token:
             start, at = read_continue_token(folder, continue_token)
-        elif at is not None and not limit:
-            await self._check_reached(at)
-            at = None
+            at = None if at == INCONSISTENT else at
         try:
             return await self._listing(kind, folder, matcher, start, limit, at)
         except RevisionGone as error:
@@ -113,7 +127,8 @@ class LocalClient:
             bookmark_s=self._bookmark_s if bookmarks else None,
         )
 
-    async def _check_reached(self, revision: int) -> None:
+    async def check_reached(self, revision: int) -> None:
+        """Raises a `ServerError` if the store has not come so far."""
         current = await self._store.revision()
         if revision > current:
             raise ahead(RevisionAhead(revision, current))

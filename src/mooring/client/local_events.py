@@ -4,27 +4,17 @@ Comes in   an event in either form
 Goes out   the same event in the other one
 
 kube-apiserver keeps all events in one folder in core's form, whichever API they were written through: `kubectl get
-events` shows what the scheduler reported through the newer one. The forms differ in the names of seven fields.
+events` shows what the scheduler reported through the newer one. `mooring.api.event_forms` says how the forms differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mooring.api.event_forms import CORE_NAMES, served_form, stored_form
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.client.local_form import PlainObject, decoded, encoded, with_revision
 from mooring.client.promise import Selection
-
-_CORE_NAMES = {
-    "regarding": "involvedObject",
-    "note": "message",
-    "reportingController": "reportingComponent",
-    "deprecatedSource": "source",
-    "deprecatedFirstTimestamp": "firstTimestamp",
-    "deprecatedLastTimestamp": "lastTimestamp",
-    "deprecatedCount": "count",
-}
-_NEWER_NAMES = {core: newer for newer, core in _CORE_NAMES.items()}
 
 
 def stored_kind(kind: Kind) -> Kind:
@@ -34,12 +24,12 @@ def stored_kind(kind: Kind) -> Kind:
 
 def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
     """An object as it is stored."""
-    return _renamed(plain, _CORE_NAMES, CORE_EVENT) if kind is EVENT else plain
+    return stored_form(dict(plain)) if kind is EVENT else plain
 
 
 def outward_plain(kind: Kind, plain: PlainObject) -> PlainObject:
     """A stored object as the kind has it."""
-    return _renamed(plain, _NEWER_NAMES, EVENT) if kind is EVENT else plain
+    return served_form(plain) if kind is EVENT else plain
 
 
 def outward(kind: Kind, value: bytes, revision: int) -> bytes:
@@ -61,14 +51,7 @@ def inward_selection(kind: Kind, selection: Selection) -> Selection:
 
 
 def _stored_field(term: str) -> str:
-    for newer, core in _CORE_NAMES.items():
+    for newer, core in CORE_NAMES.items():
         if term.startswith((f"{newer}.", f"{newer}=", f"{newer}!")):
             return core + term.removeprefix(newer)
     return term
-
-
-def _renamed(plain: Mapping[str, object], names: Mapping[str, str], kind: Kind) -> PlainObject:
-    renamed = {names.get(field, field): value for field, value in plain.items()}
-    # In place, so that the order of a stored object stays.
-    renamed["kind"], renamed["apiVersion"] = kind.kind, kind.api_version
-    return renamed

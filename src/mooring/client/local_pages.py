@@ -16,6 +16,8 @@ import msgspec
 from mooring.client.errors import BadRequestError
 
 _VERSION = "meta.k8s.io/v1"
+INCONSISTENT = -1
+"""As the revision of a token: go on as of now, whatever has changed since the list began."""
 
 
 class _Token(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ def read_continue_token(folder: str, text: str) -> tuple[str, int]:
         raise BadRequestError("continue key is not valid") from None
     if token.v != _VERSION:
         raise BadRequestError(f"continue key is not valid: server does not recognize this encoded version {token.v}")
-    if token.rv <= 0:
+    if token.rv <= 0 and token.rv != INCONSISTENT:
         raise BadRequestError(
             f"continue key is not valid: incorrect encoded start resourceVersion (version {_VERSION})"
         )

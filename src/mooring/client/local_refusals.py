@@ -39,8 +39,11 @@ def already_exists(kind: Kind, name: str) -> AlreadyExistsError:
 
 
 def conflict(kind: Kind, name: str, why: str = _MODIFIED, *, subresource: str = "") -> ConflictError:
-    resource = f"{kind.resource}/{subresource}" if subresource else kind.resource
-    return ConflictError(f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=_details(kind, name))
+    below = f"/{subresource}" if subresource else ""
+    return ConflictError(
+        f'Operation cannot be fulfilled on {kind.resource}{below} "{name}": {why}',
+        details=_details(kind, name, f"{kind.plural}{below}"),
+    )
 
 
 def other_uid(kind: Kind, key: str, name: str, wanted: str, found: object) -> ConflictError:
@@ -74,7 +77,9 @@ def other_revision_in_deletion(kind: Kind, name: str, wanted: str, found: int) -
 def _deletion_conflict(kind: Kind, name: str, why: str) -> ConflictError:
     # Kubernetes names the kind here where it names the resource elsewhere.
     called = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    return ConflictError(f'Operation cannot be fulfilled on {called} "{name}": {why}', details=_details(kind, name))
+    return ConflictError(
+        f'Operation cannot be fulfilled on {called} "{name}": {why}', details=_details(kind, name, kind.kind)
+    )
 
 
 def invalid(kind: Kind, name: str, field: str, problem: str, *, reason: str = "FieldValueInvalid") -> InvalidError:
@@ -116,6 +121,6 @@ def ahead(error: RevisionAhead) -> StatusError:
     )
 
 
-def _details(kind: Kind, name: str) -> dict[str, str]:
-    details = {"name": name, "kind": kind.plural}
+def _details(kind: Kind, name: str, called: str = "") -> dict[str, str]:
+    details = {"name": name, "kind": called or kind.plural}
     return {**details, "group": kind.group} if kind.group else details

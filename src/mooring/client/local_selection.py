@@ -4,7 +4,7 @@ Comes in   a `Selection`, as Kubernetes writes it (`app=web`, `spec.nodeName=,st
 Goes out   a matcher of stored bytes; None if everything matches
 
  1. A matcher decodes only the fields that it looks at: for each selection a decoder is made that knows no others.
- 2. A field that is absent is the empty text, and a flag that is absent is `false`, as in kube-apiserver.
+ 2. A field that is absent is the empty text, a flag `false` and a count `0`, as in kube-apiserver.
  3. Any path can be selected by. Which ones kube-apiserver allows for a kind is for an API server to check.
 """
 
@@ -30,6 +30,7 @@ SELECTIONS_KEPT_MAX = 1_024  # compiled ones; a selection beyond that is compile
 
 _LABELS = ("metadata", "labels")
 _FLAGS = frozenset({"spec.unschedulable", "spec.hostNetwork"})
+_COUNTS = frozenset({"status.succeeded", "status.replicas"})
 # Terms end at a comma and values may hold an escaped one.
 _TERM = re.compile(r"(?:[^,\\]|\\.)+")
 _OPERATOR = re.compile(r"!=|==|=")
@@ -160,7 +161,7 @@ def _walk(plain: object, path: tuple[str, ...]) -> object:
 def _text(found: object, path: str) -> str:
     match found:
         case None:
-            return "false" if path in _FLAGS else ""
+            return "false" if path in _FLAGS else "0" if path in _COUNTS else ""
         case bool():
             return "true" if found else "false"
         case int() | float():

@@ -10,6 +10,8 @@ Goes out   to a `Sink`: first everything (`replace`), then one change after the 
  4. Every error is tried again after a while that doubles from 0.8 to 30 s, lengthened by chance and by what the server
     asks for. Two quiet minutes make the next one the first again. All as client-go does it.
  5. An object that cannot be read is left out, counted and logged: one broken object must not blind us to the others.
+ 6. Where it is wanted and the client can, a watch that begins with everything takes the place of the list. A server
+    that refuses it is not asked again: it is listed from then on.
 
 Why revisions are compared as numbers although a client promises only text: Kubernetes promises by now that they are
 numbers in order, and it is the one way to notice that a change was told twice. Other text is compared for equality.
@@ -20,14 +22,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import Kind
 from mooring.api.views.base import View
-from mooring.client.errors import ClientError, ExpiredError, StatusError
-from mooring.client.promise import EVERYTHING, Change, Client, Selection, WatchEvent
+from mooring.api.views.meta import ApiObject
+from mooring.client.errors import ClientError, ExpiredError, StatusError, TooManyRequestsError
+from mooring.client.promise import EVERYTHING, Change, Client, Selection, Watch, WatchEvent
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -35,6 +38,8 @@ from mooring.kit.entropy import Entropy
 BACKOFF = Backoff(initial_s=0.8, max_s=30.0, jitter=1.0)
 BACKOFF_RESET_S = 120.0
 PAGE_SIZE = 500
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark behind the last of the objects that a watch begins with."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner than this without a word counts as an error, or two broken ends would spin."""
 
@@ -56,6 +61,13 @@ class Sink(Protocol[SunkView]):
         ...
 
 
+@runtime_checkable
+class WatchesAll(Protocol):
+    """A client whose watches may begin with everything that is there."""
+
+    def watch_all(self, kind: Kind, selection: Selection = EVERYTHING) -> Watch: ...
+
+
 class Reflector(Generic[AnyView]):
     """Runs until it is cancelled."""
 
@@ -70,8 +82,11 @@ class Reflector(Generic[AnyView]):
         entropy: Entropy,
         selection: Selection = EVERYTHING,
         page_size: int = PAGE_SIZE,
+        is_filled_by_watching: bool = False,
     ) -> None:
+        """`is_filled_by_watching`: by a watch that begins with everything, if the client and the server can."""
         self._client = client
+        self._watches_all = client if is_filled_by_watching and isinstance(client, WatchesAll) else None
         self._kind = kind
         self._view = view
         self._sink = sink
@@ -97,14 +112,63 @@ class Reflector(Generic[AnyView]):
         return dict(self._counts)
 
     async def run(self) -> None:
-        """List, watch for as long as the history reaches back, and again."""
+        """Fetch everything, watch for as long as the history reaches back, and again."""
         while True:
-            views, revision = await self._list_until_it_works()
-            self._counts["lists"] += 1
-            self._revision = revision
-            self._sink.replace(views, revision)
-            self._synced.set()
+            if not await self._fill_by_watching():
+                self._fill(*await self._list_until_it_works())
             await self._watch_until_expired()
+
+    def _fill(self, views: Sequence[AnyView], revision: str) -> None:
+        self._counts["lists"] += 1
+        self._revision = revision
+        self._sink.replace(views, revision)
+        self._synced.set()
+
+    # -------------------------------------------------------------------------------------- filled by a watch
+
+    async def _fill_by_watching(self) -> bool:
+        """Everything by a watch, and its changes until it ends. False if that is not to be had: list then."""
+        lists_before = self._counts["lists"]
+        while self._watches_all is not None:
+            refusal: ClientError | None = None
+            try:
+                await self._watch_all(self._watches_all)
+            except ClientError as error:
+                refusal = error
+            is_filled = self._counts["lists"] > lists_before
+            is_refused = not isinstance(refusal, TooManyRequestsError) and isinstance(refusal, StatusError | None)
+            if not is_filled and is_refused:
+                logger.info("%s is listed, because a watch cannot begin with everything (%s)", self._kind, refusal)
+                self._watches_all = None
+            elif refusal is not None:
+                await self._back_off(refusal)
+            if is_filled:
+                return True
+        return False
+
+    async def _watch_all(self, client: WatchesAll) -> None:
+        initial: dict[str, AnyView] | None = {}
+        self._counts["watches"] += 1
+        async with client.watch_all(self._kind, self._selection) as watch:
+            while batch := await watch.next_batch():
+                for event in batch:
+                    if initial is None:
+                        self._take(event)
+                    elif event.change is not Change.BOOKMARK:
+                        self._collect(initial, event)
+                    elif _ends_initial_events(event):
+                        self._fill(list(initial.values()), event.revision)
+                        initial = None
+
+    def _collect(self, initial: dict[str, AnyView], event: WatchEvent) -> None:
+        view = self._view_of(event)
+        if view is None:
+            return
+        assert isinstance(view, ApiObject), f"{self._view} has no name by which its objects could be told apart"
+        if event.change is Change.DELETED:
+            initial.pop(view.key, None)
+        else:
+            initial[view.key] = view
 
     # ------------------------------------------------------------------------------------------------ listing
 
@@ -163,20 +227,23 @@ class Reflector(Generic[AnyView]):
                     self._take(event)
 
     def _take(self, event: WatchEvent) -> None:
+        # The view first: a change that came as JSON is read for it, and then its revision is known as well.
+        view = self._view_of(event) if event.change is not Change.BOOKMARK else None
         revision = event.revision
-        if not _is_newer(revision, self._revision):
+        if not revision or not _is_newer(revision, self._revision):
             self._counts["repeated"] += event.change is not Change.BOOKMARK
             return
         self._revision = revision
-        if event.change is Change.BOOKMARK:
-            return
+        if view is not None:
+            self._counts["changes"] += 1
+            self._sink.apply(event.change, view)
+
+    def _view_of(self, event: WatchEvent) -> AnyView | None:
         try:
-            view = event.view(self._view)
+            return event.view(self._view)
         except ObjectError as error:
             self._leave_out(error)
-            return
-        self._counts["changes"] += 1
-        self._sink.apply(event.change, view)
+            return None
 
     # ----------------------------------------------------------------------------------------------- mishaps
 
@@ -204,3 +271,7 @@ def _is_newer(revision: str, last: str) -> bool:
     if revision.isdecimal() and last.isdecimal():
         return (len(revision), revision) > (len(last), last)
     return revision != last
+
+
+def _ends_initial_events(event: WatchEvent) -> bool:
+    return event.view(ApiObject).metadata.annotations.get(INITIAL_EVENTS_END) == "true"

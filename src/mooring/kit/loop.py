@@ -64,8 +64,18 @@ def run(main: Coroutine[Any, Any, Result], clock: VirtualClock | None = None) ->
 
 
 def run_real(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` to its end on the system's time, with sockets and threads."""
-    return asyncio.run(main)
+    """Run `main` to its end on the system's time, with sockets and threads; on uvloop where it is installed."""
+    with asyncio.Runner(loop_factory=_real_loop_factory()) as runner:
+        return runner.run(main)
+
+
+def _real_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    # Imported when it is wanted: whoever only simulates has no use for it.
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 class Alarm(asyncio.TimerHandle):

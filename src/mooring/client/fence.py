@@ -1,0 +1,83 @@
+"""The fence: a client that writes only while we may.
+
+Comes in   a client, and the question whether we may write now (a leader election's `is_leading`)
+Goes out   the same client; a write outside of the fence is an `OutsideFenceError`, and is not sent
+
+ 1. Reading is free: whoever stands by keeps his copy of the cluster warm.
+ 2. The question is asked at each write, not when leading begins or ends: a process that was stopped in the middle of
+    something and goes on minutes later finds the fence closed, even if no task has told it yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.api.kinds import Kind
+from mooring.client.errors import ClientError
+from mooring.client.promise import (
+    EVERYTHING,
+    Client,
+    Deletion,
+    JsonObject,
+    Listing,
+    PatchForm,
+    Selection,
+    Watch,
+)
+
+
+class OutsideFenceError(ClientError):
+    """We may not write now, so nothing was sent."""
+
+
+class FencedClient:
+    """Keeps the client promise inside of a fence."""
+
+    def __init__(self, inner: Client, may_write: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._may_write = may_write
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
+        return await self._inner.get(kind, namespace, name)
+
+    async def list(
+        self,
+        kind: Kind,
+        selection: Selection = EVERYTHING,
+        *,
+        limit: int = 0,
+        continue_token: str = "",
+        revision: str = "",
+    ) -> Listing:
+        return await self._inner.list(
+            kind, selection, limit=limit, continue_token=continue_token, revision=revision
+        )
+
+    def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
+        return self._inner.watch(kind, selection, since=since, bookmarks=bookmarks)
+
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
+        self._check()
+        return await self._inner.create(kind, namespace, body, is_answer_wanted=is_answer_wanted)
+
+    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
+        self._check()
+        return await self._inner.update(kind, namespace, name, body, subresource=subresource)
+
+    async def patch(
+        self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
+    ) -> bytes:
+        self._check()
+        return await self._inner.patch(kind, namespace, name, patch, form=form, subresource=subresource)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
+        self._check()
+        await self._inner.delete(kind, namespace, name, deletion)
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        self._check()
+        await self._inner.bind(namespace, name, uid, node_name)
+
+    def _check(self) -> None:
+        if not self._may_write():
+            raise OutsideFenceError("we do not lead any more: nothing was sent")

@@ -1,0 +1,186 @@
+"""Requests: paced, tried again where that is safe, and every refusal an error that callers know.
+
+Comes in   what to ask of the server
+Goes out   the body of a good answer; or a `ClientError`
+
+ 1. All requests of a client, tried again or not, take their turn in one token bucket.
+ 2. What the server asks to be tried later (429, or 5xx, with a Retry-After) is tried later, at most `TRIES_MAX` times,
+    as client-go does.
+ 3. Only who reads is asked again after a broken connection. A write whose answer was lost is a `NoAnswerError`: it may
+    have been carried out.
+ 4. `Repeat.NEVER_AFTER_FAILURE` is for what must not be done twice (a binding): there a failure of the server (5xx) is
+    a `NoAnswerError` too, because nobody knows how far it had come.
+ 5. An identity that the server does not know (401) is renewed once, if it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from enum import Enum, auto
+
+import aiohttp
+
+from mooring.client.errors import ClientError, NoAnswerError, ServerError
+from mooring.client.http_connection import ANONYMOUS, Connection, Identity
+from mooring.client.http_errors import error_of_answer, retry_after_s
+from mooring.client.http_transport import ConnectionLostError, HttpTransport
+from mooring.client.ratelimit import TokenBucket
+from mooring.kit.clock import Clock
+
+TRIES_MAX = 10
+"""How often a request is tried again."""
+LOST_CONNECTION_WAIT_S = 1.0
+JSON = "application/json"
+
+
+class Repeat(Enum):
+    """When a request may be sent once more."""
+
+    AFTER_LOSS = auto()
+    """Even if a first one was carried out: it only reads."""
+    WHEN_ASKED = auto()
+    """When the server says so."""
+    NEVER_AFTER_FAILURE = auto()
+    """Only when the server refused to look at it."""
+
+
+class HttpRequests:
+    """One way to ask, for everything but what it is about."""
+
+    def __init__(
+        self, connection: Connection, transport: HttpTransport, clock: Clock, bucket: TokenBucket | None
+    ) -> None:
+        self._credentials = connection.credentials
+        self._is_secure = connection.is_secure
+        self._transport = transport
+        self._clock = clock
+        self._bucket = bucket
+        self._counts = dict.fromkeys(("requests", "failures", "refusals", "retries", "throttled", "renewals"), 0)
+
+    def statistics(self) -> dict[str, int]:
+        return dict(self._counts)
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        about: str,
+        repeat: Repeat = Repeat.WHEN_ASKED,
+        content_type: str = JSON,
+    ) -> bytes:
+        """The body of a good answer. `about` names the resource and the object, for people."""
+        turn = _Turn(self, method, about, repeat)
+        while True:
+            identity = await self._next_identity()
+            try:
+                code, headers, answer = await self._transport.ask(
+                    method, target, identity, content_type if body is not None else "", body
+                )
+            except NoAnswerError as error:
+                await turn.after_loss(error)
+                continue
+            if code < 300:
+                return answer
+            await turn.after_refusal(code, headers, answer, identity)
+
+    @asynccontextmanager
+    async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer that is read while it is being written. Raises as `ask`, before the first byte of it."""
+        turn = _Turn(self, "GET", about, Repeat.AFTER_LOSS)
+        while True:
+            identity = await self._next_identity()
+            try:
+                opened = self._transport.stream(target, identity, s_max)
+                response = await opened.__aenter__()
+            except NoAnswerError as error:
+                await turn.after_loss(error)
+                continue
+            try:
+                if response.status < 300:
+                    yield response
+                    return
+                answer = await self._refusal_body(target, response)
+            finally:
+                await opened.__aexit__(None, None, None)
+            await turn.after_refusal(response.status, response.headers, answer, identity)
+
+    async def _refusal_body(self, target: str, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            return await response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._transport.cut(target, error) from error
+
+    # ------------------------------------------------------------------------------------------- taking turns
+
+    async def _next_identity(self) -> Identity:
+        """Our identity, when it is our turn."""
+        counts = self._counts
+        counts["requests"] += 1
+        if self._bucket is not None:
+            delay_s = self._bucket.reserve_s()
+            if delay_s > 0:
+                counts["throttled"] += 1
+                await self._clock.wait(delay_s)
+        if not self._is_secure:
+            return ANONYMOUS
+        return self._credentials.identity_nowait() or await self._credentials.wait_identity()
+
+    def count(self, what: str) -> None:
+        self._counts[what] += 1
+
+    def renew(self, identity: Identity) -> bool:
+        return self._is_secure and self._credentials.reject(identity)
+
+    async def wait(self, delay_s: float) -> None:
+        await self._clock.wait(delay_s)
+
+
+class _Turn:
+    """What one request has been through, and whether it may be sent once more."""
+
+    def __init__(self, requests: HttpRequests, method: str, about: str, repeat: Repeat) -> None:
+        self._requests = requests
+        self._method = method
+        self._about = about
+        self._repeat = repeat
+        self._tries = 0
+        self._is_renewed = False
+
+    async def after_loss(self, error: NoAnswerError) -> None:
+        """Wait until it is time to try again, or raise."""
+        self._requests.count("failures")
+        is_safe = self._repeat is Repeat.AFTER_LOSS and isinstance(error, ConnectionLostError)
+        if not is_safe or self._tries >= TRIES_MAX:
+            raise error
+        # The first time at once: a connection that the server closed while it was idle is no sign of trouble.
+        await self._again_in(LOST_CONNECTION_WAIT_S if self._tries else 0.0)
+
+    async def after_refusal(self, code: int, headers: Mapping[str, str], answer: bytes, identity: Identity) -> None:
+        """Wait until it is time to try again, or raise."""
+        self._requests.count("refusals")
+        if code == 401 and not self._is_renewed and self._requests.renew(identity):
+            self._is_renewed = True
+            self._requests.count("renewals")
+            return
+        delay_s = retry_after_s(headers)
+        if delay_s is not None and self._tries < TRIES_MAX and self._may_repeat(code):
+            await self._again_in(delay_s)
+            return
+        raise self._error(code, headers, answer)
+
+    def _may_repeat(self, code: int) -> bool:
+        return code == 429 or (code >= 500 and self._repeat is not Repeat.NEVER_AFTER_FAILURE)
+
+    def _error(self, code: int, headers: Mapping[str, str], answer: bytes) -> ClientError:
+        error = error_of_answer(code, headers, answer, method=self._method, about=self._about)
+        if isinstance(error, ServerError) and self._repeat is Repeat.NEVER_AFTER_FAILURE:
+            return NoAnswerError(f"the server failed, and how far it came is not known: {error}")
+        return error
+
+    async def _again_in(self, delay_s: float) -> None:
+        self._tries += 1
+        self._requests.count("retries")
+        await self._requests.wait(delay_s)

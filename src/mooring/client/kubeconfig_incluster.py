@@ -1,0 +1,57 @@
+"""The service account of the pod that we run in: a token, an authority and an address that the kubelet provides.
+
+Comes in   the pod's environment and the folder in which its service account is mounted
+Goes out   a `Connection` to the cluster's own API server
+
+The token is renewed in its file while we run, and read again from there (`http_credentials`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from mooring.client.http_connection import Connection
+from mooring.client.http_credentials import FileCredentials
+from mooring.client.kubeconfig_entries import KubeconfigError
+from mooring.kit.clock import Clock
+
+SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+logger = logging.getLogger(__name__)
+
+
+def is_in_cluster(environment: Mapping[str, str]) -> bool:
+    """Whether we run in a pod, as far as the environment tells."""
+    return bool(environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"))
+
+
+def in_cluster_connection(
+    clock: Clock, environment: Mapping[str, str], *, folder: str = SERVICE_ACCOUNT_FOLDER
+) -> Connection:
+    """Raises `KubeconfigError`."""
+    if not is_in_cluster(environment):
+        raise KubeconfigError(
+            "unable to load in-cluster configuration, "
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined; or name a kubeconfig"
+        )
+    host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
+    token_file = Path(folder) / "token"
+    if not token_file.is_file():
+        raise KubeconfigError(f"{token_file}: there is no such file; is a service account mounted into this pod?")
+    return Connection(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        authority=_content(Path(folder) / "ca.crt"),
+        credentials=FileCredentials(clock, token_file=str(token_file)),
+        namespace=_content(Path(folder) / "namespace").decode().strip() or "default",
+    )
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        # As client-go: the server may bear a certificate that the system knows.
+        logger.error("%s cannot be read: %s", file, error.strerror)
+        return b""

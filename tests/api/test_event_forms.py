@@ -1,0 +1,64 @@
+"""An event says the same in both forms, and each form writes the empty fields that its API always writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.event_forms import served_field, served_form, stored_field, stored_form
+
+STORED: Document = {
+    "kind": "Event",
+    "apiVersion": "v1",
+    "metadata": {"name": "web.1"},
+    "involvedObject": {"kind": "Pod"},
+    "message": "assigned",
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "count": 2,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+    "series": {"lastObservedTime": None},
+}
+SERVED: Document = {
+    "kind": "Event",
+    "apiVersion": "events.k8s.io/v1",
+    "metadata": {"name": "web.1"},
+    "regarding": {"kind": "Pod"},
+    "note": "assigned",
+    "deprecatedSource": {},
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+    "deprecatedCount": 2,
+    "eventTime": None,
+    "series": {"count": 0, "lastObservedTime": None},
+}
+
+
+def test_each_form_becomes_the_other() -> None:
+    assert served_form(STORED) == SERVED
+    assert stored_form(SERVED) == STORED
+
+
+def test_who_reported_is_kept_when_somebody_did() -> None:
+    event = {**STORED, "reportingComponent": "default-scheduler", "series": {"count": 3, "lastObservedTime": None}}
+    served = served_form(event)
+    assert served["reportingController"] == "default-scheduler"
+    assert served["series"] == {"count": 3, "lastObservedTime": None}
+    assert stored_form(served) == event
+
+
+@pytest.mark.parametrize(
+    ("served", "stored"),
+    [
+        ("regarding.name", "involvedObject.name"),
+        ("reportingController", "reportingComponent"),
+        ("metadata.name", "metadata.name"),
+        ("reason", "reason"),
+    ],
+)
+def test_paths_have_two_names(served: str, stored: str) -> None:
+    assert stored_field(served) == stored
+    assert served_field(stored) == served
