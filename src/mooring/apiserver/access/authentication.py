@@ -1,0 +1,161 @@
+"""Authentication: who is it?
+
+Comes in   the certificate that a client has shown, and the header `Authorization`
+Goes out   a `User`; or `UnauthorizedError`
+
+    certificate ── has a name ──────────────────────────────> user, groups
+        │ none
+    bearer token ── fixed ── service account's ─────────────> user, groups
+        │ none           └── neither, or not accepted ──────> 401
+    nothing at all ── anonymous allowed ────────────────────> system:anonymous
+                  └── else ─────────────────────────────────> 401
+
+ 1. A wrong token is 401 even where strangers are welcome: whoever shows one wants to be somebody, and should hear that
+    they are not. A header that holds no bearer token is no proof and no harm.
+ 2. A certificate was checked when the connection was made. That it has not run out since is asked at each request,
+    because connections live long.
+ 3. Why somebody is refused is never told to them; a token review may say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from mooring.api.memory import Memory
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenRefusedError
+from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.users import CREDENTIAL_KEY, User, anonymous, authenticated
+from mooring.client.errors import UnauthorizedError
+from mooring.kit.clock import Clock
+
+CERTIFICATES_REMEMBERED_MAX = 4_096
+SPACE_WARNING = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+INVALID_TOKEN = "invalid bearer token"
+
+_USER_UID_OID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A user, and the audiences for which the proof was meant."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    user: User
+    not_before_s: float
+    not_after_s: float
+
+
+class Authenticator:
+    def __init__(
+        self,
+        clock: Clock,
+        fixed_tokens: FixedTokens,
+        account_tokens: ServiceAccountTokens,
+        *,
+        is_anonymous_allowed: bool,
+    ) -> None:
+        self._clock = clock
+        self._fixed_tokens = fixed_tokens
+        self._account_tokens = account_tokens
+        self._is_anonymous_allowed = is_anonymous_allowed
+        self._holders: Memory[bytes, _Holder | None] = Memory(CERTIFICATES_REMEMBERED_MAX)
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """Whom a token must be meant for to be accepted here."""
+        return self._account_tokens.audiences
+
+    def authenticate(self, certificate: bytes | None, authorization: str | None) -> User:
+        """Who sends a request with this certificate (DER) and this header. Raises `UnauthorizedError`."""
+        user = self._holder_of(certificate) if certificate else None
+        if user is not None:
+            return authenticated(user)
+        token = bearer_token(authorization) if authorization else None
+        if token is not None:
+            try:
+                return self.proof_of(token, self.audiences).user
+            except TokenRefusedError:
+                raise UnauthorizedError("Unauthorized") from None
+        if self._is_anonymous_allowed:
+            return anonymous()
+        raise UnauthorizedError("Unauthorized")
+
+    def proof_of(self, token: str, audiences: Sequence[str]) -> Proof:
+        """Who shows this token to one of these audiences. Raises `TokenRefusedError`."""
+        user = self._fixed_tokens.user_of(token)
+        if user is not None:
+            # A fixed token is meant for us, so it proves something to others only as far as they are us.
+            shared = tuple(audience for audience in self.audiences if audience in audiences)
+            if shared:
+                return Proof(user, shared)
+        try:
+            found = self._account_tokens.authenticate(token, audiences)
+        except TokenRefusedError as error:
+            raise TokenRefusedError(f"[{INVALID_TOKEN}, {error}]") from None
+        if found is None:
+            raise TokenRefusedError(INVALID_TOKEN)
+        user, accepted = found
+        return Proof(authenticated(user), accepted)
+
+    def _holder_of(self, certificate: bytes) -> User | None:
+        holder = self._holders.get(certificate)
+        if holder is None:
+            holder = self._holders.keep(certificate, holder_of(certificate))
+        if holder is None:
+            return None
+        if not holder.not_before_s <= self._clock.wall_s() <= holder.not_after_s:
+            raise UnauthorizedError("Unauthorized")
+        return holder.user
+
+
+def bearer_token(authorization: str) -> str | None:
+    """The token in an `Authorization` header, if it holds one."""
+    parts = authorization.strip().split(" ", 2)
+    if len(parts) < 2 or parts[0].lower() != "bearer" or not parts[1]:
+        return None
+    return parts[1]
+
+
+def warning_about(authorization: str) -> str:
+    """What to warn a client of whose header looks like a bearer token and is none; empty for all others."""
+    parts = authorization.strip().split(" ", 2)
+    return SPACE_WARNING if len(parts) == 3 and parts[0].lower() == "bearer" and not parts[1] else ""
+
+
+def holder_of(certificate: bytes) -> _Holder | None:
+    """Whose certificate (DER) it is: the common name is the user's, the organizations are the groups.
+
+    None for one without a name. Raises `UnauthorizedError` for one with several uids.
+    """
+    parsed = x509.load_der_x509_certificate(certificate)
+    names = _values(parsed.subject, NameOID.COMMON_NAME)
+    if not names or not names[-1]:
+        return None
+    uids = _values(parsed.subject, _USER_UID_OID)
+    if len(uids) > 1 or "" in uids:
+        raise UnauthorizedError("Unauthorized")
+    user = User(
+        names[-1],
+        uids[0] if uids else "",
+        _values(parsed.subject, NameOID.ORGANIZATION_NAME),
+        {CREDENTIAL_KEY: (f"X509SHA256={sha256(certificate).hexdigest()}",)},
+    )
+    return _Holder(user, parsed.not_valid_before_utc.timestamp(), parsed.not_valid_after_utc.timestamp())
+
+
+def _values(subject: x509.Name, oid: x509.ObjectIdentifier) -> tuple[str, ...]:
+    return tuple(_text(attribute.value) for attribute in subject.get_attributes_for_oid(oid))
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

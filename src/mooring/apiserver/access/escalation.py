@@ -1,0 +1,159 @@
+"""Escalation: nobody gives away what is not theirs.
+
+Comes in   a role or a binding that somebody wants to write, and what that somebody may do
+Goes out   nothing; or a `ForbiddenError` that lists what they lack, a `NotFoundError` for a role that is not there
+
+ 1. Whoever writes a role needs every right in it, or the verb `escalate` on the role. Whoever writes a binding needs
+    every right of the role, or the verb `bind` on it.
+ 2. An aggregation rule can gather anything, so whoever sets or keeps one needs everything.
+ 3. `system:masters` are not asked; neither is whoever only changes what the garbage collector changes (owners and
+    finalizers), or objects could not be deleted by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from mooring.api.document import Document
+from mooring.api.field_errors import aggregated, quoted
+from mooring.apiserver.access.authorization import Authorizer, HeldRules, forbidden_object
+from mooring.apiserver.access.rbac import (
+    RBAC_GROUP,
+    MissingRoleError,
+    RoleReference,
+    UnknownReferenceKindError,
+    reference_of,
+)
+from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.rules import Rule, compacted, listed, rules_of, uncovered
+from mooring.apiserver.access.users import MASTERS_GROUP, User
+from mooring.client.errors import ForbiddenError, NotFoundError, ServerError
+
+_EVERYTHING = (
+    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
+    Rule(verbs=("*",), non_resource_urls=("*",)),
+)
+_GARBAGE_COLLECTORS_FIELDS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
+_PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
+
+
+class Roles(Protocol):
+    """Who holds what: `RoleAuthorizer`, in the server."""
+
+    def rules_for(self, user: User, namespace: str) -> HeldRules: ...
+
+    def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]: ...
+
+
+def check_role(request: Attributes, role: Document, old: Document | None, roles: Roles, authorizer: Authorizer) -> None:
+    """May whoever sends the request write this Role or ClusterRole? `old` is what they change, if anything."""
+    if MASTERS_GROUP in request.user.groups or _may_escalate(request, authorizer):
+        return
+    if old is not None and _changes_only_ownership(role, old):
+        return
+    lack = _lack(request, rules_of(role), roles)
+    if lack:
+        raise _forbidden(request, role, lack)
+    is_gathering = _gathers(role) or (old is not None and _gathers(old))
+    if is_gathering and _lack(request, _EVERYTHING, roles):
+        raise _forbidden(request, role, "must have cluster-admin privileges to use the aggregationRule")
+
+
+def check_binding(
+    request: Attributes, binding: Document, old: Document | None, roles: Roles, authorizer: Authorizer
+) -> None:
+    """May whoever sends the request write this RoleBinding or ClusterRoleBinding?"""
+    if MASTERS_GROUP in request.user.groups:
+        return
+    if old is not None and _changes_only_ownership(binding, old):
+        return
+    reference = reference_of(binding)
+    if _may_bind(request, binding, reference, authorizer):
+        return
+    try:
+        rules = roles.rules_of_reference(reference, request.namespace)
+    except MissingRoleError:
+        raise _not_found(request.resource, reference.name) from None
+    except UnknownReferenceKindError as error:
+        raise ServerError(str(error), reason="") from None
+    lack = _lack(request, rules, roles)
+    if lack:
+        raise _forbidden(request, binding, lack)
+
+
+def _may_escalate(request: Attributes, authorizer: Authorizer) -> bool:
+    question = Attributes(
+        request.user,
+        "escalate",
+        namespace=request.namespace,
+        api_group=request.api_group,
+        api_version="*",
+        resource=request.resource,
+        name=request.name,
+    )
+    return authorizer.authorize(question).is_allowed
+
+
+def _may_bind(request: Attributes, binding: Document, reference: RoleReference, authorizer: Authorizer) -> bool:
+    if reference.kind not in _PLURALS:
+        return False
+    question = Attributes(
+        request.user,
+        "bind",
+        namespace=request.namespace,
+        api_group=binding["roleRef"].get("apiGroup") or "",
+        api_version="*",
+        resource=_PLURALS[reference.kind],
+        name=reference.name,
+    )
+    return authorizer.authorize(question).is_allowed
+
+
+def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
+    """What somebody would give away without having it, in the words of the refusal; empty if there is nothing."""
+    held = roles.rules_for(request.user, request.namespace)
+    missing = uncovered(held.rules, wanted)
+    if not missing:
+        return ""
+    user = request.user
+    lines = sorted({str(rule) for rule in compacted(missing)})
+    text = (
+        f"user {quoted(user.name)} (groups={listed(user.groups)}) "
+        "is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
+    )
+    faults = [_as_storage_says(fault, request.resource) for fault in held.faults]
+    return f"{text}; resolution errors: [{aggregated(faults)}]" if faults else text
+
+
+def _as_storage_says(fault: str, resource: str) -> str:
+    """Authorizers miss a `role.rbac…`; storage, which is asked here, misses the resource that the request is for."""
+    kind, dot, rest = fault.partition(".")
+    return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else fault
+
+
+def _changes_only_ownership(new: Document, old: Document) -> bool:
+    return _without_ownership(new) == _without_ownership(old)
+
+
+def _without_ownership(document: Document) -> Document:
+    metadata = document.get("metadata") or {}
+    kept = {key: value for key, value in metadata.items() if key not in _GARBAGE_COLLECTORS_FIELDS and value}
+    return {**{key: value for key, value in document.items() if value}, "metadata": kept}
+
+
+def _gathers(role: Document) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _forbidden(request: Attributes, document: Document, text: str) -> ForbiddenError:
+    return forbidden_object(request.api_group, request.resource, document["metadata"].get("name") or "", text)
+
+
+def _not_found(resource: str, name: str) -> NotFoundError:
+    # The original looks for the role under the resource that the request is for, and says so: a missing cluster role is
+    # a missing role binding to whoever wants to bind it.
+    return NotFoundError(
+        f"{resource}.{RBAC_GROUP} {quoted(name)} not found",
+        details={"name": name, "group": RBAC_GROUP, "kind": resource},
+    )

@@ -1,0 +1,234 @@
+"""Impersonation: somebody wants to act as somebody else.
+
+Comes in   the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY`, and what the request is for
+Goes out   the other user; or a refusal
+
+There are five ways, asked in this order until one says yes:
+
+    associated-node   a service account acts as the node that its own pod runs on
+    arbitrary-node    as some node
+    serviceaccount    as some service account
+    user-info         as anybody else, with groups and all
+    (legacy)          as anybody, whatever the request is for
+
+ 1. Each of the first four needs two rights: `impersonate-on:WAY:VERB` on what the request is for, and `impersonate:WAY`
+    on each thing that is taken on. The legacy way needs `impersonate` on each thing.
+ 2. A refusal is worded by the way that worked last for this user, else by the first that applied.
+ 3. Nobody becomes a member of `system:masters` except by the legacy way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from mooring.api.field_errors import invalid_value, quoted
+from mooring.api.memory import Memory
+from mooring.apiserver.access.authorization import Authorizer, forbidden
+from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.users import (
+    ANONYMOUS,
+    AUTHENTICATED_GROUP,
+    MASTERS_GROUP,
+    NODE_NAME_KEY,
+    NODES_GROUP,
+    UNAUTHENTICATED_GROUP,
+    User,
+    node_of,
+    service_account_groups,
+    service_account_of,
+    with_group,
+)
+from mooring.client.errors import BadRequestError, ForbiddenError
+
+AUTHENTICATION_GROUP = "authentication.k8s.io"
+REMEMBERED_USERS_MAX = 10_000
+"""For how many users the way that worked last is remembered. When it is reached, all are forgotten."""
+
+_PREFIX = "impersonate-"
+_EXTRA_PREFIX = "impersonate-extra-"
+_MANY = 4
+"""From so many groups or extra values on, the right to all of them at once is asked for first."""
+_has_bad_escape = re.compile(r"%(?![0-9a-fA-F]{2})").search
+_is_http_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    name: str
+    verb: str
+    api_group: str
+    """Where users and groups are looked for, to be allowed or not."""
+
+
+_ASSOCIATED_NODE, _ARBITRARY_NODE, _SERVICE_ACCOUNT, _USER_INFO = (
+    _Way(name, f"impersonate:{name}", AUTHENTICATION_GROUP)
+    for name in ("associated-node", "arbitrary-node", "serviceaccount", "user-info")
+)
+_LEGACY = _Way("", "impersonate", "")
+_WAYS = (_ASSOCIATED_NODE, _ARBITRARY_NODE, _SERVICE_ACCOUNT, _USER_INFO, _LEGACY)
+
+
+class Impersonation:
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self._last_way: Memory[str, _Way] = Memory(REMEMBERED_USERS_MAX)
+
+    def impersonated(self, wanted: User, request: Attributes) -> User:
+        """The user that a request is to be carried out as. Raises `ForbiddenError`."""
+        last = self._last_way.get(request.user.name)
+        ways = _WAYS if last is None else (last, *(way for way in _WAYS if way is not last))
+        refusal: ForbiddenError | None = None
+        for way in ways:
+            if not _applies(way, wanted, request.user):
+                continue
+            try:
+                actual = self._as_allowed(way, wanted, request)
+            except ForbiddenError as error:
+                refusal = refusal or error
+                continue
+            self._last_way.keep(request.user.name, way)
+            return actual
+        assert refusal is not None, "the legacy way applies to everybody, and has neither allowed nor refused"
+        raise refusal
+
+    def _as_allowed(self, way: _Way, wanted: User, request: Attributes) -> User:
+        if way is not _LEGACY:
+            self._require(replace(request, verb=f"impersonate-on:{way.name}:{request.verb}"))
+        actual = self._with_allowed_name(way, wanted, request.user)
+        if wanted.uid:
+            self._require(_question(request.user, AUTHENTICATION_GROUP, way.verb, "uids", wanted.uid))
+        if wanted.groups:
+            self._require_groups(way, wanted.groups, request.user)
+        if wanted.extra:
+            self._require_extra(way, wanted.extra, request.user)
+        if actual.name == ANONYMOUS:
+            return with_group(actual, UNAUTHENTICATED_GROUP)
+        return actual if UNAUTHENTICATED_GROUP in actual.groups else with_group(actual, AUTHENTICATED_GROUP)
+
+    def _with_allowed_name(self, way: _Way, wanted: User, requestor: User) -> User:
+        actual, question = wanted, _question(requestor, way.api_group, way.verb, "users", wanted.name)
+        node, account = node_of(wanted.name), service_account_of(wanted.name)
+        if node is not None and way is not _LEGACY:
+            # The right to act as one's own node is given for all nodes at once: pods of one account run on many.
+            name = "*" if way is _ASSOCIATED_NODE else node
+            question = replace(question, resource="nodes", name=name)
+            actual = replace(wanted, groups=(NODES_GROUP,))
+        elif account is not None:
+            namespace, name = account
+            question = replace(question, resource="serviceaccounts", namespace=namespace, name=name)
+            if not wanted.groups:
+                actual = replace(wanted, groups=service_account_groups(namespace))
+        self._require(question)
+        return actual
+
+    def _require_groups(self, way: _Way, groups: tuple[str, ...], requestor: User) -> None:
+        question = _question(requestor, way.api_group, way.verb, "groups", "")
+        if way is not _LEGACY:
+            if "" in groups:
+                raise forbidden(question, "impersonating the empty string group is not allowed")
+            if MASTERS_GROUP in groups:
+                question = replace(question, name=MASTERS_GROUP)
+                raise forbidden(question, "impersonating the system:masters group is not allowed")
+            if len(groups) >= _MANY and self._is_allowed(replace(question, name="*")):
+                return
+        for group in groups:
+            self._require(replace(question, name=group))
+
+    def _require_extra(self, way: _Way, extra: Mapping[str, tuple[str, ...]], requestor: User) -> None:
+        question = _question(requestor, AUTHENTICATION_GROUP, way.verb, "userextras", "")
+        if way is not _LEGACY:
+            fault = _extra_fault(extra)
+            if fault:
+                raise forbidden(question, fault)
+            is_many = len(extra) >= _MANY or sum(len(values) for values in extra.values()) >= _MANY
+            if is_many and self._is_allowed(replace(question, subresource="*", name="*")):
+                return
+        for key, values in extra.items():
+            for value in values:
+                self._require(replace(question, subresource=key, name=value))
+
+    def _require(self, question: Attributes) -> None:
+        decision = self._authorizer.authorize(question)
+        if not decision.is_allowed:
+            raise forbidden(question, decision.reason)
+
+    def _is_allowed(self, question: Attributes) -> bool:
+        return self._authorizer.authorize(question).is_allowed
+
+
+def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
+    """The user that a request's headers name, as they name it; None if they name nobody. Raises `BadRequestError`."""
+    found = [(name.lower(), value) for name, value in headers if name[: len(_PREFIX)].lower() == _PREFIX]
+    if not found:
+        return None
+    extra: dict[str, list[str]] = {}
+    for name, value in found:
+        if name.startswith(_EXTRA_PREFIX):
+            extra.setdefault(_unescaped(name[len(_EXTRA_PREFIX) :]), []).append(value)
+    user = User(
+        next((value for name, value in found if name == "impersonate-user"), ""),
+        next((value for name, value in found if name == "impersonate-uid"), ""),
+        tuple(value for name, value in found if name == "impersonate-group"),
+        {key: tuple(values) for key, values in extra.items()},
+    )
+    if user.name:
+        return user
+    if user.uid or user.groups or user.extra:
+        raise BadRequestError(f"requested {_as_go_prints(user)} without impersonating a user name")
+    return None
+
+
+def _applies(way: _Way, wanted: User, requestor: User) -> bool:
+    if way is _LEGACY:
+        return True
+    node, account = node_of(wanted.name), service_account_of(wanted.name)
+    if way is _USER_INFO:
+        return node is None and account is None
+    if wanted.uid or wanted.groups or wanted.extra:
+        return False
+    if way is _SERVICE_ACCOUNT:
+        return account is not None
+    if way is _ARBITRARY_NODE:
+        return node is not None
+    is_of_that_node = requestor.extra.get(NODE_NAME_KEY) == (node,)
+    return node is not None and is_of_that_node and service_account_of(requestor.name) is not None
+
+
+def _question(requestor: User, api_group: str, verb: str, resource: str, name: str) -> Attributes:
+    return Attributes(requestor, verb, api_group=api_group, api_version="v1", resource=resource, name=name)
+
+
+def _extra_fault(extra: Mapping[str, tuple[str, ...]]) -> str:
+    for key, values in extra.items():
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        fault = _key_fault(key)
+        if fault:
+            return f"impersonating an invalid key in extra is not allowed: {fault}"
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""
+
+
+def _key_fault(key: str) -> str:
+    host, _, path = key.partition("/")
+    if not host or not path:
+        return invalid_value("extra.key", key, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    if not _is_http_path(path):
+        rule = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
+        return invalid_value("extra.key", path, rule)
+    return ""
+
+
+def _unescaped(key: str) -> str:
+    return key if _has_bad_escape(key) else unquote(key)
+
+
+def _as_go_prints(user: User) -> str:
+    groups = f"[]string{{{', '.join(quoted(group) for group in user.groups)}}}" if user.groups else "[]string(nil)"
+    pairs = (f"{quoted(key)}:[]string{{{', '.join(map(quoted, user.extra[key]))}}}" for key in sorted(user.extra))
+    extra = f"map[string][]string{{{', '.join(pairs)}}}" if user.extra else "map[string][]string(nil)"
+    return f"&user.DefaultInfo{{Name:{quoted(user.name)}, UID:{quoted(user.uid)}, Groups:{groups}, Extra:{extra}}}"

@@ -1,0 +1,181 @@
+"""The keyring: certificates and keys that outlive the process, below one directory.
+
+    DIRECTORY/ca.crt          what clients need to recognise us
+    DIRECTORY/ca.pem          the authority, with its key
+    DIRECTORY/server.pem      the server's certificate, with its key
+    DIRECTORY/clients/*.pem   clients' certificates, with their keys
+    DIRECTORY/tokens.key      what service account tokens are signed with
+
+Comes in   a directory; the hosts and identities that certificates are wanted for
+Goes out   certificates, made when they are missing and renewed when they are old; TLS settings for the server
+
+ 1. Every file is readable by its owner only, from the moment it exists, and is replaced at once or not at all. A
+    certificate and its key are in one file, so that they cannot fall out of step.
+ 2. What is there and good is used again: clients keep recognising the server after a restart. What is there and cannot
+    be read is an error, never overwritten: it may be somebody's only key.
+ 3. A certificate is made anew when less than a third of its life is left, when the authority is another one, when the
+    hosts have changed, and when the user or the groups have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from mooring.apiserver.access.certificates import (
+    CertificateError,
+    Certified,
+    Identity,
+    all_hosts,
+    is_for,
+    is_signed_by,
+    key_pem,
+    make_authority,
+    make_client_certificate,
+    make_server_certificate,
+    names_hosts,
+    needs_renewal,
+    new_key,
+    parse_certified,
+    parse_key,
+)
+from mooring.kit.clock import Clock
+
+OWNER_ONLY = 0o600
+_DIRECTORY_OWNER_ONLY = 0o700
+_is_file_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*").fullmatch
+
+
+class KeyringError(Exception):
+    """Something in the directory is not what it should be. Says which file, and what to do."""
+
+
+class Keyring:
+    """The certificates of one server, below a directory that it owns."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory = directory
+        self._clock = clock
+        _make_directory(directory)
+
+    def authority(self) -> Certified:
+        """Who signs everything else. A new one makes everything else new, too."""
+        found = self._usable("ca.pem", lambda certificate: True)
+        if found is None:
+            found = make_authority(self._clock.wall_s())
+            self._keep("ca.pem", found)
+        certificate = self._directory / "ca.crt"
+        if not certificate.exists() or certificate.read_bytes() != found.certificate_pem:
+            write_privately(certificate, found.certificate_pem)
+        return found
+
+    def server(self, hosts: Iterable[str] = ()) -> Certified:
+        """The server's certificate, for the usual hosts and these."""
+        wanted, authority = all_hosts(hosts), self.authority()
+        found = self._usable(
+            "server.pem", lambda certificate: names_hosts(certificate, wanted) and is_signed_by(certificate, authority)
+        )
+        if found is None:
+            found = make_server_certificate(authority, wanted, self._clock.wall_s())
+            self._keep("server.pem", found)
+        return found
+
+    def client(self, identity: Identity) -> Certified:
+        """The certificate of a client."""
+        authority, name = self.authority(), _client_file(identity)
+        found = self._usable(
+            name, lambda certificate: is_for(certificate, identity) and is_signed_by(certificate, authority)
+        )
+        if found is None:
+            found = make_client_certificate(authority, identity, self._clock.wall_s())
+            self._keep(name, found)
+        return found
+
+    def token_key(self) -> ec.EllipticCurvePrivateKey:
+        """The key of service account tokens. It is never renewed: tokens that are out would end with it."""
+        path = self._directory / "tokens.key"
+        try:
+            return parse_key(path.read_bytes())
+        except FileNotFoundError:
+            key = new_key()
+            write_privately(path, key_pem(key))
+            return key
+        except (CertificateError, OSError) as error:
+            raise _unusable(path, error) from None
+
+    def server_tls(self, hosts: Iterable[str] = ()) -> ssl.SSLContext:
+        """TLS for the server: clients may show a certificate, and one that they show must be ours."""
+        self.server(hosts)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._directory / "server.pem")
+        context.load_verify_locations(cadata=self.authority().certificate_pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        # Clients ask for HTTP/2 first, and we speak HTTP/1.1.
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def _usable(self, name: str, is_right: Callable[[x509.Certificate], bool]) -> Certified | None:
+        path = self._directory / name
+        try:
+            found = parse_certified(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (CertificateError, OSError) as error:
+            raise _unusable(path, error) from None
+        is_old = needs_renewal(found.certificate, self._clock.wall_s())
+        return found if not is_old and is_right(found.certificate) else None
+
+    def _keep(self, name: str, certified: Certified) -> None:
+        path = self._directory / name
+        _make_directory(path.parent)
+        write_privately(path, certified.key_pem + certified.certificate_pem)
+
+
+@contextlib.contextmanager
+def ephemeral_keyring(clock: Clock) -> Iterator[Keyring]:
+    """A keyring for one run. OpenSSL reads keys from files only, so there are some until the run ends."""
+    with tempfile.TemporaryDirectory(prefix="mooring-keys-") as directory:
+        yield Keyring(Path(directory), clock)
+
+
+def write_privately(path: Path, content: bytes) -> None:
+    """Writes a file that only its owner can read, at once or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, OWNER_ONLY)  # left over from before, it might be readable by others
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=_DIRECTORY_OWNER_ONLY, parents=True, exist_ok=True)
+    except OSError as error:
+        raise KeyringError(f"cannot keep certificates in {directory}: {error.strerror or error}") from None
+
+
+def _client_file(identity: Identity) -> str:
+    name = identity.user.replace(":", "-")
+    if not _is_file_name(name):
+        raise KeyringError(f"the user name {identity.user!r} cannot be the name of a file; give it a plainer one")
+    return f"clients/{name}.pem"
+
+
+def _unusable(path: Path, error: Exception) -> KeyringError:
+    return KeyringError(f"{path} cannot be used ({error}); move it away to have a new one made")

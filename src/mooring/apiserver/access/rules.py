@@ -1,0 +1,165 @@
+"""Rules: what one sentence of a role covers.
+
+Comes in   the `rules` of roles, as documents
+Goes out   `Rule`: does it allow a request, does it cover another rule, how is it printed?
+
+Per rule: its verbs, on its resources of its API groups, or on its paths; only on objects of its names, if it has any.
+ 1. `*` stands for every verb, group or resource; `*/scale` for that subresource of every resource; a path that ends in
+    `*` for every path that begins like it. `pods/*` stands for nothing but itself.
+ 2. A rule with names allows nothing where a request has no name: not to list, not to create.
+ 3. Lists are kept as they were written, because reviews print them; sets beside them are for asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mooring.api.document import Document
+from mooring.api.field_errors import quoted
+from mooring.apiserver.access.request import Attributes
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    verbs: tuple[str, ...]
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = ()
+    _verbs: frozenset[str] = field(init=False, repr=False, compare=False)
+    _api_groups: frozenset[str] = field(init=False, repr=False, compare=False)
+    _resources: frozenset[str] = field(init=False, repr=False, compare=False)
+    _resource_names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_verbs", frozenset(self.verbs))
+        object.__setattr__(self, "_api_groups", frozenset(self.api_groups))
+        object.__setattr__(self, "_resources", frozenset(self.resources))
+        object.__setattr__(self, "_resource_names", frozenset(self.resource_names))
+
+    def allows(self, attributes: Attributes) -> bool:
+        if not attributes.is_resource_request:
+            return self.allows_path(attributes.verb, attributes.path)
+        return self.allows_resource(
+            attributes.verb, attributes.api_group, attributes.combined_resource, attributes.subresource
+        ) and self.allows_name(attributes.name)
+
+    def allows_resource(self, verb: str, api_group: str, combined_resource: str, subresource: str) -> bool:
+        """Whether it allows this of some object of the resource. `combined_resource` contains the subresource."""
+        return (
+            (verb in self._verbs or ALL in self._verbs)
+            and (api_group in self._api_groups or ALL in self._api_groups)
+            and (
+                combined_resource in self._resources
+                or ALL in self._resources
+                or (subresource != "" and f"*/{subresource}" in self._resources)
+            )
+        )
+
+    def allows_name(self, name: str) -> bool:
+        return not self._resource_names or name in self._resource_names
+
+    def allows_path(self, verb: str, path: str) -> bool:
+        return (verb in self._verbs or ALL in self._verbs) and any(
+            path_covers(url, path) for url in self.non_resource_urls
+        )
+
+    def covers(self, part: Rule) -> bool:
+        """Whether whoever holds this rule holds the part, which has one verb and one resource or one path."""
+        return (
+            (ALL in self._verbs or part._verbs <= self._verbs)
+            and (ALL in self._api_groups or part._api_groups <= self._api_groups)
+            and all(self._covers_resource(resource) for resource in part.resources)
+            and all(any(path_covers(own, path) for own in self.non_resource_urls) for path in part.non_resource_urls)
+            and self._covers_names(part)
+        )
+
+    def _covers_resource(self, resource: str) -> bool:
+        if ALL in self._resources or resource in self._resources:
+            return True
+        _, slash, subresource = resource.partition("/")
+        return slash != "" and f"*/{subresource}" in self._resources
+
+    def _covers_names(self, part: Rule) -> bool:
+        if not self._resource_names:
+            return True
+        return bool(part.resource_names) and part._resource_names <= self._resource_names
+
+    def parts(self) -> Iterator[Rule]:
+        """The same, in rules of one verb and one resource (and name), or one verb and one path."""
+        for group in self.api_groups:
+            for resource in self.resources:
+                for verb in self.verbs:
+                    if not self.resource_names:
+                        yield Rule((verb,), (group,), (resource,))
+                    for name in self.resource_names:
+                        yield Rule((verb,), (group,), (resource,), (name,))
+        for url in self.non_resource_urls:
+            for verb in self.verbs:
+                yield Rule((verb,), non_resource_urls=(url,))
+
+    def __str__(self) -> str:
+        """As refusals print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
+        lists = (
+            ("APIGroups", self.api_groups),
+            ("Resources", self.resources),
+            ("NonResourceURLs", self.non_resource_urls),
+            ("ResourceNames", self.resource_names),
+            ("Verbs", self.verbs),
+        )
+        return f"{{{', '.join(f'{title}:{listed(items)}' for title, items in lists if items)}}}"
+
+
+def path_covers(own: str, path: str) -> bool:
+    """Whether whoever may use one path may use the other."""
+    return own == path or (own.endswith(ALL) and path.startswith(own.rstrip(ALL)))
+
+
+def rules_of(document: Document) -> tuple[Rule, ...]:
+    """The rules of a Role or a ClusterRole as it stands in the store."""
+    return tuple(
+        Rule(
+            verbs=tuple(rule.get("verbs") or ()),
+            api_groups=tuple(rule.get("apiGroups") or ()),
+            resources=tuple(rule.get("resources") or ()),
+            resource_names=tuple(rule.get("resourceNames") or ()),
+            non_resource_urls=tuple(rule.get("nonResourceURLs") or ()),
+        )
+        for rule in document.get("rules") or ()
+    )
+
+
+def document_of(rule: Rule) -> Document:
+    """The rule as it is written in a role. Empty lists are left out, except the verbs."""
+    lists = (
+        ("apiGroups", rule.api_groups),
+        ("resources", rule.resources),
+        ("resourceNames", rule.resource_names),
+        ("nonResourceURLs", rule.non_resource_urls),
+    )
+    return {"verbs": list(rule.verbs), **{field: list(items) for field, items in lists if items}}
+
+
+def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """The parts of the wanted rules that no held rule covers."""
+    return [part for rule in wanted for part in rule.parts() if not any(own.covers(part) for own in held)]
+
+
+def compacted(parts: Iterable[Rule]) -> list[Rule]:
+    """Parts about the same resource (and name) in one rule with all their verbs; paths stay as they are."""
+    paths = []
+    verbs: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for part in parts:
+        if part.non_resource_urls:
+            paths.append(part)
+        else:
+            verbs.setdefault((part.api_groups, part.resources, part.resource_names), []).extend(part.verbs)
+    return paths + [Rule(tuple(found), *about) for about, found in verbs.items()]
+
+
+def listed(items: Iterable[str]) -> str:
+    """As Go prints a list of strings with %q: `["a" "b"]`."""
+    return f"[{' '.join(quoted(item) for item in items)}]"

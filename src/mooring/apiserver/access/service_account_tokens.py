@@ -1,0 +1,217 @@
+"""Service account tokens: who a pod is.
+
+Comes in   accounts that a token is wanted for; tokens that somebody shows
+Goes out   tokens; the user behind one, or why it is not accepted
+
+ 1. A token is good for a time, for an audience, for an account of that uid, and for the pod, secret or node that it is
+    bound to, while that is there. All of it is asked again each time one is shown.
+ 2. Clocks differ: a minute is forgiven on both sides, also to an object that is being deleted.
+ 3. `lookup` answers at once, from what a watch has told: a request does not wait for the store to learn who sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from mooring.api.document import Document
+from mooring.apiserver.access.rules import listed
+from mooring.apiserver.access.signed_tokens import BadSignatureError, TokenSigner, unverified_part
+from mooring.apiserver.access.users import (
+    CREDENTIAL_KEY,
+    NODE_NAME_KEY,
+    NODE_UID_KEY,
+    POD_NAME_KEY,
+    POD_UID_KEY,
+    User,
+    service_account_groups,
+    service_account_username,
+)
+from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
+from mooring.kit.entropy import Entropy
+
+DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
+LEEWAY_S = 60.0
+KEYS_PATH = "/openid/v1/jwks"
+
+Lookup = Callable[[str, str, str], Document | None]
+"""The object of a resource (plural), a namespace (or none) and a name, as far as we know."""
+
+
+class TokenRefusedError(Exception):
+    """A token is ours to judge, and not accepted. The text is told in token reviews, and to nobody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundObject:
+    """What a token ends with. A pod brings the node that it runs on, for others to read."""
+
+    kind: str
+    name: str
+    uid: str
+    node_name: str = ""
+    node_uid: str = ""
+
+
+class ServiceAccountTokens:
+    def __init__(
+        self,
+        signer: TokenSigner,
+        clock: Clock,
+        entropy: Entropy,
+        lookup: Lookup,
+        *,
+        issuer: str = DEFAULT_ISSUER,
+        audiences: Sequence[str] = (),
+    ) -> None:
+        self._signer = signer
+        self._clock = clock
+        self._entropy = entropy
+        self._lookup = lookup
+        self.issuer = issuer
+        self.audiences = tuple(audiences) or (issuer,)
+
+    def issue(
+        self,
+        account: Document,
+        *,
+        lifetime_s: int,
+        audiences: Sequence[str],
+        bound: BoundObject | None = None,
+        warn_after_s: int = 0,
+    ) -> str:
+        metadata = account["metadata"]
+        now_s = int(self._clock.wall_s())
+        about = {
+            "namespace": metadata["namespace"],
+            "serviceaccount": {"name": metadata["name"], "uid": metadata["uid"]},
+            **_bound_claims(bound),
+        }
+        if warn_after_s:
+            about["warnafter"] = now_s + warn_after_s
+        return self._signer.sign(
+            {
+                "aud": list(audiences),
+                "exp": now_s + lifetime_s,
+                "iat": now_s,
+                "iss": self.issuer,
+                "jti": self._entropy.uuid(),
+                "kubernetes.io": about,
+                "nbf": now_s,
+                "sub": service_account_username(metadata["namespace"], metadata["name"]),
+            }
+        )
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]] | None:
+        """The user behind a token, and for which of the audiences it is meant.
+
+        None when it is not one of ours at all. Raises `TokenRefusedError`.
+        """
+        if not self._signer.knows(token) and (unverified_part(token, 1) or {}).get("iss") != self.issuer:
+            return None
+        try:
+            claims = self._signer.verified_claims(token)
+        except BadSignatureError as error:
+            raise TokenRefusedError(str(error)) from None
+        meant_for = _texts(claims.get("aud")) or self.audiences
+        accepted = tuple(audience for audience in meant_for if audience in audiences)
+        if not accepted:
+            raise TokenRefusedError(
+                f"token audiences {listed(meant_for)} is invalid for the target audiences {listed(audiences)}"
+            )
+        self._check_times(claims)
+        about = claims["kubernetes.io"]
+        self._check_objects(about)
+        return _user_of(about, claims.get("jti") or ""), accepted
+
+    def discovery_document(self, keys_url: str) -> Document:
+        """What `/.well-known/openid-configuration` says."""
+        return {
+            "issuer": self.issuer,
+            "jwks_uri": keys_url,
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+
+    def keys_document(self) -> Document:
+        """What `/openid/v1/jwks` says."""
+        return {"keys": [self._signer.public_key_document()]}
+
+    def _check_times(self, claims: Document) -> None:
+        now_s = self._clock.wall_s()
+        if now_s + LEEWAY_S < claims["nbf"]:
+            raise TokenRefusedError("service account token is not valid yet")
+        if now_s - LEEWAY_S > claims["exp"]:
+            raise TokenRefusedError("service account token has expired")
+        if now_s + LEEWAY_S < claims["iat"]:
+            raise TokenRefusedError("service account token is issued in the future")
+
+    def _check_objects(self, about: Document) -> None:
+        namespace, account = about["namespace"], about["serviceaccount"]
+        self._check_account(namespace, account)
+        if "secret" in about:
+            self._check_bound("secrets", namespace, about["secret"])
+        if "pod" in about:
+            self._check_bound("pods", namespace, about["pod"])
+        elif "node" in about:
+            self._check_bound("nodes", "", about["node"])
+
+    def _check_account(self, namespace: str, reference: Document) -> None:
+        found = self._lookup("serviceaccounts", namespace, reference["name"])
+        if found is None:
+            raise TokenRefusedError(f'serviceaccounts "{reference["name"]}" not found')
+        uid = found["metadata"].get("uid")
+        if uid != reference["uid"]:
+            raise TokenRefusedError(f"service account UID ({uid}) does not match claim ({reference['uid']})")
+        if self._is_long_deleted(found):
+            raise TokenRefusedError(f"service account {namespace}/{reference['name']} has been deleted")
+
+    def _check_bound(self, resource: str, namespace: str, reference: Document) -> None:
+        found = self._lookup(resource, namespace, reference["name"])
+        if found is None:
+            raise TokenRefusedError("service account token has been invalidated")
+        uid, noun = found["metadata"].get("uid"), resource[:-1]
+        if uid != reference["uid"]:
+            raise TokenRefusedError(
+                f"{noun} UID ({uid}) does not match service account {noun} ref claim ({reference['uid']})"
+            )
+        if self._is_long_deleted(found):
+            raise TokenRefusedError("service account token has been invalidated")
+
+    def _is_long_deleted(self, found: Document) -> bool:
+        deleted = found["metadata"].get("deletionTimestamp")
+        try:
+            return deleted is not None and parse_rfc3339(deleted) < self._clock.wall_s() - LEEWAY_S
+        except TimestampError:
+            return True
+
+
+def _bound_claims(bound: BoundObject | None) -> Document:
+    if bound is None:
+        return {}
+    claims: Document = {bound.kind.lower(): {"name": bound.name, "uid": bound.uid}}
+    if bound.node_name:
+        claims["node"] = {"name": bound.node_name, **({"uid": bound.node_uid} if bound.node_uid else {})}
+    return claims
+
+
+def _user_of(about: Document, token_id: str) -> User:
+    namespace, account = about["namespace"], about["serviceaccount"]
+    extra: dict[str, tuple[str, ...]] = {}
+    if token_id:
+        extra[CREDENTIAL_KEY] = (f"JTI={token_id}",)
+    if "pod" in about:
+        extra[POD_NAME_KEY] = (about["pod"]["name"],)
+        extra[POD_UID_KEY] = (about["pod"]["uid"],)
+    if "node" in about:
+        extra[NODE_NAME_KEY] = (about["node"]["name"],)
+        if about["node"].get("uid"):
+            extra[NODE_UID_KEY] = (about["node"]["uid"],)
+    name = service_account_username(namespace, account["name"])
+    return User(name, account["uid"], service_account_groups(namespace), extra)
+
+
+def _texts(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    """An audience may be written as one text or as a list of them."""
+    return (value,) if isinstance(value, str) else tuple(value or ())

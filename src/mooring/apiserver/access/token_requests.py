@@ -1,0 +1,162 @@
+"""Token requests: a token for a service account, as `serviceaccounts/NAME/token` gives it.
+
+Comes in   a TokenRequest, the account, and a look at what it is bound to
+Goes out   the TokenRequest with its token; and a warning, if something was changed
+
+ 1. A token may be bound to a pod that runs as the account, to a node or to a secret, and ends with it.
+ 2. A pod's ordinary token (3607 s, for us) lives for a year, with a mark after which its holder should have had a new
+    one: so it is in the original, and old client libraries live on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mooring.api.document import Document
+from mooring.api.field_errors import invalid_value
+from mooring.apiserver.access.service_account_tokens import BoundObject, Lookup, ServiceAccountTokens
+from mooring.client.errors import BadRequestError, Cause, ConflictError, InvalidError, NotFoundError
+from mooring.kit.clock import Clock, format_rfc3339
+
+LIFETIME_S_MIN = 10 * 60
+LIFETIME_S_MAX = 2**32
+LIFETIME_S_DEFAULT = 60 * 60
+POD_LIFETIME_S = 60 * 60 + 7
+"""What kubelets ask for, and by which they are recognised."""
+POD_LIFETIME_S_EXTENDED = 365 * 24 * 60 * 60
+
+_GROUP = "authentication.k8s.io"
+_KIND = "TokenRequest"
+_RESOURCES = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
+
+
+class IssuedToken(NamedTuple):
+    document: Document
+    warning: str = ""
+
+
+def requested_token(
+    request: Document,
+    account: Document,
+    tokens: ServiceAccountTokens,
+    lookup: Lookup,
+    clock: Clock,
+    *,
+    lifetime_s_limit: int = 0,
+) -> IssuedToken:
+    """Answers a TokenRequest for an account that is there. A limit of 0 is none. Raises `StatusError`s."""
+    metadata = _checked_metadata(request, account)
+    spec = dict(request.get("spec") or {})
+    spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
+    wanted_s = spec.get("expirationSeconds")
+    lifetime_s = LIFETIME_S_DEFAULT if wanted_s is None else wanted_s
+    _check_lifetime(lifetime_s)
+    bound = _bound_object(spec.get("boundObjectRef"), account, lookup)
+    warning = ""
+    if 0 < lifetime_s_limit < lifetime_s:
+        warning = f"requested expiration of {lifetime_s} seconds shortened to {lifetime_s_limit} seconds"
+        lifetime_s = lifetime_s_limit
+    spec["expirationSeconds"] = lifetime_s
+    spec.setdefault("boundObjectRef", None)
+    now_s = clock.wall_s()
+    is_extended = _is_for_an_old_pod(bound, lifetime_s, spec["audiences"], tokens)
+    token = tokens.issue(
+        account,
+        lifetime_s=POD_LIFETIME_S_EXTENDED if is_extended else lifetime_s,
+        audiences=spec["audiences"],
+        bound=bound,
+        warn_after_s=lifetime_s if is_extended else 0,
+    )
+    answer: Document = {
+        "kind": _KIND,
+        "apiVersion": f"{_GROUP}/v1",
+        "metadata": {**metadata, "creationTimestamp": format_rfc3339(now_s)},
+        "spec": spec,
+        "status": {"token": token, "expirationTimestamp": format_rfc3339(now_s + lifetime_s)},
+    }
+    return IssuedToken(answer, warning)
+
+
+def _checked_metadata(request: Document, account: Document) -> Document:
+    given, real = dict(request.get("metadata") or {}), account["metadata"]
+    for field in ("name", "namespace"):
+        value = given.get(field)
+        if value and value != real[field]:
+            rule = f"must match the service account {field} if specified"
+            raise _invalid(real["name"], f"metadata.{field}", invalid_value(f"metadata.{field}", value, rule))
+    if given.get("uid") and given["uid"] != real["uid"]:
+        text = (
+            f"the UID in the token request ({given['uid']}) "
+            f"does not match the UID of the service account ({real['uid']})"
+        )
+        raise _conflict(_GROUP, _KIND, real["name"], text)
+    return {**given, "name": real["name"], "namespace": real["namespace"], "uid": real["uid"]}
+
+
+def _check_lifetime(lifetime_s: int) -> None:
+    field = "spec.expirationSeconds"
+    if lifetime_s < LIFETIME_S_MIN:
+        text = f"{field}: Invalid value: {lifetime_s}: may not specify a duration less than 10 minutes"
+        raise _invalid("", field, text)
+    if lifetime_s > LIFETIME_S_MAX:
+        text = f"{field}: Invalid value: {lifetime_s}: may not specify a duration larger than 2^32 seconds"
+        raise _invalid("", field, text)
+
+
+def _bound_object(reference: Document | None, account: Document, lookup: Lookup) -> BoundObject | None:
+    if not reference:
+        return None
+    kind, name = reference.get("kind") or "", reference.get("name") or ""
+    group, slash, version = (reference.get("apiVersion") or "").rpartition("/")
+    if group or slash or kind not in _RESOURCES:
+        raise BadRequestError(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    namespace = "" if kind == "Node" else account["metadata"]["namespace"]
+    found = lookup(_RESOURCES[kind], namespace, name)
+    if found is None:
+        raise NotFoundError(f'{_RESOURCES[kind]} "{name}" not found', details={"name": name, "kind": _RESOURCES[kind]})
+    bound = _bound_pod(found, account, lookup) if kind == "Pod" else BoundObject(kind, name, found["metadata"]["uid"])
+    if reference.get("uid") and reference["uid"] != bound.uid:
+        text = (
+            f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+        raise _conflict("", kind, name, text)
+    return bound
+
+
+def _bound_pod(pod: Document, account: Document, lookup: Lookup) -> BoundObject:
+    spec, metadata = pod.get("spec") or {}, pod["metadata"]
+    name = account["metadata"]["name"]
+    if spec.get("serviceAccountName") != name:
+        raise BadRequestError(
+            f'cannot bind token for serviceaccount "{name}" to pod running with different serviceaccount name.'
+        )
+    node_name = spec.get("nodeName") or ""
+    node = lookup("nodes", "", node_name) if node_name else None
+    node_uid = node["metadata"]["uid"] if node is not None else ""
+    return BoundObject("Pod", metadata["name"], metadata["uid"], node_name, node_uid)
+
+
+def _is_for_an_old_pod(
+    bound: BoundObject | None, lifetime_s: int, audiences: Sequence[str], tokens: ServiceAccountTokens
+) -> bool:
+    is_for_us = all(audience in tokens.audiences for audience in audiences)
+    return bound is not None and bound.kind == "Pod" and lifetime_s == POD_LIFETIME_S and is_for_us
+
+
+def _invalid(name: str, field: str, fault: str) -> InvalidError:
+    body = fault.removeprefix(f"{field}: ")
+    return InvalidError(
+        f'{_KIND}.{_GROUP} "{name}" is invalid: {fault}',
+        causes=(Cause("FieldValueInvalid", body, field),),
+        details={key: value for key, value in (("name", name), ("group", _GROUP), ("kind", _KIND)) if value},
+    )
+
+
+def _conflict(group: str, kind: str, name: str, text: str) -> ConflictError:
+    qualified = f"{kind}.{group}" if group else kind
+    return ConflictError(
+        f'Operation cannot be fulfilled on {qualified} "{name}": {text}',
+        details={key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value},
+    )

@@ -1,0 +1,91 @@
+"""Users: somebody, as the rest of the server knows them.
+
+Comes in   what an authenticator found out
+Goes out   `User`; the names of service accounts and nodes, put together and taken apart
+
+ 1. A user is a value. Nothing below this room knows how somebody proved who they are.
+ 2. Whoever has proved something is in `system:authenticated`, whoever has not is `system:anonymous`: nobody is neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+ANONYMOUS = "system:anonymous"
+AUTHENTICATED_GROUP = "system:authenticated"
+UNAUTHENTICATED_GROUP = "system:unauthenticated"
+MASTERS_GROUP = "system:masters"
+NODES_GROUP = "system:nodes"
+NODE_NAME_PREFIX = "system:node:"
+SERVICE_ACCOUNTS_GROUP = "system:serviceaccounts"
+SERVICE_ACCOUNT_NAME_PREFIX = "system:serviceaccount:"
+
+CREDENTIAL_KEY = "authentication.kubernetes.io/credential-id"
+POD_NAME_KEY = "authentication.kubernetes.io/pod-name"
+POD_UID_KEY = "authentication.kubernetes.io/pod-uid"
+NODE_NAME_KEY = "authentication.kubernetes.io/node-name"
+NODE_UID_KEY = "authentication.kubernetes.io/node-uid"
+
+_LABEL_LENGTH_MAX = 63
+_SUBDOMAIN_LENGTH_MAX = 253
+_is_label = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?").fullmatch
+_is_subdomain = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks. `extra` is what an authenticator knows besides: which credential it was, from which pod."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+
+def anonymous() -> User:
+    """Somebody who has proved nothing."""
+    return User(ANONYMOUS, groups=(UNAUTHENTICATED_GROUP,))
+
+
+def authenticated(user: User) -> User:
+    """The user, with the group that everybody has who has proved something."""
+    if user.name == ANONYMOUS or AUTHENTICATED_GROUP in user.groups or UNAUTHENTICATED_GROUP in user.groups:
+        return user
+    return replace(user, groups=(*user.groups, AUTHENTICATED_GROUP))
+
+
+def with_group(user: User, group: str) -> User:
+    """The user as a member of the group, at the end of the list if that is news."""
+    return user if group in user.groups else replace(user, groups=(*user.groups, group))
+
+
+def service_account_username(namespace: str, name: str) -> str:
+    return f"{SERVICE_ACCOUNT_NAME_PREFIX}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, str]:
+    return (SERVICE_ACCOUNTS_GROUP, f"{SERVICE_ACCOUNTS_GROUP}:{namespace}")
+
+
+def service_account_of(username: str) -> tuple[str, str] | None:
+    """The namespace and the name of the service account that bears this user name, if it is one's."""
+    if not username.startswith(SERVICE_ACCOUNT_NAME_PREFIX):
+        return None
+    namespace, separator, name = username[len(SERVICE_ACCOUNT_NAME_PREFIX) :].partition(":")
+    if not separator or len(namespace) > _LABEL_LENGTH_MAX or not _is_label(namespace) or not _is_dns_name(name):
+        return None
+    return namespace, name
+
+
+def node_of(username: str) -> str | None:
+    """The name of the node that bears this user name, if it is one's."""
+    if not username.startswith(NODE_NAME_PREFIX):
+        return None
+    name = username[len(NODE_NAME_PREFIX) :]
+    return name if _is_dns_name(name) else None
+
+
+def _is_dns_name(name: str) -> bool:
+    return len(name) <= _SUBDOMAIN_LENGTH_MAX and _is_subdomain(name) is not None

@@ -1,0 +1,90 @@
+"""Roles, bindings and requests, in as few words as a test needs.
+
+may("get list", "pods")                         a rule: verbs, resources, and in which API groups
+role(may("get", "pods"), "reader", "web")       with a namespace a Role, without one a ClusterRole
+binding("User anna", to="Role reader", namespace="web")
+asks("anna", "list pods in web")                what somebody asks for; `/healthz` is a path
+"""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.apiserver.access.rbac import RoleAuthorizer
+from mooring.apiserver.access.request import Attributes, path_attributes
+from mooring.apiserver.access.users import User
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def may(verbs: str, resources: str = "", groups: str = "core", names: str = "", paths: str = "") -> Document:
+    rule: Document = {"verbs": verbs.split()}
+    if resources:
+        rule["apiGroups"] = ["" if group == "core" else group for group in groups.split()]
+        rule["resources"] = resources.split()
+    if names:
+        rule["resourceNames"] = names.split()
+    if paths:
+        rule["nonResourceURLs"] = paths.split()
+    return rule
+
+
+def role(rules: list[Document], name: str, namespace: str = "", labels: Document | None = None) -> Document:
+    metadata: Document = {"name": name, **({"namespace": namespace} if namespace else {})}
+    if labels:
+        metadata["labels"] = labels
+    return {"kind": "Role" if namespace else "ClusterRole", "metadata": metadata, "rules": rules}
+
+
+def binding(*subjects: str, to: str, name: str = "b", namespace: str = "") -> Document:
+    kind, _, role_name = to.partition(" ")
+    return {
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "subjects": [_subject(text) for text in subjects],
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role_name},
+    }
+
+
+def _subject(text: str) -> Document:
+    kind, _, name = text.partition(" ")
+    if kind != "ServiceAccount":
+        return {"kind": kind, "name": name, "apiGroup": RBAC}
+    name, _, namespace = name.partition("/")
+    return {"kind": kind, "name": name, **({"namespace": namespace} if namespace else {})}
+
+
+def authorizer(*documents: Document) -> RoleAuthorizer:
+    made = RoleAuthorizer()
+    for document in documents:
+        put(made, document)
+    return made
+
+
+def put(into: RoleAuthorizer, document: Document) -> None:
+    metadata = document["metadata"]
+    into.put(f"{document['kind'].lower()}s", metadata.get("namespace", ""), metadata["name"], document)
+
+
+def user(name: str, *groups: str) -> User:
+    return User(name, groups=groups)
+
+
+def asks(who: User | str, what: str) -> Attributes:
+    """`get pods/log web-1 in shop`, `list deployments.apps`, `get /healthz`."""
+    somebody = User(who) if isinstance(who, str) else who
+    words = what.split()
+    if words[1].startswith("/"):
+        return path_attributes(somebody, words[0], words[1])
+    namespace = words[words.index("in") + 1] if "in" in words else ""
+    words = words[: words.index("in")] if "in" in words else words
+    combined, _, api_group = words[1].partition(".")
+    resource, _, subresource = combined.partition("/")
+    return Attributes(
+        somebody,
+        words[0],
+        namespace=namespace,
+        api_group=api_group,
+        resource=resource,
+        subresource=subresource,
+        name=words[2] if len(words) > 2 else "",
+    )

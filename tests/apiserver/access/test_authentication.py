@@ -1,0 +1,169 @@
+"""Who it is, by a certificate, by a token, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from mooring.apiserver.access.authentication import (
+    SPACE_WARNING,
+    Authenticator,
+    Proof,
+    bearer_token,
+    warning_about,
+)
+from mooring.apiserver.access.certificates import (
+    LIFETIME_S,
+    Identity,
+    make_authority,
+    make_client_certificate,
+    new_key,
+)
+from mooring.apiserver.access.service_account_tokens import TokenRefusedError
+from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.users import User
+from mooring.client.errors import UnauthorizedError
+from mooring.kit.clock import VIRTUAL_WALL_S
+from tests.apiserver.access.cluster import ISSUER, Cluster
+
+AUTHORITY = make_authority(VIRTUAL_WALL_S)
+
+
+def _authenticator(cluster: Cluster | None = None, *, is_anonymous_allowed: bool = True) -> Authenticator:
+    cluster = cluster or Cluster()
+    fixed = FixedTokens({"secret": User("anna", "1", ("devs",)), "odd": User("x", "", ("system:unauthenticated",))})
+    return Authenticator(cluster.clock, fixed, cluster.tokens, is_anonymous_allowed=is_anonymous_allowed)
+
+
+def _certificate(user: str, *groups: str) -> bytes:
+    made = make_client_certificate(AUTHORITY, Identity(user, groups), VIRTUAL_WALL_S)
+    return made.certificate.public_bytes(Encoding.DER)
+
+
+def _odd_certificate(*attributes: tuple[x509.ObjectIdentifier, str]) -> bytes:
+    key = new_key()
+    name = x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
+    template = AUTHORITY.certificate
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(template.not_valid_before_utc)
+    signed = builder.not_valid_after(template.not_valid_after_utc).sign(key, hashes.SHA256())
+    return signed.public_bytes(Encoding.DER)
+
+
+UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
+CN, ORG = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME
+
+
+@pytest.mark.parametrize(
+    ("authorization", "name", "groups"),
+    [
+        pytest.param("Bearer secret", "anna", ("devs", "system:authenticated"), id="a token"),
+        pytest.param("bearer secret", "anna", ("devs", "system:authenticated"), id="in small letters"),
+        pytest.param("  Bearer secret and more ", "anna", ("devs", "system:authenticated"), id="with more behind it"),
+        pytest.param("Bearer odd", "x", ("system:unauthenticated",), id="somebody who is to be a stranger"),
+        pytest.param(None, "system:anonymous", ("system:unauthenticated",), id="nothing"),
+        pytest.param("", "system:anonymous", ("system:unauthenticated",), id="an empty header"),
+        pytest.param("Basic YTpi", "system:anonymous", ("system:unauthenticated",), id="a password"),
+        pytest.param("Bearer ", "system:anonymous", ("system:unauthenticated",), id="no token"),
+        pytest.param("Bearer  secret", "system:anonymous", ("system:unauthenticated",), id="two spaces"),
+    ],
+)
+def test_a_header_is_somebodys(authorization: str | None, name: str, groups: tuple[str, ...]) -> None:
+    user = _authenticator().authenticate(None, authorization)
+    assert (user.name, user.groups) == (name, groups)
+
+
+@pytest.mark.parametrize("authorization", ["Bearer wrong", "Bearer a.b.c"])
+def test_a_wrong_token_is_refused_even_where_strangers_are_welcome(authorization: str) -> None:
+    with pytest.raises(UnauthorizedError) as refused:
+        _authenticator().authenticate(None, authorization)
+    assert (refused.value.message, refused.value.code, refused.value.reason) == ("Unauthorized", 401, "Unauthorized")
+
+
+@pytest.mark.parametrize("authorization", [None, "Basic YTpi", "Bearer "])
+def test_strangers_may_be_unwelcome(authorization: str | None) -> None:
+    with pytest.raises(UnauthorizedError, match="Unauthorized"):
+        _authenticator(is_anonymous_allowed=False).authenticate(None, authorization)
+
+
+def test_a_service_accounts_token() -> None:
+    cluster = Cluster()
+    token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
+    user = _authenticator(cluster).authenticate(None, f"Bearer {token}")
+    assert user.name == "system:serviceaccount:web:robot"
+    assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:web", "system:authenticated")
+    cluster.objects.clear()
+    with pytest.raises(UnauthorizedError):
+        _authenticator(cluster).authenticate(None, f"Bearer {token}")
+
+
+def test_a_certificate_names_a_user_and_groups() -> None:
+    certificate = _certificate("anna", "devs", "ops")
+    user = _authenticator().authenticate(certificate, None)
+    assert (user.name, user.uid, user.groups) == ("anna", "", ("devs", "ops", "system:authenticated"))
+    assert user.extra["authentication.kubernetes.io/credential-id"][0].startswith("X509SHA256=")
+
+
+def test_a_certificate_comes_before_a_token() -> None:
+    assert _authenticator().authenticate(_certificate("bob"), "Bearer wrong").name == "bob"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name", "uid"),
+    [
+        pytest.param([(CN, "a"), (CN, "b")], "b", "", id="of two names the last"),
+        pytest.param([(CN, "a"), (UID, "7")], "a", "7", id="a uid"),
+        pytest.param([(ORG, "devs")], "system:anonymous", "", id="no name"),
+    ],
+)
+def test_an_odd_certificate(attributes: list[tuple[x509.ObjectIdentifier, str]], name: str, uid: str) -> None:
+    user = _authenticator().authenticate(_odd_certificate(*attributes), None)
+    assert (user.name, user.uid) == (name, uid)
+
+
+def test_a_certificate_with_two_uids_is_refused() -> None:
+    with pytest.raises(UnauthorizedError):
+        _authenticator().authenticate(_odd_certificate((CN, "a"), (UID, "1"), (UID, "2")), None)
+
+
+def test_a_certificate_runs_out_while_the_connection_lives() -> None:
+    cluster = Cluster()
+    authenticator, certificate = _authenticator(cluster), _certificate("anna")
+    assert authenticator.authenticate(certificate, None).name == "anna"
+    cluster.clock.advance_to(LIFETIME_S + 1)
+    with pytest.raises(UnauthorizedError):
+        authenticator.authenticate(certificate, None)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "token", "warning"),
+    [
+        ("Bearer x", "x", ""),
+        ("Bearer  x", None, SPACE_WARNING),
+        ("Bearer", None, ""),
+        ("Basic  x", None, ""),
+    ],
+)
+def test_a_space_too_many_is_warned_of(authorization: str, token: str | None, warning: str) -> None:
+    assert (bearer_token(authorization), warning_about(authorization)) == (token, warning)
+
+
+def test_a_proof_is_for_an_audience() -> None:
+    authenticator = _authenticator()
+    anna = User("anna", "1", ("devs", "system:authenticated"))
+    assert authenticator.audiences == (ISSUER,)
+    assert authenticator.proof_of("secret", (ISSUER, "vault")) == Proof(anna, (ISSUER,))
+    with pytest.raises(TokenRefusedError, match=r"^invalid bearer token$"):
+        authenticator.proof_of("secret", ("vault",))
+
+
+def test_a_refused_token_says_why_to_whoever_reviews_it() -> None:
+    cluster = Cluster()
+    token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
+    cluster.clock.advance_to(10_000)
+    with pytest.raises(TokenRefusedError) as refused:
+        _authenticator(cluster).proof_of(token, (ISSUER,))
+    assert str(refused.value) == "[invalid bearer token, service account token has expired]"

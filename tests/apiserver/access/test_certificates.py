@@ -1,0 +1,158 @@
+"""Certificates are for the right hosts and people, for a time, and signed by us."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mooring.apiserver.access.certificates import (
+    ADMIN,
+    AUTHORITY_LIFETIME_S,
+    BACKDATED_S,
+    CONTROLLER_MANAGER,
+    LIFETIME_S,
+    SCHEDULER,
+    CertificateError,
+    Identity,
+    is_for,
+    is_signed_by,
+    make_authority,
+    make_client_certificate,
+    make_server_certificate,
+    names_hosts,
+    needs_renewal,
+    new_key,
+    node_identity,
+    parse_certified,
+    parse_key,
+)
+
+NOW_S = 1_767_225_600.0
+AUTHORITY = make_authority(NOW_S)
+
+
+def test_an_authority_signs_itself_and_may_sign_others() -> None:
+    certificate = AUTHORITY.certificate
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert (constraints.value.ca, constraints.critical) == (True, True)
+    assert certificate.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    assert is_signed_by(certificate, AUTHORITY)
+    assert not is_signed_by(certificate, make_authority(NOW_S))
+
+
+def test_a_servers_certificate_names_every_way_to_it() -> None:
+    made = make_server_certificate(AUTHORITY, ["api.example", "192.0.2.7", "localhost"], NOW_S).certificate
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+        "api.example",
+    ]
+    addresses = [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    assert addresses == ["127.0.0.1", "::1", "10.96.0.1", "192.0.2.7"]
+    usage = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    assert is_signed_by(made, AUTHORITY)
+    assert names_hosts(made, ["192.0.2.7", "api.example"])
+    assert not names_hosts(made, ["api.example"])
+    assert not names_hosts(made, ["api.example", "192.0.2.7", "other"])
+
+
+@pytest.mark.parametrize(
+    ("identity", "name", "groups"),
+    [
+        (ADMIN, "admin", ["system:masters"]),
+        (SCHEDULER, "system:kube-scheduler", []),
+        (CONTROLLER_MANAGER, "system:kube-controller-manager", []),
+        (node_identity("n1"), "system:node:n1", ["system:nodes"]),
+        (Identity("anna", ("a", "b")), "anna", ["a", "b"]),
+    ],
+)
+def test_a_clients_certificate_says_who_it_is(identity: Identity, name: str, groups: list[str]) -> None:
+    made = make_client_certificate(AUTHORITY, identity, NOW_S).certificate
+    assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == [name]
+    assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == groups
+    usage = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+    assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert is_for(made, identity)
+    assert not is_for(made, Identity(name, ("other",)))
+
+
+@pytest.mark.parametrize(
+    ("age_s", "is_due"),
+    [
+        pytest.param(0, False, id="new"),
+        pytest.param(-BACKDATED_S, False, id="made by somebody whose clock is ahead"),
+        pytest.param(-BACKDATED_S - 1, True, id="from the future"),
+        pytest.param(LIFETIME_S * 0.66, False, id="with more than a third left"),
+        pytest.param(LIFETIME_S * 0.67, True, id="with less than a third left"),
+        pytest.param(LIFETIME_S + 1, True, id="run out"),
+    ],
+)
+def test_a_certificate_is_renewed_in_time(age_s: float, is_due: bool) -> None:
+    made = make_client_certificate(AUTHORITY, ADMIN, NOW_S)
+    assert needs_renewal(made.certificate, NOW_S + age_s) is is_due
+
+
+def test_nothing_outlives_its_authority() -> None:
+    late_s = NOW_S + AUTHORITY_LIFETIME_S - 100
+    made = make_client_certificate(AUTHORITY, ADMIN, late_s).certificate
+    assert made.not_valid_after_utc == AUTHORITY.certificate.not_valid_after_utc
+
+
+def test_a_certificate_and_its_key_are_written_and_read() -> None:
+    made = make_client_certificate(AUTHORITY, ADMIN, NOW_S)
+    read = parse_certified(made.key_pem + made.certificate_pem)
+    assert read.certificate == made.certificate
+    assert read.key.private_numbers() == made.key.private_numbers()
+
+
+def _rsa_key() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _other_curve() -> bytes:
+    key = ec.generate_private_key(ec.SECP384R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@pytest.mark.parametrize(
+    ("pem", "message"),
+    [
+        pytest.param(b"", "no certificate", id="nothing"),
+        pytest.param(AUTHORITY.key_pem, "no certificate", id="a key alone"),
+        pytest.param(AUTHORITY.certificate_pem, "no key", id="a certificate alone"),
+        pytest.param(
+            make_authority(NOW_S).key_pem + AUTHORITY.certificate_pem,
+            "the key is not that of the certificate",
+            id="somebody else's key",
+        ),
+        pytest.param(_rsa_key() + AUTHORITY.certificate_pem, "the key is not on P-256", id="a key of another sort"),
+    ],
+)
+def test_what_is_no_pair_is_refused(pem: bytes, message: str) -> None:
+    with pytest.raises(CertificateError, match=message):
+        parse_certified(pem)
+
+
+def test_a_key_on_another_curve_is_refused() -> None:
+    with pytest.raises(CertificateError, match="not on P-256"):
+        parse_key(_other_curve())
+
+
+def test_no_key_is_shown() -> None:
+    assert "key" not in repr(AUTHORITY)
+
+
+def test_every_certificate_has_its_own_key() -> None:
+    assert new_key().private_numbers() != new_key().private_numbers()
+    numbers = {make_client_certificate(AUTHORITY, ADMIN, NOW_S).certificate.serial_number for _ in range(3)}
+    assert len(numbers) == 3

@@ -1,0 +1,194 @@
+"""Certificates are kept, used again, renewed in time, and readable by nobody else."""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from mooring.apiserver.access.authentication import holder_of
+from mooring.apiserver.access.certificates import ADMIN, AUTHORITY_LIFETIME_S, LIFETIME_S, Identity, make_authority
+from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring, write_privately
+from mooring.kit.clock import SystemClock, VirtualClock
+
+
+def _keyring(directory: Path, age_s: float = 0) -> Keyring:
+    clock = VirtualClock()
+    clock.advance_to(age_s)
+    return Keyring(directory, clock)
+
+
+def test_everything_is_used_again(tmp_path: Path) -> None:
+    first, second = _keyring(tmp_path), _keyring(tmp_path, age_s=1000)
+    assert first.authority().certificate == second.authority().certificate
+    assert first.server(["a"]).certificate == second.server(["a"]).certificate
+    assert first.client(ADMIN).certificate == second.client(ADMIN).certificate
+    assert first.token_key().private_numbers() == second.token_key().private_numbers()
+
+
+def test_old_certificates_are_renewed_and_the_authority_is_not(tmp_path: Path) -> None:
+    young, old = _keyring(tmp_path), _keyring(tmp_path, age_s=LIFETIME_S * 0.7)
+    authority, server, admin = young.authority(), young.server(), young.client(ADMIN)
+    assert old.server().certificate != server.certificate
+    assert old.client(ADMIN).certificate != admin.certificate
+    assert old.authority().certificate == authority.certificate
+
+
+def test_a_new_authority_makes_everything_new(tmp_path: Path) -> None:
+    young, old = _keyring(tmp_path), _keyring(tmp_path, age_s=AUTHORITY_LIFETIME_S * 0.7)
+    authority = young.authority()
+    assert old.authority().certificate != authority.certificate
+    assert (tmp_path / "ca.crt").read_bytes() == old.authority().certificate_pem
+
+
+def test_what_another_authority_has_signed_is_replaced(tmp_path: Path) -> None:
+    keyring = _keyring(tmp_path)
+    server, admin = keyring.server(), keyring.client(ADMIN)
+    other = make_authority(VirtualClock().wall_s())
+    write_privately(tmp_path / "ca.pem", other.key_pem + other.certificate_pem)
+    assert keyring.server().certificate != server.certificate
+    assert keyring.client(ADMIN).certificate != admin.certificate
+    assert (tmp_path / "ca.crt").read_bytes() == other.certificate_pem
+
+
+def test_other_hosts_and_other_groups_make_a_new_certificate(tmp_path: Path) -> None:
+    keyring = _keyring(tmp_path)
+    assert keyring.server(["a"]).certificate != keyring.server(["a", "b"]).certificate
+    assert keyring.server(["b", "a"]).certificate == keyring.server(["a", "b"]).certificate
+    anna = keyring.client(Identity("anna", ("devs",))).certificate
+    assert keyring.client(Identity("anna", ("ops",))).certificate != anna
+
+
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "keys"
+    keyring = _keyring(directory)
+    keyring.server()
+    keyring.client(Identity("system:node:n1"))
+    keyring.token_key()
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    assert sorted(path.relative_to(directory).as_posix() for path in files) == [
+        "ca.crt",
+        "ca.pem",
+        "clients/system-node-n1.pem",
+        "server.pem",
+        "tokens.key",
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (directory, directory / "clients")} == {0o700}
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "server.pem", "clients/admin.pem", "tokens.key"])
+def test_what_cannot_be_read_is_left_alone(tmp_path: Path, name: str) -> None:
+    keyring = _keyring(tmp_path)
+    keyring.server()
+    keyring.client(ADMIN)
+    (tmp_path / name).write_text("something else")
+    with pytest.raises(KeyringError, match="move it away to have a new one made"):
+        keyring.server()
+        keyring.client(ADMIN)
+        keyring.token_key()
+    assert (tmp_path / name).read_text() == "something else"
+
+
+@pytest.mark.parametrize("name", ["../anna", "a/b", "", ".hidden"])
+def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(KeyringError, match="cannot be the name of a file"):
+        _keyring(tmp_path).client(Identity(name))
+
+
+def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KeyringError, match="cannot keep certificates in"):
+        _keyring(tmp_path / "file")
+
+
+def test_an_ephemeral_keyring_leaves_nothing_behind() -> None:
+    with ephemeral_keyring(VirtualClock()) as keyring:
+        keyring.client(ADMIN)
+        directory = keyring._directory
+        assert directory.is_dir()
+    assert not directory.exists()
+
+
+def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("old")
+    path.chmod(0o644)
+    write_privately(path, b"new")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o600)
+    assert [each.name for each in tmp_path.iterdir()] == ["secret"]
+    with pytest.raises(IsADirectoryError):
+        write_privately(tmp_path, b"new")
+    assert [each.name for each in tmp_path.iterdir()] == ["secret"]
+
+
+# --- TLS: both sides in memory, on the machine's own time, because OpenSSL knows no other -----------------------
+
+
+def _handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> ssl.SSLObject:
+    """Shakes hands, and gives the server's side of it."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(to_client, to_server, server_hostname=host),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    waiting = list(sides)
+    for _ in range(10):
+        for side in list(waiting):
+            try:
+                side.do_handshake()
+                waiting.remove(side)
+            except ssl.SSLWantReadError:
+                pass
+    assert not waiting
+    return sides[1]
+
+
+def _client_tls(keyring: Keyring, directory: Path, identity: Identity | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=keyring.authority().certificate_pem.decode())
+    if identity is not None:
+        certified = keyring.client(identity)
+        path = directory / "client.pem"
+        write_privately(path, certified.key_pem + certified.certificate_pem)
+        context.load_cert_chain(path)
+    return context
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "kubernetes.default.svc", "api.example"])
+def test_clients_recognise_the_server_and_the_server_its_clients(tmp_path: Path, host: str) -> None:
+    keyring = Keyring(tmp_path / "keys", SystemClock())
+    server = keyring.server_tls(["api.example"])
+    shaken = _handshake(server, _client_tls(keyring, tmp_path, ADMIN), host)
+    shown = shaken.getpeercert(binary_form=True)
+    assert shown is not None
+    holder = holder_of(shown)
+    assert holder is not None
+    assert (holder.user.name, holder.user.groups) == ("admin", ("system:masters",))
+    assert x509.load_der_x509_certificate(shown) == keyring.client(ADMIN).certificate
+    assert shaken.version() in ("TLSv1.2", "TLSv1.3")
+
+
+def test_a_client_may_show_nothing(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path / "keys", SystemClock())
+    shaken = _handshake(keyring.server_tls(), _client_tls(keyring, tmp_path, None), "localhost")
+    assert shaken.getpeercert(binary_form=True) is None
+
+
+def test_a_certificate_that_we_have_not_signed_is_refused(tmp_path: Path) -> None:
+    keyring, strangers = Keyring(tmp_path / "keys", SystemClock()), Keyring(tmp_path / "other", SystemClock())
+    client = _client_tls(strangers, tmp_path, ADMIN)
+    client.load_verify_locations(cadata=keyring.authority().certificate_pem.decode())
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        _handshake(keyring.server_tls(), client, "localhost")
+
+
+def test_the_servers_certificate_is_no_clients(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path / "keys", SystemClock())
+    server = keyring.server_tls()
+    client = _client_tls(keyring, tmp_path, None)
+    client.load_cert_chain(tmp_path / "keys" / "server.pem")
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        _handshake(server, client, "localhost")

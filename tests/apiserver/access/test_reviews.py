@@ -1,0 +1,179 @@
+"""May I, may they, what may I, who am I, whose token is this?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.access.authentication import Authenticator
+from mooring.apiserver.access.authorization import AuthorizerChain
+from mooring.apiserver.access.reviews import (
+    local_subject_access_review,
+    self_subject_access_review,
+    self_subject_review,
+    self_subject_rules_review,
+    subject_access_review,
+    token_review,
+)
+from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.users import User
+from mooring.client.errors import BadRequestError, InvalidError
+from mooring.kit.clock import VirtualClock
+from tests.apiserver.access.builders import authorizer, binding, may, role, user
+from tests.apiserver.access.cluster import ISSUER, Cluster
+
+ROLES = AuthorizerChain(
+    authorizer(
+        role([may("get list", "pods"), may("get", "secrets", names="s")], "reader", "web"),
+        role([may("get", paths="/healthz")], "health"),
+        binding("User anna", "Group devs", to="Role reader", namespace="web"),
+        binding("Group system:authenticated", to="ClusterRole health", name="h"),
+        binding("User eve", to="Role missing", name="m", namespace="web"),
+    )
+)
+LIST: Any = {"verb": "list", "resource": "pods", "namespace": "web"}
+BY_ANNA = 'RBAC: allowed by RoleBinding "b/web" of Role "reader" to User "anna"'
+BY_DEVS = 'RBAC: allowed by RoleBinding "b/web" of Role "reader" to Group "devs"'
+BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to Group "system:authenticated"'
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        pytest.param({"user": "anna", "resourceAttributes": LIST}, {"allowed": True, "reason": BY_ANNA}, id="a user"),
+        pytest.param(
+            {"groups": ["devs"], "resourceAttributes": LIST}, {"allowed": True, "reason": BY_DEVS}, id="a group"
+        ),
+        pytest.param(
+            {"groups": ["system:authenticated"], "nonResourceAttributes": {"path": "/healthz", "verb": "get"}},
+            {"allowed": True, "reason": BY_HEALTH},
+            id="a path",
+        ),
+        pytest.param({"user": "bob", "resourceAttributes": LIST}, {"allowed": False}, id="somebody else"),
+        pytest.param(
+            {"user": "eve", "resourceAttributes": LIST},
+            {"allowed": False, "reason": 'RBAC: role.rbac.authorization.k8s.io "missing" not found'},
+            id="somebody whose role is missing",
+        ),
+        pytest.param(
+            {"user": "x", "groups": ["system:masters"], "resourceAttributes": LIST}, {"allowed": True}, id="a master"
+        ),
+        pytest.param(
+            {"user": "bob", "resourceAttributes": {**LIST, "fieldSelector": {"rawSelector": "a"}}},
+            {
+                "allowed": False,
+                "evaluationError": "spec.resourceAttributes.fieldSelector ignored due to parse error",
+            },
+            id="a selector that is none",
+        ),
+        pytest.param(
+            {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "pods", "subresource": "log"}},
+            {"allowed": False},
+            id="a subresource",
+        ),
+        pytest.param(
+            {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "web"}},
+            {"allowed": False},
+            id="a secret of no name",
+        ),
+    ],
+)
+def test_may_they(spec: Document, status: Document) -> None:
+    review = {"kind": "SubjectAccessReview", "metadata": {}, "spec": spec}
+    assert subject_access_review(review, ROLES) == {**review, "status": status}
+
+
+def test_may_they_in_this_namespace() -> None:
+    review: Document = {"metadata": {"namespace": "web"}, "spec": {"user": "anna", "resourceAttributes": LIST}}
+    assert local_subject_access_review(review, "web", ROLES)["status"] == {"allowed": True, "reason": BY_ANNA}
+    with pytest.raises(BadRequestError, match="must match namespace: shop"):
+        local_subject_access_review(review, "shop", ROLES)
+    with pytest.raises(BadRequestError, match="namespace is required on this type"):
+        local_subject_access_review(review, "", ROLES)
+    with pytest.raises(InvalidError):
+        local_subject_access_review({"metadata": {"namespace": "shop"}, "spec": review["spec"]}, "shop", ROLES)
+
+
+def test_may_i() -> None:
+    review: Document = {"spec": {"resourceAttributes": LIST}}
+    assert self_subject_access_review(review, user("anna"), ROLES)["status"]["allowed"] is True
+    assert self_subject_access_review(review, user("bob"), ROLES)["status"] == {"allowed": False}
+    with pytest.raises(InvalidError):
+        self_subject_access_review({"spec": {}}, user("anna"), ROLES)
+
+
+def test_what_may_i() -> None:
+    review = {"metadata": {"name": "x"}, "spec": {"namespace": "web"}}
+    assert self_subject_rules_review(review, user("anna", "system:authenticated"), ROLES) == {
+        "kind": "SelfSubjectRulesReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "metadata": {},
+        "spec": {},
+        "status": {
+            "resourceRules": [
+                {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]},
+                {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["s"]},
+            ],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+            "incomplete": False,
+        },
+    }
+    assert self_subject_rules_review(review, user("eve"), ROLES)["status"] == {
+        "resourceRules": [],
+        "nonResourceRules": [],
+        "incomplete": False,
+        "evaluationError": 'role.rbac.authorization.k8s.io "missing" not found',
+    }
+    with pytest.raises(BadRequestError, match=r"^no namespace on request$"):
+        self_subject_rules_review({"spec": {}}, user("anna"), ROLES)
+
+
+@pytest.mark.parametrize(
+    ("who", "info"),
+    [
+        (User("anna"), {"username": "anna"}),
+        (
+            User("anna", "1", ("devs",), {"k": ("v",)}),
+            {"username": "anna", "uid": "1", "groups": ["devs"], "extra": {"k": ["v"]}},
+        ),
+    ],
+)
+def test_who_am_i(who: User, info: Document) -> None:
+    assert self_subject_review(who, VirtualClock()) == {
+        "kind": "SelfSubjectReview",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {"userInfo": info},
+    }
+
+
+ANNA = {"username": "anna", "uid": "1", "groups": ["devs", "system:authenticated"]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        pytest.param(
+            {"token": "secret"}, {"authenticated": True, "user": ANNA, "audiences": [ISSUER]}, id="somebody's"
+        ),
+        pytest.param(
+            {"token": "secret", "audiences": ["x", ISSUER]},
+            {"authenticated": True, "user": ANNA, "audiences": [ISSUER]},
+            id="somebody's, for us",
+        ),
+        pytest.param({"token": "nope"}, {"user": {}, "error": "invalid bearer token"}, id="nobody's"),
+        pytest.param(
+            {"token": "secret", "audiences": ["x"]}, {"user": {}, "error": "invalid bearer token"}, id="not for them"
+        ),
+    ],
+)
+def test_whose_token_is_this(spec: Document, status: Document) -> None:
+    cluster = Cluster()
+    tokens = FixedTokens({"secret": User("anna", "1", ("devs",))})
+    authenticator = Authenticator(cluster.clock, tokens, cluster.tokens, is_anonymous_allowed=True)
+    review = {"kind": "TokenReview", "metadata": {}, "spec": spec}
+    assert token_review(review, authenticator) == {**review, "status": status}
+    with pytest.raises(BadRequestError, match=r"^token is required for TokenReview in authentication$"):
+        token_review({"spec": {}}, authenticator)

@@ -1,0 +1,210 @@
+"""A service account's token says who a pod is, as long as everything is there that it speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mooring.apiserver.access.certificates import new_key
+from mooring.apiserver.access.service_account_tokens import BoundObject, ServiceAccountTokens, TokenRefusedError
+from mooring.apiserver.access.signed_tokens import TokenSigner, unverified_part
+from mooring.kit.clock import format_rfc3339
+from mooring.kit.entropy import Entropy
+from tests.apiserver.access.cluster import ISSUER, Cluster
+
+POD = BoundObject("Pod", "p", "uid-p", "n1", "uid-n1")
+
+
+def _issued(cluster: Cluster, bound: BoundObject | None = None, audiences: tuple[str, ...] = (ISSUER,)) -> str:
+    return cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=audiences, bound=bound)
+
+
+def test_a_token_says_who_and_for_how_long() -> None:
+    cluster = Cluster()
+    claims = unverified_part(_issued(cluster), 1)
+    assert claims is not None
+    now_s = int(cluster.clock.wall_s())
+    jti = claims.pop("jti")
+    assert claims == {
+        "aud": [ISSUER],
+        "exp": now_s + 600,
+        "iat": now_s,
+        "nbf": now_s,
+        "iss": ISSUER,
+        "kubernetes.io": {"namespace": "web", "serviceaccount": {"name": "robot", "uid": "uid-robot"}},
+        "sub": "system:serviceaccount:web:robot",
+    }
+    found = cluster.tokens.authenticate(_issued(cluster), [ISSUER])
+    assert found is not None
+    user, audiences = found
+    assert (user.name, user.uid) == ("system:serviceaccount:web:robot", "uid-robot")
+    assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:web")
+    assert list(user.extra) == ["authentication.kubernetes.io/credential-id"]
+    assert user.extra["authentication.kubernetes.io/credential-id"] != (f"JTI={jti}",)
+    assert audiences == (ISSUER,)
+
+
+def test_a_pods_token_names_the_pod_and_its_node() -> None:
+    cluster = Cluster()
+    cluster.add("pods", "web", "p", "uid-p")
+    found = cluster.tokens.authenticate(_issued(cluster, POD), [ISSUER])
+    assert found is not None
+    assert {key.rpartition("/")[2]: value for key, value in found[0].extra.items() if "credential" not in key} == {
+        "pod-name": ("p",),
+        "pod-uid": ("uid-p",),
+        "node-name": ("n1",),
+        "node-uid": ("uid-n1",),
+    }
+
+
+def _nothing(cluster: Cluster) -> None:
+    pass
+
+
+def _after(delay_s: float) -> Callable[[Cluster], object]:
+    return lambda cluster: cluster.clock.advance_to(delay_s)
+
+
+def _gone(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
+    return lambda cluster: cluster.objects.pop((resource, namespace, name))
+
+
+def _another(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
+    return lambda cluster: cluster.add(resource, namespace, name, "another")
+
+
+def _deleted(resource: str, namespace: str, name: str, ago_s: float) -> Callable[[Cluster], object]:
+    def mark(cluster: Cluster) -> None:
+        stamp = format_rfc3339(cluster.clock.wall_s() - ago_s)
+        cluster.objects[resource, namespace, name]["metadata"]["deletionTimestamp"] = stamp
+
+    return mark
+
+
+SECRET, NODE = BoundObject("Secret", "s", "uid-s"), BoundObject("Node", "n1", "uid-n1")
+INVALIDATED = "service account token has been invalidated"
+
+
+@pytest.mark.parametrize(
+    ("bound", "what_happens", "refusal"),
+    [
+        pytest.param(None, _nothing, "", id="nothing"),
+        pytest.param(None, _after(600), "", id="it ends"),
+        pytest.param(None, _after(659), "", id="it has ended, but clocks differ"),
+        pytest.param(None, _after(661), "service account token has expired", id="it has ended for longer"),
+        pytest.param(
+            None, _gone("serviceaccounts", "web", "robot"), 'serviceaccounts "robot" not found', id="the account goes"
+        ),
+        pytest.param(
+            None,
+            _another("serviceaccounts", "web", "robot"),
+            "service account UID (another) does not match claim (uid-robot)",
+            id="the account is another one",
+        ),
+        pytest.param(None, _deleted("serviceaccounts", "web", "robot", 30), "", id="the account is being deleted"),
+        pytest.param(
+            None,
+            _deleted("serviceaccounts", "web", "robot", 90),
+            "service account web/robot has been deleted",
+            id="the account has been deleted",
+        ),
+        pytest.param(POD, _nothing, "", id="a pod: nothing"),
+        pytest.param(POD, _gone("pods", "web", "p"), INVALIDATED, id="the pod goes"),
+        pytest.param(
+            POD,
+            _another("pods", "web", "p"),
+            "pod UID (another) does not match service account pod ref claim (uid-p)",
+            id="the pod is another one",
+        ),
+        pytest.param(POD, _deleted("pods", "web", "p", 90), INVALIDATED, id="the pod has been deleted"),
+        pytest.param(POD, _gone("nodes", "", "n1"), "", id="a pod's node goes"),
+        pytest.param(SECRET, _nothing, "", id="a secret: nothing"),
+        pytest.param(SECRET, _gone("secrets", "web", "s"), INVALIDATED, id="the secret goes"),
+        pytest.param(
+            SECRET,
+            _another("secrets", "web", "s"),
+            "secret UID (another) does not match service account secret ref claim (uid-s)",
+            id="the secret is another one",
+        ),
+        pytest.param(NODE, _nothing, "", id="a node: nothing"),
+        pytest.param(NODE, _gone("nodes", "", "n1"), INVALIDATED, id="the node goes"),
+        pytest.param(
+            NODE,
+            _another("nodes", "", "n1"),
+            "node UID (another) does not match service account node ref claim (uid-n1)",
+            id="the node is another one",
+        ),
+    ],
+)
+def test_a_token_is_good_until(
+    bound: BoundObject | None, what_happens: Callable[[Cluster], object], refusal: str
+) -> None:
+    cluster = Cluster()
+    cluster.add("pods", "web", "p", "uid-p")
+    cluster.add("secrets", "web", "s", "uid-s")
+    cluster.add("nodes", "", "n1", "uid-n1")
+    token = _issued(cluster, bound)
+    assert cluster.tokens.authenticate(token, [ISSUER]) is not None
+    what_happens(cluster)
+    if not refusal:
+        assert cluster.tokens.authenticate(token, [ISSUER]) is not None
+        return
+    with pytest.raises(TokenRefusedError) as refused:
+        cluster.tokens.authenticate(token, [ISSUER])
+    assert str(refused.value) == refusal
+
+
+def test_a_token_from_the_future_is_refused() -> None:
+    cluster, later = Cluster(), Cluster()
+    later.clock.advance_to(120)
+    with pytest.raises(TokenRefusedError, match=r"^service account token is not valid yet$"):
+        cluster.tokens.authenticate(_issued(later), [ISSUER])
+
+
+@pytest.mark.parametrize(
+    ("meant_for", "asked", "accepted"),
+    [
+        pytest.param((ISSUER, "vault"), (ISSUER,), (ISSUER,), id="us among others"),
+        pytest.param(("vault",), ("vault", "x"), ("vault",), id="somebody else, who asks"),
+        pytest.param((), (ISSUER,), (ISSUER,), id="nobody in particular, so us"),
+    ],
+)
+def test_a_token_is_for_an_audience(
+    meant_for: tuple[str, ...], asked: tuple[str, ...], accepted: tuple[str, ...]
+) -> None:
+    cluster = Cluster()
+    found = cluster.tokens.authenticate(_issued(cluster, audiences=meant_for), asked)
+    assert found is not None
+    assert found[1] == accepted
+
+
+def test_a_token_for_others_is_refused() -> None:
+    cluster = Cluster()
+    with pytest.raises(TokenRefusedError) as refused:
+        cluster.tokens.authenticate(_issued(cluster, audiences=("vault",)), [ISSUER])
+    assert str(refused.value) == f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]'
+
+
+def test_a_forged_token_is_refused_and_a_foreign_one_is_not_ours_to_judge() -> None:
+    cluster = Cluster()
+    strangers = TokenSigner(new_key())
+    forger = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup)
+    with pytest.raises(TokenRefusedError, match="invalid signature, no keys found"):
+        cluster.tokens.authenticate(forger.issue(cluster.account, lifetime_s=600, audiences=[ISSUER]), [ISSUER])
+    foreign = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup, issuer="https://else")
+    token = foreign.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
+    assert cluster.tokens.authenticate(token, [ISSUER]) is None
+    assert cluster.tokens.authenticate("plain", [ISSUER]) is None
+
+
+def test_others_learn_where_the_keys_are() -> None:
+    tokens = Cluster().tokens
+    assert tokens.discovery_document("https://here/openid/v1/jwks") == {
+        "issuer": ISSUER,
+        "jwks_uri": "https://here/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
+    assert len(tokens.keys_document()["keys"]) == 1

@@ -1,0 +1,195 @@
+"""A token is made for an account as it was asked for, or refused in Kubernetes' words."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.access.signed_tokens import unverified_part
+from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
+from mooring.kit.clock import format_rfc3339
+from tests.apiserver.access.cluster import ISSUER, Cluster
+
+
+def _answer(cluster: Cluster, spec: Document, metadata: Document | None = None, limit_s: int = 0) -> IssuedToken:
+    request: Document = {"kind": "TokenRequest", "metadata": metadata or {}, "spec": spec}
+    return requested_token(
+        request, cluster.account, cluster.tokens, cluster.lookup, cluster.clock, lifetime_s_limit=limit_s
+    )
+
+
+def _claims(issued: IssuedToken) -> Document:
+    claims = unverified_part(issued.document["status"]["token"], 1)
+    assert claims is not None
+    return claims
+
+
+def test_an_answer_is_complete() -> None:
+    cluster = Cluster()
+    issued = _answer(cluster, {})
+    document, now_s = issued.document, cluster.clock.wall_s()
+    assert document["status"].pop("token").count(".") == 2
+    assert document == {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {
+            "name": "robot",
+            "namespace": "web",
+            "uid": "uid-robot",
+            "creationTimestamp": format_rfc3339(now_s),
+        },
+        "spec": {"audiences": [ISSUER], "expirationSeconds": 3600, "boundObjectRef": None},
+        "status": {"expirationTimestamp": format_rfc3339(now_s + 3600)},
+    }
+    assert issued.warning == ""
+
+
+def test_a_token_is_as_it_was_asked_for() -> None:
+    claims = _claims(_answer(Cluster(), {"audiences": ["vault"], "expirationSeconds": 700}))
+    assert claims["aud"] == ["vault"]
+    assert claims["exp"] - claims["iat"] == 700
+
+
+def test_a_token_that_would_live_too_long_is_shortened_with_a_warning() -> None:
+    issued = _answer(Cluster(), {"expirationSeconds": 9000}, limit_s=8000)
+    assert issued.warning == "requested expiration of 9000 seconds shortened to 8000 seconds"
+    assert issued.document["spec"]["expirationSeconds"] == 8000
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound"),
+    [
+        ("Pod", {"pod": {"name": "x", "uid": "uid-x"}, "node": {"name": "n1", "uid": "uid-n1"}}),
+        ("Secret", {"secret": {"name": "x", "uid": "uid-x"}}),
+        ("Node", {"node": {"name": "x", "uid": "uid-x"}}),
+    ],
+)
+def test_a_token_is_bound(kind: str, bound: Document) -> None:
+    cluster = Cluster()
+    cluster.add("nodes", "", "n1", "uid-n1")
+    namespace = "" if kind == "Node" else "web"
+    cluster.add(f"{kind.lower()}s", namespace, "x", "uid-x", {"serviceAccountName": "robot", "nodeName": "n1"})
+    reference = {"kind": kind, "apiVersion": "v1", "name": "x", "uid": "uid-x"}
+    about = _claims(_answer(cluster, {"boundObjectRef": reference}))["kubernetes.io"]
+    assert {key: value for key, value in about.items() if key not in ("namespace", "serviceaccount")} == bound
+
+
+def test_a_pod_on_a_node_that_is_not_there_names_it_all_the_same() -> None:
+    cluster = Cluster()
+    cluster.add("pods", "web", "x", "uid-x", {"serviceAccountName": "robot", "nodeName": "n9"})
+    reference = {"kind": "Pod", "apiVersion": "v1", "name": "x"}
+    assert _claims(_answer(cluster, {"boundObjectRef": reference}))["kubernetes.io"]["node"] == {"name": "n9"}
+
+
+def test_a_pods_ordinary_token_lives_on() -> None:
+    cluster = Cluster()
+    cluster.add("pods", "web", "x", "uid-x", {"serviceAccountName": "robot"})
+    reference = {"kind": "Pod", "apiVersion": "v1", "name": "x"}
+    issued = _answer(cluster, {"boundObjectRef": reference, "expirationSeconds": 3607})
+    claims = _claims(issued)
+    assert claims["exp"] - claims["iat"] == 365 * 86_400
+    assert claims["kubernetes.io"]["warnafter"] - claims["iat"] == 3607
+    assert issued.document["status"]["expirationTimestamp"] == format_rfc3339(cluster.clock.wall_s() + 3607)
+    for_others = _answer(cluster, {"boundObjectRef": reference, "expirationSeconds": 3607, "audiences": ["vault"]})
+    assert _claims(for_others)["exp"] - claims["iat"] == 3607
+
+
+EXPIRATION = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value:'
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata", "error", "message"),
+    [
+        pytest.param(
+            {"expirationSeconds": 5},
+            {},
+            InvalidError,
+            f"{EXPIRATION} 5: may not specify a duration less than 10 minutes",
+            id="too short",
+        ),
+        pytest.param(
+            {"expirationSeconds": 5000000000},
+            {},
+            InvalidError,
+            f"{EXPIRATION} 5000000000: may not specify a duration larger than 2^32 seconds",
+            id="too long",
+        ),
+        pytest.param(
+            {},
+            {"name": "x"},
+            InvalidError,
+            'TokenRequest.authentication.k8s.io "robot" is invalid: metadata.name: Invalid value: "x": '
+            "must match the service account name if specified",
+            id="another name",
+        ),
+        pytest.param(
+            {},
+            {"namespace": "x"},
+            InvalidError,
+            'TokenRequest.authentication.k8s.io "robot" is invalid: metadata.namespace: Invalid value: "x": '
+            "must match the service account namespace if specified",
+            id="another namespace",
+        ),
+        pytest.param(
+            {},
+            {"uid": "abc"},
+            ConflictError,
+            'Operation cannot be fulfilled on TokenRequest.authentication.k8s.io "robot": the UID in the token '
+            "request (abc) does not match the UID of the service account (uid-robot)",
+            id="another uid",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Foo", "apiVersion": "v1", "name": "x"}},
+            {},
+            BadRequestError,
+            "cannot bind token to object of type /v1, Kind=Foo",
+            id="bound to something odd",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "apiVersion": "apps/v1", "name": "x"}},
+            {},
+            BadRequestError,
+            "cannot bind token to object of type apps/v1, Kind=Pod",
+            id="bound to something of another group",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}},
+            {},
+            NotFoundError,
+            'pods "none" not found',
+            id="bound to nothing",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "stranger"}},
+            {},
+            BadRequestError,
+            'cannot bind token for serviceaccount "robot" to pod running with different serviceaccount name.',
+            id="bound to somebody else's pod",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": "abc"}},
+            {},
+            ConflictError,
+            'Operation cannot be fulfilled on Secret "s": the UID in the bound object reference (abc) does not match '
+            "the UID in record. The object might have been deleted and then recreated",
+            id="bound to what was there before",
+        ),
+    ],
+)
+def test_a_refusal_in_words(spec: Document, metadata: Document, error: type[StatusError], message: str) -> None:
+    cluster = Cluster()
+    cluster.add("pods", "web", "stranger", "u", {"serviceAccountName": "default"})
+    cluster.add("secrets", "web", "s", "uid-s")
+    with pytest.raises(error) as refused:
+        _answer(cluster, spec, metadata)
+    assert refused.value.message == message
+
+
+def test_a_fault_names_its_field() -> None:
+    with pytest.raises(InvalidError) as refused:
+        _answer(Cluster(), {"expirationSeconds": 5})
+    (cause,) = refused.value.causes
+    assert (cause.field, cause.reason) == ("spec.expirationSeconds", "FieldValueInvalid")
+    assert cause.message == "Invalid value: 5: may not specify a duration less than 10 minutes"
+    assert refused.value.details == {"group": "authentication.k8s.io", "kind": "TokenRequest"}
