@@ -1,0 +1,58 @@
+"""A call: one request, as the rooms behind the door see it.
+
+Comes in   what the door read from the address, the headers and the query
+Goes out   the same to everybody; only `warnings` is written to
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mooring.api.kinds import Kind
+from mooring.apiserver.access.users import User
+
+
+class Operation(Enum):
+    """What a call wants to do to an object, as admission calls it."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"
+
+
+class FieldValidation(Enum):
+    """What becomes of fields that a kind does not have."""
+
+    IGNORE = "Ignore"
+    WARN = "Warn"
+    STRICT = "Strict"
+
+
+@dataclass(slots=True)
+class Call:
+    """One request."""
+
+    verb: str
+    """As RBAC calls it: get, list, watch, create, update, patch, delete, deletecollection."""
+    kind: Kind
+    user: User
+    now_s: float
+    """The wall clock when the request came in."""
+    now: str
+    """The same, as objects write it."""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    is_dry_run: bool = False
+    field_manager: str = ""
+    """Who manages the fields that this call writes: the parameter, or the first part of the user agent."""
+    field_validation: FieldValidation = FieldValidation.WARN
+    is_forced: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, text: str) -> None:
+        """Tell the caller something that does not stop him; each text once."""
+        if text not in self.warnings:
+            self.warnings.append(text)

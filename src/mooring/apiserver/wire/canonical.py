@@ -1,0 +1,299 @@
+"""The canonical form: what Go makes of an object by decoding it into its type and encoding it again.
+
+Comes in   a value of JSON, and the `Struct` that it should be
+Goes out   a document, and whether something was left out; `Irregular` if the types do not match
+
+Everything behind the wire relies on this form:
+ 1. Only fields that the type has. A field that Go leaves out when it is empty is never there empty.
+ 2. A field that Go always writes is always there: a text is "", a number 0, a list or a map `null` when there is none,
+    a struct has its own fields of this sort. An empty list that somebody wrote stays until it is stored: `empty_lists`
+    takes it out then.
+ 3. Null means absent. Absent and empty differ only for pointers.
+ 4. Quantities, times and bytes are canonical texts.
+ 5. Fields stand in the order of their type, which shows where a message quotes a value.
+
+The value given is used up: parts of it may be found in the result.
+
+How it is fast: each struct becomes a table of rules once, and an object is walked with one look-up for each field of
+its type. No path is kept. When a value is of a wrong type the walk just stops, and `examine` finds the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.apiserver.wire import scalars
+from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
+from mooring.apiserver.wire.scalars import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Irregular
+
+Dropped = list[str]
+"""The names of fields that the types do not have, without paths and in no order."""
+Change = Callable[[Any, Dropped], Any]
+"""From a value that is not null to its canonical form."""
+StructChange = Callable[[Any, Dropped], Document]
+
+_Rule = tuple[str, type | None, bool, Change | None, Callable[[], Any] | None]
+"""A field's name, the JSON type that needs no second look (None: any), whether an empty value is kept, how the value
+changes, and what stands there if there is none."""
+
+_structs: dict[int, StructChange] = {}
+
+
+def canonical(struct: Struct, raw: object, dropped: Dropped) -> Document:
+    """The canonical form of an object. Names of unknown fields are added to `dropped`.
+
+    Raises `Irregular` where a value has the wrong type, and `ScalarFault` where a text has no meaning.
+    """
+    return struct_change(struct)({} if raw is None else raw, dropped)
+
+
+def struct_change(struct: Struct) -> StructChange:
+    """What `canonical` does for one type, made once."""
+    found = _structs.get(id(struct))
+    return found if found is not None else _compiled(struct)
+
+
+def _compiled(struct: Struct) -> StructChange:
+    rules: list[_Rule] = []
+    names: set[str] = set()
+
+    def change(raw: Any, dropped: Dropped) -> Document:
+        if type(raw) is not dict:
+            raise Irregular
+        document: Document = {}
+        get = raw.get
+        found = 0
+        for name, expected, keeps_empty, changed, zero in rules:
+            value = get(name)
+            if value is None:
+                if zero is not None:
+                    document[name] = zero()
+                continue
+            found += 1
+            if type(value) is not expected and expected is not None:
+                raise Irregular
+            if changed is not None:
+                value = changed(value, dropped)
+            if value or keeps_empty:
+                document[name] = value
+            elif zero is not None:
+                document[name] = zero()
+        if found != len(raw):
+            dropped += [name for name in raw if name not in names]
+        return document
+
+    _structs[id(struct)] = change  # before its fields are looked at: types refer to each other in circles
+    if struct.is_object:
+        rules += [("kind", str, False, None, None), ("apiVersion", str, False, None, None)]
+    rules += [_rule(struct, field) for field in struct.fields.values()]
+    names.update(rule[0] for rule in rules)
+    return change
+
+
+# --- fields -----------------------------------------------------------------------------------------------------
+
+_STRUCTS_IN_GO = frozenset(
+    {Basic.TIME, Basic.MICRO_TIME, Basic.DURATION, Basic.QUANTITY, Basic.INT_OR_STRING, Basic.RAW_EXTENSION}
+)
+"""Single values in JSON that are structs in Go: `omitempty` does not leave them out."""
+
+
+def _rule(struct: Struct, field: Field) -> _Rule:
+    zero = _zero_if_always_written(field)
+    special = SCHEMA_VALUES.get(field.name) if struct.name == "JSONSchemaProps" else None
+    if special is not None:
+        return field.name, None, True, special(struct_change(struct)), zero
+    expected, changed = _change(field.type)
+    if struct.name == "PodTemplateSpec" and field.name == "metadata":
+        assert changed is not None, field
+        changed = _with_empty_labels(changed)
+    return field.name, expected, _keeps_empty(field), changed, zero
+
+
+def _with_empty_labels(change: Change) -> Change:
+    """Empty labels of a template are kept until it is defaulted: `defaults.empty_labels` says what for."""
+
+    def changed(raw: Any, dropped: Dropped) -> Document:
+        is_given = raw.get("labels") == {}
+        document: Document = change(raw, dropped)
+        if is_given:
+            document["labels"] = {}
+        return document
+
+    return changed
+
+
+def _keeps_empty(field: Field) -> bool:
+    if field.is_pointer:
+        return True
+    if isinstance(field.type, Scalar):
+        if field.omits_zero:
+            return False
+        return not field.omits_empty or field.type.basic in _STRUCTS_IN_GO
+    if isinstance(field.type, ListOf):
+        return not field.omits_empty  # who writes an empty list owns it, and who writes none does not
+    return isinstance(field.type, Struct)
+
+
+def _zero_if_always_written(field: Field) -> Callable[[], Any] | None:
+    if field.omits_zero or (field.is_pointer and field.omits_empty):
+        return None
+    if field.is_pointer:
+        return _null
+    if isinstance(field.type, Struct):
+        change = struct_change(field.type)
+        return lambda: change({}, [])
+    is_left_out = field.omits_empty and not (isinstance(field.type, Scalar) and field.type.basic in _STRUCTS_IN_GO)
+    if is_left_out:
+        return None
+    return _ZEROS.get(field.type.basic, _null) if isinstance(field.type, Scalar) else _null
+
+
+def _null() -> None:
+    return None
+
+
+_ZEROS: dict[Basic, Callable[[], Any]] = {
+    Basic.STRING: str,
+    Basic.BOOL: bool,
+    Basic.INT: int,
+    Basic.INT32: int,
+    Basic.INT64: int,
+    Basic.FLOAT64: int,
+    Basic.INT_OR_STRING: int,
+    Basic.QUANTITY: lambda: "0",
+    Basic.DURATION: lambda: "0s",
+}
+
+
+# --- values -----------------------------------------------------------------------------------------------------
+
+
+def _change(kind: Type) -> tuple[type | None, Change | None]:
+    """The JSON type that a value must have (None: any), and what becomes of it."""
+    match kind:
+        case Struct():
+            return dict, struct_change(kind)
+        case ListOf():
+            return list, _list_change(kind.item)
+        case MapOf():
+            return dict, _map_change(kind.value)
+        case Scalar():
+            return _SCALARS[kind.basic]
+
+
+def _list_change(item: Type) -> Change:
+    expected, changed = _change(item)
+    zero = _zero_item(item)
+
+    def plain_items(raw: Any, dropped: Dropped) -> Any:
+        for value in raw:
+            if type(value) is not expected:
+                return [zero() if value is None else _same(value, expected) for value in raw]
+        return raw
+
+    def changed_items(raw: Any, dropped: Dropped) -> Any:
+        assert changed is not None
+        return [
+            zero() if value is None else changed(value, dropped) if type(value) is expected else _odd(value)
+            for value in raw
+        ]
+
+    def any_items(raw: Any, dropped: Dropped) -> Any:
+        return raw if changed is None else [zero() if value is None else changed(value, dropped) for value in raw]
+
+    def _odd(value: Any) -> Any:
+        raise Irregular
+
+    if expected is None:
+        return any_items
+    return plain_items if changed is None else changed_items
+
+
+def _map_change(item: Type) -> Change:
+    expected, changed = _change(item)
+    zero = _zero_item(item)
+
+    def plain_values(raw: Any, dropped: Dropped) -> Any:
+        for value in raw.values():
+            if type(value) is not expected:
+                return {key: zero() if value is None else _same(value, expected) for key, value in raw.items()}
+        return raw
+
+    def changed_values(raw: Any, dropped: Dropped) -> Any:
+        assert changed is not None
+        document: Document = {}
+        for key, value in raw.items():
+            if value is None:
+                document[key] = zero()
+            elif expected is not None and type(value) is not expected:
+                raise Irregular
+            else:
+                document[key] = changed(value, dropped)
+        return document
+
+    if changed is None and expected is None:
+        return lambda raw, dropped: raw
+    return plain_values if changed is None else changed_values
+
+
+def _same(value: Any, expected: type | None) -> Any:
+    if type(value) is not expected:
+        raise Irregular
+    return value
+
+
+def _zero_item(item: Type) -> Callable[[], Any]:
+    if isinstance(item, Struct):
+        change = struct_change(item)
+        return lambda: change({}, [])
+    if isinstance(item, Scalar):
+        return str if item.basic is Basic.BYTES else _ZEROS.get(item.basic, _null)
+    return _null
+
+
+def _without_notes(change: Callable[[object], Any]) -> Change:
+    def changed(raw: Any, dropped: Dropped) -> Any:
+        return change(raw)
+
+    return changed
+
+
+def _int32(raw: Any, dropped: Dropped) -> int:
+    if INT32_MIN <= raw <= INT32_MAX:
+        return raw  # type: ignore[no-any-return]
+    raise Irregular
+
+
+def _int64(raw: Any, dropped: Dropped) -> int:
+    if INT64_MIN <= raw <= INT64_MAX:
+        return raw  # type: ignore[no-any-return]
+    raise Irregular
+
+
+def _quantity(raw: Any, dropped: Dropped) -> str:
+    if type(raw) is float:
+        raise Irregular  # 1e3 and 1000.0 are the same float and different quantities: it matters how it was written
+    return scalars.quantity(raw)
+
+
+_SCALARS: dict[Basic, tuple[type | None, Change | None]] = {
+    Basic.STRING: (str, None),
+    Basic.BOOL: (bool, None),
+    Basic.INT32: (int, _int32),
+    Basic.INT64: (int, _int64),
+    Basic.INT: (int, _int64),
+    Basic.FLOAT64: (None, _without_notes(scalars.float64)),
+    Basic.BYTES: (None, _without_notes(scalars.base64_bytes)),
+    Basic.TIME: (None, _without_notes(scalars.time)),
+    Basic.MICRO_TIME: (None, _without_notes(scalars.micro_time)),
+    Basic.DURATION: (str, None),
+    Basic.QUANTITY: (None, _quantity),
+    Basic.INT_OR_STRING: (None, _without_notes(scalars.int_or_string)),
+    Basic.RAW_EXTENSION: (None, None),
+    Basic.FIELDS_V1: (None, None),
+    Basic.ANY: (None, None),
+}

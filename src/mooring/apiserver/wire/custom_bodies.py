@@ -1,0 +1,137 @@
+"""Bodies of custom kinds: there is no type but their metadata's; the rest is kept as it is.
+
+Comes in   the body, its content type, and the kind that the address wants
+Goes out   `CustomBody`: the document with canonical metadata, repeated fields, unknown fields of its metadata
+
+ 1. Such a body must say its kind; what it says of its version is looked at by the caller, after it has been pruned.
+ 2. A field that comes twice replaces the first one, it is not merged into it.
+ 3. Numbers are as Go writes them after a trip through its floats: 1.0 is 1, and what has more than 64 bits is rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
+from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
+from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of
+from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_text import Pairs, has_repeated_keys, parse_carefully, repeats_keys
+from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
+from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarFault
+from mooring.apiserver.wire.yaml_text import parse_yaml
+from mooring.client.errors import BadRequestError
+
+_FLOAT_WITHOUT_EXPONENT_MAX = 1e21
+
+
+@dataclass(slots=True)
+class CustomBody:
+    """What a body of a custom kind says."""
+
+    document: Document
+    identity: Identity
+    repeated: list[str]
+    """Strict faults: fields that come twice. They are told before unknown ones."""
+    unknown_metadata: list[str]
+    """Strict faults: fields that metadata does not have."""
+
+    def check_version(self, kind: BodyKind) -> None:
+        """Refuses a body in another version than its address; the last thing that is looked at."""
+        if self.identity.api_version != kind.api_version:
+            raise BadRequestError(wrong_version(self.identity.api_version, kind))
+
+
+def decode_custom(data: bytes, content_type: str, kind: BodyKind) -> CustomBody:
+    """The document of a body of a custom kind. Raises a 400 or 415."""
+    form = body_form(content_type)
+    if form is BodyForm.PROTOBUF:
+        raise UnsupportedMediaTypeError(
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{BodyForm.JSON.value}, {BodyForm.YAML.value}"
+        )
+    raw, repeated = _read(data, form, kind)
+    identity = _identity(raw, data, kind)
+    try:
+        metadata, unknown = custom_metadata(raw.get("metadata"))
+    except DecodingError as fault:
+        raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
+    document = go_numbers(raw)
+    document["metadata"] = metadata
+    return CustomBody(document, identity, repeated, unknown)
+
+
+def custom_metadata(raw: object) -> tuple[Document, list[str]]:
+    """Canonical metadata, and the unknown fields in it. Raises `DecodingError`."""
+    struct = struct_named("meta", "ObjectMeta")
+    dropped: list[str] = []
+    try:
+        metadata = canonical(struct, raw, dropped)
+    except (Irregular, ScalarFault) as fault:
+        examine(struct, raw)
+        raise DecodingError(str(fault)) from fault
+    return metadata, examine(struct, raw, "metadata") if dropped else []
+
+
+def go_numbers(value: Any) -> Any:
+    """Untyped data with numbers as Go has them."""
+    match value:
+        case dict():
+            return {key: go_numbers(item) for key, item in value.items()}
+        case list():
+            return [go_numbers(item) for item in value]
+        case float():
+            return int(value) if value.is_integer() and abs(value) < _FLOAT_WITHOUT_EXPONENT_MAX else float(value)
+        case int() if not isinstance(value, bool) and not INT64_MIN <= value <= INT64_MAX:
+            return go_numbers(float(value))
+        case _:
+            return value
+
+
+def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
+    try:
+        if form is BodyForm.YAML:
+            return parse_yaml(data)
+        try:
+            value = msgspec.json.decode(data)
+            is_json = True
+            is_plain = type(value) is not dict or msgspec.json.encode(value) == data.rstrip(b" \t\r\n")
+            if is_plain or not repeats_keys(data):
+                return value, []
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            is_json = False
+        careful = parse_carefully(data, is_json=is_json)
+        repeated = repeated_fields(careful) if has_repeated_keys(careful) else []
+        return _last_wins(careful), repeated
+    except SyntaxFault as fault:
+        is_yaml = form is BodyForm.YAML
+        text = str(fault) if is_yaml else f"couldn't get version/kind; json parse error: {fault}"
+        _unrecognized(data, kind, text)
+
+
+def _identity(raw: Any, data: bytes, kind: BodyKind) -> Identity:
+    try:
+        identity = identity_of(raw, "", "", data)
+    except IdentityFault as fault:
+        _unrecognized(data, kind, str(fault))
+    if not identity.kind:
+        _unrecognized(data, kind, f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'")
+    return identity
+
+
+def _unrecognized(data: bytes, kind: BodyKind, fault: str) -> NoReturn:
+    raise BadRequestError(
+        f"the object provided is unrecognized (must be of type {kind.kind}): {fault} ({summary(data)})"
+    )
+
+
+def _last_wins(value: Any) -> Any:
+    if isinstance(value, Pairs):
+        return {key: _last_wins(item) for key, item in value.pairs}
+    return [_last_wins(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,327 @@
+"""Bodies: from the bytes of a request to a canonical document.
+
+Comes in   the body, its content type, and what the address wants
+Goes out   `Decoded`: the document, and the strict faults found on the way; a 400 or 415 in kube-apiserver's words
+
+ 1. A body need not say what it is: kind and apiVersion are taken from the address where they are absent.
+ 2. What it says it is decides how it is read: a Secret sent to /configmaps must be a well-formed Secret first, and is
+    refused afterwards.
+ 3. The quick way is for bodies without faults. They are told apart by encoding what was decoded: if that gives the same
+    bytes there are no repeated keys in them. Everything else is read again, slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.schema.model import Struct
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.wire import registered
+from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.examine import DecodingError, examine
+from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of, with_defaults
+from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_text import NumberText, has_repeated_keys, parse_carefully, plain, repeats_keys
+from mooring.apiserver.wire.media import BodyForm, body_form
+from mooring.apiserver.wire.protobuf import ProtobufFault, message, open_envelope
+from mooring.apiserver.wire.scalars import Irregular, ScalarFault
+from mooring.apiserver.wire.strict import strict_text
+from mooring.apiserver.wire.unstructured import examine_unstructured
+from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
+from mooring.client.errors import BadRequestError
+
+SUMMARY_LENGTH_MAX = 30
+
+
+class BodyKind(Protocol):
+    """What an address wants a body to be; rows of `mooring.api.kinds` are such."""
+
+    @property
+    def api_version(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedKind:
+    """A kind that bodies have and no address of its own: Binding, Eviction, Scale, TokenRequest."""
+
+    api_version: str
+    kind: str
+
+    @property
+    def group(self) -> str:
+        return self.api_version.partition("/")[0] if "/" in self.api_version else ""
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What a body says."""
+
+    document: Document
+    strict_faults: list[str] = field(default_factory=list)
+    """Unknown and repeated fields; the caller warns of them. Under Strict they were refused."""
+
+
+def decode_body(
+    data: bytes,
+    content_type: str,
+    kind: BodyKind,
+    struct: Struct,
+    field_validation: FieldValidation,
+    also_accepted: Sequence[str] = (),
+) -> Decoded:
+    """The canonical document of a body that should be of this kind.
+
+    `also_accepted` are other API versions that will do: evictions come as policy/v1 and policy/v1beta1.
+    """
+    body = _read(data, content_type, kind, struct)
+    identity = body.identity
+    if identity.kind != kind.kind or identity.api_version != kind.api_version:
+        return _of_another_kind(body, kind, struct, field_validation, also_accepted)
+    try:
+        decoded = _canonical(body, struct, field_validation)
+        if decoded.strict_faults and field_validation is FieldValidation.STRICT:
+            raise DecodingError(strict_text(decoded.strict_faults))
+    except DecodingError as fault:
+        raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
+    return decoded
+
+
+def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
+    """Options in the body of a DELETE. Every group has its own of the same name; fields too many are overlooked."""
+    wanted = NamedKind("v1", struct.name)
+    try:
+        body = _read_body(data, body_form(content_type), wanted, struct)
+        identity = body.identity
+        if identity.kind != struct.name:
+            raise DecodingError(_not_the_options(identity, struct.name))
+        return _canonical(body, struct, FieldValidation.IGNORE).document
+    except SyntaxFault as fault:
+        raise BadRequestError(f"couldn't get version/kind; json parse error: {fault}") from fault
+    except (IdentityFault, ProtobufFault, DecodingError) as fault:
+        raise BadRequestError(str(fault)) from fault
+
+
+def canonical_object(struct: Struct, raw: Any, kind: BodyKind) -> Decoded:
+    """The canonical document of an object that is decoded already: of a patched one.
+
+    Raises `DecodingError`; its text is the detail of a 422.
+    """
+    wanted = Identity(kind.api_version, kind.kind)
+    try:
+        identity = identity_of(raw, kind.api_version, kind.kind, b"")
+    except IdentityFault as fault:
+        raise DecodingError(str(fault)) from fault
+    if identity != wanted:
+        _check_conversion(_Body(raw, raw, identity, []), kind)
+    dropped: list[str] = []
+    try:
+        document = canonical(struct, raw, dropped)
+        found = examine(struct, sorted_keys(raw)) if dropped else []
+    except (Irregular, ScalarFault):
+        found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
+        document = _with_numbers_as_written(_Body(raw, raw, wanted, []), struct)
+    return Decoded(_with_identity(document, wanted), found)
+
+
+def patched_strategically(struct: Struct, raw: Any, kind: BodyKind) -> Decoded:
+    """The same for the result of a strategic merge patch, of which Go has another opinion."""
+    dropped: list[str] = []
+    try:
+        document = canonical(struct, raw, dropped)
+        found = examine_unstructured(struct, raw) if dropped else []
+    except (Irregular, ScalarFault):
+        found = examine_unstructured(struct, raw)
+        document = plain(canonical(struct, _with_whole_numbers(raw), []))
+    return Decoded(_with_identity(document, Identity(kind.api_version, kind.kind)), found)
+
+
+def cannot_be_handled(identity: Identity, kind: BodyKind, fault: str) -> str:
+    return f'{identity.kind} in version "{identity.version}" cannot be handled as a {kind.kind}: {fault}'
+
+
+def summary(data: bytes) -> str:
+    """The beginning of a body that makes no sense."""
+    if not data:
+        return "<empty>"
+    shown = data[:SUMMARY_LENGTH_MAX]
+    dots = " ..." if len(data) > SUMMARY_LENGTH_MAX else ""
+    return f"{shown.decode('utf-8', 'replace') if data.startswith(b'{') else shown.hex()}{dots}"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Body:
+    value: Any
+    careful: Any
+    """The same with repeated keys and numbers as written, or None if it has not been read that way."""
+    identity: Identity
+    strict_faults: list[str]
+    data: bytes = b""
+
+
+def _read(data: bytes, content_type: str, kind: BodyKind, struct: Struct) -> _Body:
+    try:
+        return _read_body(data, body_form(content_type), kind, struct)
+    except SyntaxFault as fault:
+        form = body_form(content_type)
+        text = str(fault) if form is BodyForm.YAML else f"couldn't get version/kind; json parse error: {fault}"
+        _unrecognized(data, kind, text)
+    except IdentityFault as fault:
+        if fault.identity is not None:
+            raise BadRequestError(cannot_be_handled(fault.identity, kind, str(fault))) from fault
+        _unrecognized(data, kind, str(fault))
+    except ProtobufFault as fault:
+        _unrecognized(data, kind, str(fault))
+
+
+def _read_body(data: bytes, form: BodyForm, kind: BodyKind, struct: Struct) -> _Body:
+    match form:
+        case BodyForm.PROTOBUF:
+            return _read_protobuf(data, kind, struct)
+        case BodyForm.YAML:
+            value, strict_faults = parse_yaml(data)
+            identity = identity_of(value, kind.api_version, kind.kind, data)
+            return _Body({} if value is None else value, value, identity, strict_faults)
+        case BodyForm.JSON:
+            value, careful = _read_json(data)
+            identity = identity_of(value if careful is None else careful, kind.api_version, kind.kind, data)
+            return _Body({} if value is None else value, careful, identity, [], data)
+
+
+def _read_json(data: bytes) -> tuple[Any, Any]:
+    """The value, and the same as it was written if we had to look that closely."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        careful = parse_carefully(data)
+        return plain(careful), careful
+    if type(value) is not dict or msgspec.json.encode(value) == data.rstrip(b" \t\r\n") or not repeats_keys(data):
+        return value, None
+    careful = parse_carefully(data, is_json=True)
+    return plain(careful), careful
+
+
+def _read_protobuf(data: bytes, kind: BodyKind, struct: Struct) -> _Body:
+    claimed_version, claimed_kind, raw = open_envelope(data)
+    identity = with_defaults(claimed_version, claimed_kind or kind.kind, kind.api_version, b"")
+    claimed = struct
+    if identity.kind != kind.kind or identity.api_version != kind.api_version:
+        claimed = struct_of_kind(identity.api_version, identity.kind) or struct
+    try:
+        value = message(claimed, raw)
+    except ProtobufFault as fault:
+        raise IdentityFault(str(fault), identity) from fault
+    return _Body(value, value, identity, [])
+
+
+def _unrecognized(data: bytes, kind: BodyKind, fault: str) -> NoReturn:
+    raise BadRequestError(
+        f"the object provided is unrecognized (must be of type {kind.kind}): {fault} ({summary(data)})"
+    )
+
+
+# --- making sense of it -----------------------------------------------------------------------------------------
+
+
+def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> Decoded:
+    dropped: list[str] = []
+    found: list[str] = []
+    try:
+        document = canonical(struct, body.value, dropped)
+        if dropped or (body.careful is not None and has_repeated_keys(body.careful)):
+            found = examine(struct, _as_written(body))
+    except (Irregular, ScalarFault):
+        found = examine(struct, _as_written(body))
+        document = _with_numbers_as_written(body, struct)
+    strict_faults = [] if validation is FieldValidation.IGNORE else body.strict_faults + found
+    return Decoded(_with_identity(document, body.identity), strict_faults)
+
+
+def _with_numbers_as_written(body: _Body, struct: Struct) -> Document:
+    """An object that the quick walk gave up on, and that is right: a quantity stands in it as `1e3`, not as a text."""
+    try:
+        document = canonical(struct, plain(_as_written(body), numbers_as_written=True), [])
+    except (Irregular, ScalarFault) as fault:
+        raise DecodingError(str(fault)) from fault  # inside of a schema's schema, where nobody tells the path
+    result: Document = plain(document)
+    return result
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """2.0 as 2: an integer to this decoder. Other floats as they would be written, for quantities."""
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(item) for item in value]
+    if not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() else NumberText(repr(value))
+
+
+def _as_written(body: _Body) -> Any:
+    if body.careful is None and body.data:
+        body.careful = parse_carefully(body.data, is_json=True)
+    return body.careful if body.careful is not None else body.value
+
+
+def _with_identity(document: Document, identity: Identity) -> Document:
+    """Kind and apiVersion come first, as Go writes them."""
+    document.pop("kind", None)
+    document.pop("apiVersion", None)
+    return {"kind": identity.kind, "apiVersion": identity.api_version, **document}
+
+
+def _of_another_kind(
+    body: _Body, kind: BodyKind, struct: Struct, validation: FieldValidation, also_accepted: Sequence[str]
+) -> Decoded:
+    identity = body.identity
+    try:
+        _check_conversion(body, kind)
+        if identity.api_version not in also_accepted:
+            raise BadRequestError(wrong_version(identity.api_version, kind))
+        decoded = _canonical(body, struct, validation)
+    except DecodingError as fault:
+        raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
+    decoded.document["apiVersion"] = kind.api_version
+    return decoded
+
+
+def _check_conversion(body: _Body, kind: BodyKind) -> None:
+    """Whether an object of one kind can be taken for another, which it can for the same in another version."""
+    identity = body.identity
+    is_convertible = registered.can_be_converted(identity.group, identity.kind, kind.group, kind.kind)
+    if identity.version == registered.INTERNAL_VERSION and is_convertible:
+        return
+    is_extension = kind.group == registered.EXTENSIONS_GROUP
+    scheme = registered.EXTENSIONS_SCHEME if is_extension else registered.LEGACY_SCHEME
+    if not registered.is_registered(identity.api_version, identity.kind, scheme):
+        raise DecodingError(registered.not_registered(identity.api_version, identity.kind, scheme))
+    claimed = struct_of_kind(identity.api_version, identity.kind)
+    if claimed is not None:
+        examine(claimed, _as_written(body))
+    if not is_convertible:
+        raise DecodingError(registered.no_conversion(identity.version, identity.kind, kind.group, kind.kind))
+
+
+def wrong_version(api_version: str, kind: BodyKind) -> str:
+    return f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
+
+
+def _not_the_options(identity: Identity, wanted: str) -> str:
+    if identity.api_version == "v1" and (
+        identity.kind in registered.OPTION_KINDS or identity.kind in registered.UNVERSIONED
+    ):
+        return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
+    return registered.not_registered(identity.api_version, identity.kind, registered.OPTIONS_SCHEME)

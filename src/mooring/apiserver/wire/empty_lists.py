@@ -1,0 +1,85 @@
+"""Empty lists: what the trip to the store and back makes of them.
+
+Comes in   a canonical document that is about to be stored, and its type
+Goes out   the same, with `null` for empty lists that are always written
+
+Go tells an empty list from none while an object is on its way: whoever sends `rules: []` becomes the manager of the
+rules, and whoever sends no rules does not. In the store there is no difference, and what comes back from there is null.
+
+ 1. Lists that are left out when they are empty never get here: `canonical` does that.
+ 2. A type without such lists costs nothing, and of the others only the branches that can hold one are walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
+
+Forget = Callable[[Any], None]
+
+_known: dict[int, Forget | None] = {}
+
+
+def forget_empty_lists(struct: Struct, obj: Document) -> None:
+    """Make every empty list null."""
+    forget = _of_struct(struct)
+    if forget is not None:
+        forget(obj)
+
+
+def _of_struct(struct: Struct) -> Forget | None:
+    """The walk through a type; None if there is nothing to look for."""
+    if id(struct) not in _known:
+        # Types that refer to each other in circles (the schemas of custom kinds) have no such lists.
+        _known[id(struct)] = None
+        _known[id(struct)] = _walk(struct)
+    return _known[id(struct)]
+
+
+def _walk(struct: Struct) -> Forget | None:
+    lists = [field.name for field in struct.fields.values() if isinstance(field.type, ListOf) and not field.omits_empty]
+    branches = [
+        (field.name, forget) for field in struct.fields.values() if (forget := _of_type(field.type)) is not None
+    ]
+    if not lists and not branches:
+        return None
+
+    def forget_below(document: Document) -> None:
+        for name in lists:
+            if document.get(name) == []:
+                document[name] = None
+        for name, forget in branches:
+            value = document.get(name)
+            if value:
+                forget(value)
+
+    return forget_below
+
+
+def _of_type(kind: Type) -> Forget | None:
+    match kind:
+        case Struct():
+            return _of_struct(kind)
+        case ListOf(item):
+            return _of_items(item)
+        case MapOf(item):
+            below = _of_items(item)
+            return None if below is None else lambda entries: below(entries.values())
+        case Scalar():
+            return None
+
+
+def _of_items(item: Type) -> Forget | None:
+    below = _of_type(item)
+    if below is None:
+        return None
+
+    def forget_in_each(values: Iterable[Any]) -> None:
+        for value in values:
+            if value:
+                below(value)
+
+    return forget_in_each

@@ -1,0 +1,294 @@
+"""What is wrong with an object's types and fields: told as Go's JSON decoder tells it.
+
+Comes in   a value of JSON (best from `json_text`, which has repeated keys and numbers as written) and its `Struct`
+Goes out   the strict faults (`unknown field "spec.foo"`), in the order of the text; `DecodingError` for a wrong type
+
+ 1. A value of a wrong type is remembered, the first one, and decoding goes on. A type with a decoder of its own
+    (quantities, times, int-or-string) ends it at once, and its complaint wins over a remembered one.
+ 2. Two paths are kept. Strict faults have indices and keys of maps in them (`spec.containers[0].foo`); type errors
+    have neither, but the name of the struct around and the names of inlined structs (`Volume.spec.volumes.
+    VolumeSource.emptyDir`). That is what users see from kube-apiserver.
+ 3. Strict faults are told once each, at most 100 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from mooring.api.field_errors import quoted
+from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
+from mooring.apiserver.wire import scalars
+from mooring.apiserver.wire.go_names import go_name, go_name_of_field, go_name_of_item
+from mooring.apiserver.wire.json_schema_values import NOT_A_SCHEMA, SCHEMA_VALUES
+from mooring.apiserver.wire.json_text import NumberText, Pairs
+
+STRICT_FAULTS_MAX = 100
+
+_NAMES = ListOf(Scalar(Basic.STRING, "string"))
+
+
+class DecodingError(Exception):
+    """An object that cannot be decoded into its type; the message is Go's."""
+
+
+def examine(struct: Struct, raw: object, strict_path: str = "") -> list[str]:
+    """The unknown and repeated fields of an object. Raises `DecodingError` if a type is wrong."""
+    examiner = _Examiner(strict_path)
+    examiner.struct(struct, raw, go_name(struct))
+    if examiner.remembered is not None:
+        raise DecodingError(examiner.remembered)
+    return list(examiner.strict)
+
+
+def repeated_fields(raw: object) -> list[str]:
+    """The repeated fields of an object without a type: of a patch, or of a custom resource."""
+    examiner = _Examiner()
+    examiner.anything(raw)
+    return list(examiner.strict)
+
+
+class _Examiner:
+    """Walks an object and its type side by side."""
+
+    def __init__(self, strict_path: str = "") -> None:
+        self.strict: dict[str, None] = {}
+        self.remembered: str | None = None
+        self._steps = strict_path
+        self._struct_name = ""
+        self._outer_struct_name = ""
+        """Of a value with a decoder of its own: Go adds the path inside of it, and keeps the struct outside of it."""
+        self._fields: list[str] = []
+
+    # ------------------------------------------------------------------------------------------- the walk
+
+    def struct(self, struct: Struct, raw: object, name: str) -> None:
+        if raw is None:
+            return
+        if not isinstance(raw, dict):
+            self._mismatch(raw, name)
+            return
+        inlined = _inlined_names(struct)
+        seen: set[str] = set()
+        for key, value in _pairs(raw):
+            field = struct.fields.get(key)
+            if field is None:
+                self._outside_of_fields(struct, key, seen)
+                continue
+            if key in seen:
+                self._note("duplicate", key)
+            seen.add(key)
+            with self._field(struct, [*inlined.get(key, ()), key]):
+                name = go_name_of_field(struct, field)
+                if struct.name == "JSONSchemaProps" and key in SCHEMA_VALUES:
+                    self._schema_value(struct, key, value, name)
+                else:
+                    self._value(field.type, value, name)
+
+    def anything(self, raw: object) -> None:
+        if isinstance(raw, list):
+            for index, item in enumerate(raw):
+                with self._step(f"[{index}]"):
+                    self.anything(item)
+        elif isinstance(raw, dict):
+            self._map_keys(raw, lambda value: self.anything(value))
+
+    def _outside_of_fields(self, struct: Struct, key: str, seen: set[str]) -> None:
+        if not (struct.is_object and key in ("kind", "apiVersion")):
+            self._note("unknown", key)
+        elif key in seen:
+            self._note("duplicate", key)
+        seen.add(key)
+
+    def _value(self, kind: Type, raw: object, name: str) -> None:
+        match kind:
+            case Struct():
+                self.struct(kind, raw, name)
+            case ListOf():
+                self._list(kind, raw, name)
+            case MapOf():
+                self._map(kind, raw, name)
+            case Scalar():
+                self._scalar(kind.basic, raw, name)
+
+    def _list(self, kind: ListOf, raw: object, name: str) -> None:
+        if raw is None:
+            return
+        if not isinstance(raw, list):
+            self._mismatch(raw, name)
+            return
+        item_name = go_name_of_item(name, kind.item)
+        for index, item in enumerate(raw):
+            with self._step(f"[{index}]"):
+                self._value(kind.item, item, item_name)
+
+    def _map(self, kind: MapOf, raw: object, name: str) -> None:
+        if raw is None:
+            return
+        if not isinstance(raw, dict):
+            self._mismatch(raw, name)
+            return
+        value_name = go_name_of_item(name, kind.value)
+        self._map_keys(raw, lambda value: self._value(kind.value, value, value_name))
+
+    def _map_keys(self, raw: dict[str, object], visit: object) -> None:
+        assert callable(visit)
+        seen: set[str] = set()
+        for key, value in _pairs(raw):
+            if key in seen:
+                self._note("duplicate", key)
+            seen.add(key)
+            with self._step(f".{key}" if self._steps else key):
+                visit(value)
+
+    # ------------------------------------------------------------------------------------------- single values
+
+    def _scalar(self, basic: Basic, raw: object, name: str) -> None:
+        if raw is None:
+            return
+        match basic:
+            case Basic.STRING if not isinstance(raw, str):
+                self._mismatch(raw, name)
+            case Basic.BOOL if not isinstance(raw, bool):
+                self._mismatch(raw, name)
+            case Basic.INT32:
+                self._number(scalars.int32, raw, name)
+            case Basic.INT64 | Basic.INT:
+                self._number(scalars.int64, raw, name)
+            case Basic.FLOAT64:
+                self._number(scalars.float64, raw, name)
+            case Basic.BYTES:
+                self._bytes(raw, name)
+            case Basic.QUANTITY:
+                self._ending(scalars.quantity, raw, name)
+            case Basic.TIME:
+                self._ending(scalars.time, raw, "string")
+            case Basic.MICRO_TIME:
+                self._ending(scalars.micro_time, raw, "string")
+            case Basic.INT_OR_STRING:
+                self._ending(scalars.int_or_string, raw, "int32")
+            case Basic.DURATION if not isinstance(raw, str):
+                raise DecodingError(self._mismatch_text(raw, "string"))
+            case _:
+                pass
+
+    def _number(self, read: object, raw: object, name: str) -> None:
+        assert callable(read)
+        try:
+            read(raw)
+        except scalars.Irregular:
+            self._mismatch(raw, name, with_number=True)
+
+    def _bytes(self, raw: object, name: str) -> None:
+        if isinstance(raw, list):
+            for item in raw:
+                if item is not None and not (type(item) is int and 0 <= item < 256):
+                    self._mismatch(item, "uint8", with_number=True)
+            return
+        if not isinstance(raw, str):
+            self._mismatch(raw, name)
+            return
+        try:
+            scalars.bytes_of_base64(raw)
+        except scalars.BytesFault as fault:
+            self.remembered = self.remembered or str(fault)
+
+    def _ending(self, read: object, raw: object, name: str) -> None:
+        """A type with a decoder of its own: its complaint is the last word."""
+        assert callable(read)
+        try:
+            read(raw)
+        except scalars.ScalarFault as fault:
+            raise DecodingError(str(fault)) from fault
+        except scalars.Irregular as fault:
+            raise DecodingError(self._mismatch_text(raw, name, with_number=name == "int32")) from fault
+
+    # ------------------------------------------------------------------------------------------- schemas in schemas
+
+    def _schema_value(self, schema: Struct, key: str, raw: object, name: str) -> None:
+        """A value that may be a schema or something else: it has a decoder of its own, which is not strict."""
+        if key == "dependencies":
+            if raw is not None and not isinstance(raw, dict):
+                self._mismatch(raw, name)
+            for value in raw.values() if isinstance(raw, dict) else ():
+                self._inside(schema if isinstance(value, dict) else _NAMES, value)
+        elif isinstance(raw, dict):
+            self._inside(schema, raw)
+        elif key == "items":
+            self._inside(ListOf(schema), raw)
+        elif raw is not None and not isinstance(raw, bool):
+            raise DecodingError(NOT_A_SCHEMA)
+
+    def _inside(self, kind: Type, raw: object) -> None:
+        if not isinstance(raw, dict | list):
+            return
+        inner = _Examiner()
+        inner._fields = list(self._fields)
+        inner._struct_name = inner._outer_struct_name = self._struct_name
+        inner._value(kind, raw, go_name(kind))
+        if inner.remembered is not None:
+            raise DecodingError(inner.remembered)
+
+    # ------------------------------------------------------------------------------------------- paths and notes
+
+    @contextmanager
+    def _field(self, struct: Struct, names: list[str]) -> Iterator[None]:
+        struct_name, length = self._struct_name, len(self._fields)
+        self._struct_name = struct.name
+        self._fields += names
+        with self._step(f".{names[-1]}" if self._steps else names[-1]):
+            yield
+        del self._fields[length:]
+        self._struct_name = struct_name
+
+    @contextmanager
+    def _step(self, step: str) -> Iterator[None]:
+        steps = self._steps
+        self._steps = steps + step
+        yield
+        self._steps = steps
+
+    def _note(self, sort: str, key: str) -> None:
+        if len(self.strict) < STRICT_FAULTS_MAX:
+            self.strict[f"{sort} field {quoted(f'{self._steps}.{key}' if self._steps else key)}"] = None
+
+    def _mismatch(self, raw: object, name: str, *, with_number: bool = False) -> None:
+        self.remembered = self.remembered or self._mismatch_text(raw, name, with_number=with_number)
+
+    def _mismatch_text(self, raw: object, name: str, *, with_number: bool = False) -> str:
+        struct_name = self._outer_struct_name or self._struct_name
+        where = f"struct field {struct_name}.{'.'.join(self._fields)}" if self._fields else "value"
+        return f"json: cannot unmarshal {_json_type(raw, with_number)} into Go {where} of type {name}"
+
+
+def _pairs(raw: dict[str, object]) -> Iterable[tuple[str, object]]:
+    return raw.pairs if isinstance(raw, Pairs) else raw.items()
+
+
+def _inlined_names(struct: Struct) -> dict[str, tuple[str, ...]]:
+    """By field: the structs that it is inlined from, outermost first."""
+    names: dict[str, tuple[str, ...]] = {}
+    for part in struct.messages.values():
+        if isinstance(part, Struct):
+            inner = _inlined_names(part)
+            for field in part.fields:
+                names[field] = (part.name, *inner.get(field, ()))
+    return names
+
+
+def _json_type(raw: object, with_number: bool) -> str:
+    match raw:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case NumberText():
+            return f"number {raw.text}" if with_number else "number"
+        case _:
+            return f"number {raw!r}" if with_number else "number"

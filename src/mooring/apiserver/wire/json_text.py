@@ -1,0 +1,137 @@
+"""JSON as Go reads it, where the quick way is not enough.
+
+Comes in   a body whose bytes are not plain JSON as we would write it, or which has faults
+Goes out   `Pairs` with every key in the order of the text, numbers as they were written, or a `SyntaxFault`
+
+ 1. A key may come twice: Go merges the second object into the first, and a strict server says so. Python keeps the
+    last one.
+ 2. A number that does not fit is quoted as it was written: `NumberText` remembers.
+ 3. Bytes that are no UTF-8, and halves of surrogate pairs, become U+FFFD, each one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from typing import Any, NoReturn
+
+from mooring.apiserver.wire.json_syntax import SyntaxFault, syntax_fault
+
+REPLACEMENT = "\ufffd"
+
+NESTING_MAX = 400
+"""Deeper bodies are refused, though Go allows 10,000 levels: everybody behind us recurses, and no kind is that deep."""
+
+
+class NumberText(float):
+    """A number with a fraction or an exponent, and how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> NumberText:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+class Pairs(dict[str, Any]):
+    """An object that remembers its pairs in the order of the text, repeated keys included."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+        if len(self) != len(pairs):
+            self.clear()
+            for key, value in pairs:
+                self[key] = _merged(self[key], value) if key in self else value
+
+    @property
+    def has_repeated_keys(self) -> bool:
+        return len(self) != len(self.pairs)
+
+
+def parse_carefully(data: bytes, *, is_json: bool = False) -> object:
+    """The value of a JSON text, with `Pairs` for objects. Raises `SyntaxFault`, unless it is known to be JSON."""
+    fault = None if is_json else syntax_fault(data)
+    if fault is not None:
+        raise SyntaxFault(fault)
+    text = data.decode("utf-8", _HANDLER)
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError as error:
+        raise SyntaxFault(f"exceeded max depth of {NESTING_MAX}") from error
+    return value
+
+
+def repeats_keys(data: bytes) -> bool:
+    """Whether any object in a JSON text has a key twice; quicker than to parse it carefully."""
+    try:
+        _REPEATED_KEY_FINDER.decode(data.decode("utf-8", _HANDLER))
+    except (_RepeatedKey, RecursionError):
+        return True
+    return False
+
+
+def plain(value: Any, *, numbers_as_written: bool = False) -> Any:
+    """The same without `Pairs`: repeated objects merged, lone surrogates replaced, numbers plain unless asked for."""
+    if isinstance(value, dict):
+        return {_whole(key): plain(item, numbers_as_written=numbers_as_written) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item, numbers_as_written=numbers_as_written) for item in value]
+    if isinstance(value, float):
+        if not numbers_as_written:
+            return float(value)
+        return value if isinstance(value, NumberText) else NumberText(repr(value).removesuffix(".0"))
+    return _whole(value) if isinstance(value, str) else value
+
+
+def has_repeated_keys(value: Any) -> bool:
+    """Whether any object in it has a key twice."""
+    if isinstance(value, Pairs):
+        return value.has_repeated_keys or any(has_repeated_keys(item) for item in value.values())
+    return isinstance(value, list) and any(has_repeated_keys(item) for item in value)
+
+
+def _merged(earlier: Any, later: Any) -> Any:
+    if not (isinstance(earlier, dict) and isinstance(later, dict)):
+        return later if later is not None or not isinstance(earlier, dict) else earlier
+    merged = dict(earlier)
+    for key, value in later.items():
+        merged[key] = _merged(merged[key], value) if key in merged else value
+    return merged
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "".join(REPLACEMENT if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text
+
+
+def _each_byte_replaced(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError), f"only decoding is asked for, not {error!r}"
+    return REPLACEMENT * (error.end - error.start), error.end
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise AssertionError(f"the syntax check lets no {name} through")
+
+
+class _RepeatedKey(Exception):
+    """An object has a key twice."""
+
+
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) != len(pairs):
+        raise _RepeatedKey
+
+
+_HANDLER = "mooring-replace-each-byte"
+codecs.register_error(_HANDLER, _each_byte_replaced)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=Pairs, parse_float=NumberText, parse_constant=_refuse_constant, strict=False
+)
+_REPEATED_KEY_FINDER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)

@@ -1,0 +1,269 @@
+"""Media: what a body is written in, and what the client wants to get.
+
+Comes in   the headers Content-Type, Accept, Accept-Encoding and User-Agent, and the query
+Goes out   a `BodyForm`; a `Wanted`; a 406 or 415 in kube-apiserver's words
+
+ 1. We answer in JSON and YAML. A client that would rather have protobuf gets JSON if it takes anything else: Go clients
+    add `*/*`, and decode by the content type that they get. One that takes nothing but protobuf is refused with 406.
+ 2. The first clause of Accept that can be served wins, the ones with a higher q first.
+ 3. There are two refusals. The router looks at bare types, before anything else is looked at (`check_producible`); the
+    handler looks at their parameters (`negotiate`).
+ 4. People get indented JSON: `?pretty=true`, or without that parameter curl, Wget and browsers.
+ 5. Bodies come in JSON, YAML and protobuf. CBOR is refused: it is switched off in kube-apiserver by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mooring.api.memory import Memory
+from mooring.client.errors import StatusError
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+SUPPORTED = (JSON, YAML, PROTOBUF)
+"""Of bodies and of answers, as refusals list them: protobuf answers are told of, although we give none."""
+SUPPORTED_STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+PRODUCED_BY_LISTS = (*SUPPORTED, *SUPPORTED_STREAMS)
+PRODUCED_BY_LOGS = ("text/plain", *SUPPORTED)
+
+METADATA_GROUP = "meta.k8s.io"
+METADATA_VERSIONS = ("v1", "v1beta1")
+
+HEADERS_REMEMBERED_MAX = 1_024
+
+
+class BodyForm(Enum):
+    """What a body is written in."""
+
+    JSON = JSON
+    YAML = YAML
+    PROTOBUF = PROTOBUF
+
+
+class UnsupportedMediaTypeError(StatusError):
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class NotAcceptableError(StatusError):
+    code, reason = 406, "NotAcceptable"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What the client wants instead of the object: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`."""
+
+    kind: str
+    version: str
+    """`v1`, or `v1beta1` for those who are older."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{METADATA_GROUP}/{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How an answer is to be written."""
+
+    content_type: str = JSON
+    conversion: Conversion | None = None
+    is_pretty: bool = False
+    """Whether the Accept header itself asks for indented JSON."""
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------
+
+_FORMS = {form.value: form for form in BodyForm}
+
+
+def body_form(content_type: str) -> BodyForm:
+    """What a body is written in, JSON if nobody says. Raises a 415."""
+    if not content_type or content_type == JSON:
+        return BodyForm.JSON
+    name, _, parameters = content_type.partition(";")
+    form = _FORMS.get(name.strip().lower())
+    if form is None or not _are_parameters(parameters):
+        accepted = ", ".join(SUPPORTED)
+        raise UnsupportedMediaTypeError(
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        )
+    return form
+
+
+def _are_parameters(text: str) -> bool:
+    *inner, last = (part.strip() for part in text.split(";"))
+    return all("=" in part for part in inner) and (not last or "=" in last)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------
+
+
+def check_producible(accept: str, produced: Sequence[str] = SUPPORTED) -> None:
+    """The router's look at an Accept header: bare types, without parameters. Raises a 406."""
+    if not accept or accept == JSON:
+        return
+    types = [clause.partition(";")[0].strip(" ") for clause in accept.split(",")]
+    if "*/*" not in types and not any(name in produced for name in types):
+        available = ", ".join(produced)
+        raise NotAcceptableError(f"406: Not Acceptable\n\nAvailable representations: {available}", details={})
+
+
+def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> Wanted:
+    """How an answer is to be written. Raises a 406.
+
+    `converts` is false where there is nothing to convert: in discovery, and for refusals.
+    """
+    if not accept or accept == JSON:
+        return _PLAIN
+    question = (accept, is_watch, converts)
+    wanted = _remembered.get(question)
+    if wanted is None:
+        wanted = _remembered.keep(question, _negotiated(accept, is_watch, converts))
+    return wanted
+
+
+def negotiate_discovery(accept: str) -> tuple[str, bool]:
+    """In which type the groups are told, and whether with everything in them. Raises a 406."""
+    if not accept or accept == JSON:
+        return JSON, False
+    for clause in _ordered(list(_clauses(accept))):
+        for content_type in (JSON, YAML):
+            if clause.matches(content_type):
+                if tuple(clause.parameters.get(name) for name in ("as", "g", "v")) == _AGGREGATED_DISCOVERY:
+                    return content_type, True
+                if _served(clause, content_type, converts=False) is not None:
+                    return content_type, False
+    raise NotAcceptableError(_only(SUPPORTED))
+
+
+def negotiate_refusal(accept: str) -> Wanted:
+    """How a refusal is written: as wanted if possible, otherwise as JSON. It is never hidden behind a 406."""
+    try:
+        return negotiate(accept, converts=False)
+    except NotAcceptableError:
+        return _PLAIN
+
+
+def is_pretty(pretty: str | None, user_agent: str) -> bool:
+    """Whether JSON is indented: the query's `pretty` (None if absent), or a program that people look at."""
+    if pretty:
+        return pretty in _TRUE
+    return user_agent.startswith(_PEOPLE)
+
+
+def takes_gzip(accept_encoding: str) -> bool:
+    """Whether a large answer may be compressed. `gzip;q=0.5` does not count: kube-apiserver looks for the bare word."""
+    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
+
+
+_PLAIN = Wanted()
+_AGGREGATED_DISCOVERY = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_remembered: Memory[tuple[str, bool, bool], Wanted] = Memory(HEADERS_REMEMBERED_MAX)
+
+
+def _negotiated(accept: str, is_watch: bool, converts: bool) -> Wanted:
+    for clause in _ordered(list(_clauses(accept))):
+        for content_type in (JSON, YAML):
+            if clause.matches(content_type):
+                wanted = _served(clause, content_type, converts)
+                if wanted is not None:
+                    if is_watch and content_type == YAML:
+                        raise NotAcceptableError(_only(SUPPORTED_STREAMS))
+                    return wanted
+    raise NotAcceptableError(_only(SUPPORTED))
+
+
+def _only(types: Sequence[str]) -> str:
+    return f"only the following media types are accepted: {', '.join(types)}"
+
+
+def _served(clause: _Clause, content_type: str, converts: bool) -> Wanted | None:
+    parameters = clause.parameters
+    stream = parameters.get("stream", "")
+    if stream and (stream != "watch" or content_type == YAML):
+        return None
+    if parameters.get("sv", "v1") not in ("v1", ""):
+        return None
+    conversion = None
+    if any(name in parameters for name in ("as", "g", "v")):
+        conversion = _conversion(parameters)
+        if conversion is None or not converts:
+            return None
+    return Wanted(content_type, conversion, parameters.get("pretty") == "1")
+
+
+def _conversion(parameters: dict[str, str]) -> Conversion | None:
+    kind, group, version = (parameters.get(name, "") for name in ("as", "g", "v"))
+    if group != METADATA_GROUP or version not in METADATA_VERSIONS or kind not in _CONVERSIONS:
+        return None
+    return Conversion(kind, version)
+
+
+_CONVERSIONS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+
+
+# --- the Accept header ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    type: str
+    subtype: str
+    quality: float
+    parameters: dict[str, str]
+
+    def matches(self, content_type: str) -> bool:
+        if self.type == "*" and self.subtype == "*":
+            return True
+        kind, _, name = content_type.partition("/")
+        return self.type == kind and self.subtype in (name, "*")
+
+    def comes_before(self, other: _Clause) -> bool:
+        return (
+            self.quality > other.quality
+            or (self.type != "*" and other.type == "*")
+            or (self.subtype != "*" and other.subtype == "*")
+        )
+
+
+def _clauses(accept: str) -> Iterator[_Clause]:
+    for part in accept.split(","):
+        name, *rest = part.strip(" ").split(";")
+        kind, slash, subtype = (text.strip(" ") for text in name.partition("/"))
+        if "/" in subtype or (not subtype and (slash or kind != "*")):
+            continue
+        quality, parameters = 1.0, {}
+        for parameter in rest:
+            key, _, value = parameter.partition("=")
+            if not value or "=" in value:
+                continue
+            if key.strip(" ") == "q":
+                quality = _quality(value)
+            else:
+                parameters[key.strip(" ")] = value.strip(" ")
+        yield _Clause(kind, subtype or "*", quality, parameters)
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _ordered(clauses: list[_Clause]) -> list[_Clause]:
+    """Sorted by insertion, as Go sorts a few: the order is no proper one (`comes_before` may hold both ways), so that
+    another algorithm would give another result."""
+    for index in range(1, len(clauses)):
+        position = index
+        while position > 0 and clauses[position].comes_before(clauses[position - 1]):
+            clauses[position - 1], clauses[position] = clauses[position], clauses[position - 1]
+            position -= 1
+    return clauses

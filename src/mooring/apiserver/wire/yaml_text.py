@@ -1,0 +1,122 @@
+"""YAML bodies: read as kubectl reads manifests, then treated as JSON.
+
+Comes in   the bytes of a YAML body
+Goes out   the data of its first document, keys sorted; strict faults for keys that come twice; `SyntaxFault`
+
+ 1. Go turns YAML into JSON first, which sorts the keys of every mapping. Faults are told in that order.
+ 2. Of several documents only the first counts. No document at all is null.
+ 3. A key that comes twice is a strict fault of its own sort, with its line: the last one wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from mooring.api.field_errors import quoted
+from mooring.api.yaml import NESTING_MAX, YamlDocument, YamlError, load_documents
+from mooring.api.yamlscalars import as_key
+from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.strict import YAML_FAULTS
+
+_ALREADY_SET = "already set in map"
+
+
+def parse_yaml(data: bytes) -> tuple[object, list[str]]:
+    """The data of a YAML body, and its strict faults: one, with all repeated keys in it. Raises `SyntaxFault`."""
+    try:
+        return sorted_keys(_first(load_documents(data, "body"))), []
+    except YamlError as error:
+        if _ALREADY_SET not in error.text:
+            raise SyntaxFault(_words(error)) from error
+    value, repeated = _last_wins(data)
+    lines = [f"  line {line}: key {key} {_ALREADY_SET}" for line, key in repeated]
+    return sorted_keys(value), ["\n".join([YAML_FAULTS, *lines])]
+
+
+def sorted_keys(value: Any) -> Any:
+    """The same data, with the keys of every object in order."""
+    if isinstance(value, dict):
+        return {key: sorted_keys(item) for key, item in sorted(value.items())}
+    return [sorted_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def _first(documents: list[YamlDocument]) -> object:
+    return documents[0].data if documents else None
+
+
+def _words(error: YamlError) -> str:
+    """libyaml's complaint as Go's port of it words it: lines are counted from zero there, except by the scanner."""
+    cause = error.__cause__
+    if not isinstance(cause, yaml.MarkedYAMLError):
+        return f"yaml: {error.text}"
+    line = 0
+    for mark in (cause.context_mark, cause.problem_mark):
+        if mark is not None and mark.line:
+            line = mark.line + isinstance(cause, yaml.scanner.ScannerError)
+            break
+    where = f"line {line}: " if line else ""
+    return f"yaml: {where}{cause.problem or 'unknown problem parsing YAML content'}"
+
+
+# Why another loader for a text with repeated keys? Ours refuses them, as it should for manifests. This is the rare case
+# of a rare format, and it is looked at before it is read: nobody may bring us down with a hundred thousand brackets.
+
+
+def _last_wins(data: bytes) -> tuple[object, list[tuple[int, str]]]:
+    loader = _TextKeys(data)
+    try:
+        _check_shape(data)
+        node = loader.get_node() if loader.check_node() else None
+        return _text_keys(loader.construct_document(node)), list(_repeated_keys(node))
+    except (yaml.YAMLError, ValueError) as error:
+        raise SyntaxFault(f"yaml: {error}") from error
+    finally:
+        loader.dispose()
+
+
+def _check_shape(data: bytes) -> None:
+    """Refuses what would be too deep or too large for a plain loader, which recurses in C and knows no limits."""
+    depth = 0
+    for event in yaml.parse(data, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > NESTING_MAX:
+                raise SyntaxFault(f"yaml: nested deeper than {NESTING_MAX} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.AliasEvent):
+            raise SyntaxFault("yaml: keys are set twice in a document with aliases")
+
+
+def _text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {as_key(key): _text_keys(item) for key, item in value.items()}
+    return [_text_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def _repeated_keys(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
+    """Lines and keys, those of inner mappings first."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated_keys(item)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            yield from _repeated_keys(value)
+            if key.value in seen:
+                is_text = key.tag == "tag:yaml.org,2002:str"
+                yield value.start_mark.line + 1, quoted(key.value) if is_text else key.value
+            seen.add(key.value)
+
+
+class _TextKeys(yaml.CSafeLoader):
+    """Dates stay texts, as in JSON."""
+
+
+_TextKeys.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}

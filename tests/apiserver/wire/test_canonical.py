@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.scalars import Irregular, ScalarFault
+
+
+def made(package: str, name: str, raw: Any) -> Any:
+    return canonical(struct_named(package, name), raw, [])
+
+
+@pytest.mark.parametrize(
+    ("type_name", "raw", "expected"),
+    [
+        pytest.param(
+            "core.ConfigMap",
+            {"metadata": {"name": ""}, "data": {}, "immutable": False},
+            {"metadata": {}, "immutable": False},
+            id="empty values are left out, a pointer to one is not",
+        ),
+        pytest.param("core.ConfigMap", {}, {"metadata": {}}, id="a struct is always written"),
+        pytest.param("core.ConfigMap", {"metadata": None, "data": None}, {"metadata": {}}, id="null is nothing"),
+        pytest.param(
+            "core.ConfigMap",
+            {"data": {"a": None}, "binaryData": {"b": None}},
+            {"metadata": {}, "data": {"a": ""}, "binaryData": {"b": ""}},
+            id="null in a map is the zero value",
+        ),
+        pytest.param("core.LimitRangeSpec", {}, {"limits": None}, id="a list that is always written is null"),
+        pytest.param("core.LimitRangeSpec", {"limits": []}, {"limits": []}, id="unless somebody wrote it empty"),
+        pytest.param("rbac.ClusterRole", {"rules": []}, {"metadata": {}, "rules": []}, id="but rules have an owner"),
+        pytest.param(
+            "core.PodTemplateSpec",
+            {"metadata": {"labels": {}}},
+            {"metadata": {"labels": {}}, "spec": {"containers": None}},
+            id="and so have empty labels of pods to be",
+        ),
+        pytest.param(
+            "storage.CSINodeSpec", {"drivers": []}, {"drivers": []}, id="but one of merged items has an owner"
+        ),
+        pytest.param("storage.CSINodeSpec", {}, {"drivers": None}, id="unless nobody wrote it"),
+        pytest.param(
+            "core.PodCondition",
+            {"type": "Ready"},
+            {"type": "Ready", "status": "", "lastProbeTime": None, "lastTransitionTime": None},
+            id="fields that are always written",
+        ),
+        pytest.param(
+            "meta.ObjectMeta", {"creationTimestamp": "0001-01-01T00:00:00Z"}, {}, id="the zero time is left out"
+        ),
+        pytest.param(
+            "core.ResourceFieldSelector",
+            {"resource": "limits.cpu"},
+            {"resource": "limits.cpu", "divisor": "0"},
+            id="a quantity is a struct, and written",
+        ),
+        pytest.param(
+            "core.ResourceRequirements",
+            {"requests": {"cpu": "0.5", "memory": 1024}},
+            {"requests": {"cpu": "500m", "memory": "1024"}},
+            id="quantities are canonical",
+        ),
+        pytest.param("core.ServicePort", {"port": 80}, {"port": 80, "targetPort": 0}, id="so is an int-or-string"),
+        pytest.param(
+            "core.Volume",
+            {"name": "a", "emptyDir": {}},
+            {"name": "a", "emptyDir": {}},
+            id="fields of inlined structs are the struct's own",
+        ),
+        pytest.param(
+            "core.PodSpec",
+            {"containers": [None], "volumes": [{"name": "a"}]},
+            {"containers": [{"name": "", "resources": {}}], "volumes": [{"name": "a"}]},
+            id="null in a list is the zero struct",
+        ),
+        pytest.param(
+            "core.Container",
+            {"name": "a", "command": [None, "b"]},
+            {"name": "a", "command": ["", "b"], "resources": {}},
+            id="null in a list of texts",
+        ),
+        pytest.param(
+            "meta.ManagedFieldsEntry",
+            {"fieldsV1": {"f:a": {}}, "time": "2020-01-01T00:00:00+01:00"},
+            {"fieldsV1": {"f:a": {}}, "time": "2019-12-31T23:00:00Z"},
+            id="fields of managers are kept as they are",
+        ),
+        pytest.param(
+            "apiextensions.JSONSchemaProps",
+            {"items": {"foo": 1, "type": "string"}, "additionalProperties": {"type": "x"}, "maximum": 2.0},
+            {"items": {"type": "string"}, "additionalProperties": {"type": "x"}, "maximum": 2},
+            id="schemas in schemas",
+        ),
+    ],
+)
+def test_an_object_is_what_go_would_write(type_name: str, raw: Any, expected: Any) -> None:
+    package, _, name = type_name.partition(".")
+    assert made(package, name, raw) == expected
+    assert made(package, name, made(package, name, expected)) == expected
+
+
+def test_unknown_fields_are_dropped_and_noted() -> None:
+    dropped: list[str] = []
+    raw = {"frob": 1, "metadata": {"nope": 2, "name": "a"}, "kind": "ConfigMap"}
+    assert canonical(struct_named("core", "ConfigMap"), raw, dropped) == {
+        "metadata": {"name": "a"},
+        "kind": "ConfigMap",
+    }
+    assert sorted(dropped) == ["frob", "nope"]
+
+
+def test_fields_stand_in_the_order_of_their_type() -> None:
+    raw = {
+        "volumes": [],
+        "status": {},
+        "spec": {"nodeName": "n", "containers": []},
+        "metadata": {"labels": {}, "name": "a"},
+    }
+    document = made("core", "Pod", raw)
+    assert list(document) == ["metadata", "spec", "status"]
+    assert list(document["spec"]) == ["containers", "nodeName"]
+
+
+def test_zero_values_are_not_shared() -> None:
+    first = made("core", "Pod", {})
+    first["spec"]["containers"] = ["changed"]
+    assert made("core", "Pod", {})["spec"]["containers"] is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"metadata": "x"},
+        {"metadata": {"name": 5}},
+        {"metadata": {"labels": {"a": 5}}},
+        {"metadata": {"generation": 1.0}},
+        {"metadata": {"ownerReferences": ["x"]}},
+        {"data": []},
+        {"immutable": 1},
+        [],
+    ],
+    ids=repr,
+)
+def test_a_wrong_type_ends_the_walk(raw: Any) -> None:
+    with pytest.raises(Irregular):
+        made("core", "ConfigMap", raw)
+
+
+def test_a_text_without_meaning_ends_it_too() -> None:
+    with pytest.raises(ScalarFault):
+        made("core", "ConfigMap", {"metadata": {"creationTimestamp": "yesterday"}})

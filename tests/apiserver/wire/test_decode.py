@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api import kinds
+from mooring.api.kinds import Kind
+from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.wire.decode import (
+    Decoded,
+    NamedKind,
+    canonical_object,
+    decode_body,
+    decode_options,
+    patched_strategically,
+)
+from mooring.apiserver.wire.examine import DecodingError
+from mooring.client.errors import BadRequestError, StatusError
+from tests.apiserver.wire.test_protobuf import part
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap): "
+PARSE = "couldn't get version/kind; json parse error: "
+SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
+
+
+def read(
+    body: Any,
+    kind: Kind = kinds.CONFIG_MAP,
+    content_type: str = JSON,
+    validation: FieldValidation = FieldValidation.WARN,
+) -> Decoded:
+    data = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None
+    return decode_body(data, content_type, kind, struct, validation)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}, id="it says what it is"),
+        pytest.param({"metadata": {"name": "a"}}, id="it does not say what it is"),
+        pytest.param(b' {"metadata" : {"name" : "a"}}\n', id="spaces do not matter"),
+        pytest.param(b'{"metadata":{"name":"\\u0061"}}', id="nor do escapes"),
+    ],
+)
+def test_a_body_becomes_a_document(body: Any) -> None:
+    decoded = read(body)
+    assert list(decoded.document.items()) == [
+        ("kind", "ConfigMap"),
+        ("apiVersion", "v1"),
+        ("metadata", {"name": "a"}),
+    ]
+    assert decoded.strict_faults == []
+
+
+@pytest.mark.parametrize("body", [b"null", b"{}"])
+def test_nothing_is_an_empty_object(body: bytes) -> None:
+    assert read(body).document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", UNRECOGNIZED + PARSE + "unexpected end of JSON input (<empty>)"),
+        (b'{"kind":', UNRECOGNIZED + PARSE + 'unexpected end of JSON input ({"kind":)'),
+        (b"a: b", UNRECOGNIZED + PARSE + "invalid character 'a' looking for beginning of value (613a2062)"),
+        (
+            b'{"apiVersion":"v1","kind":"ConfigMap"} x',
+            UNRECOGNIZED + PARSE + 'invalid character \'x\' after top-level value ({"apiVersion":"v1","kind":"Con ...)',
+        ),
+        (
+            b"[]",
+            UNRECOGNIZED + PARSE + "json: cannot unmarshal array into Go value of type struct { APIVersion string "
+            '"json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" } (5b5d)',
+        ),
+        (
+            {"kind": "Secret", "apiVersion": "v1"},
+            'Secret in version "v1" cannot be handled as a ConfigMap: '
+            "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            {"kind": "Secret", "metadata": {"name": 5}},
+            'Secret in version "v1" cannot be handled as a ConfigMap: '
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string",
+        ),
+        (
+            {"kind": "Frob", "apiVersion": "v1"},
+            'Frob in version "v1" cannot be handled as a ConfigMap: '
+            f'no kind "Frob" is registered for version "v1" {SCHEME}',
+        ),
+        (
+            {"kind": "ConfigMap", "apiVersion": "apps/v1"},
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
+            f'no kind "ConfigMap" is registered for version "apps/v1" {SCHEME}',
+        ),
+        (
+            {"kind": "ConfigMap", "apiVersion": "apps/"},
+            'ConfigMap in version "" cannot be handled as a ConfigMap: '
+            'Object \'apiVersion\' is missing in \'{"kind":"ConfigMap","apiVersion":"apps/"}\'',
+        ),
+        (
+            {"data": {"a": 1}},
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            b'{"metadata":{"generation":1e400}}',
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number 1e400 '
+            "into Go struct field ObjectMeta.metadata.generation of type int64",
+        ),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_what_is_no_config_map_is_refused(body: Any, message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
+        read(body)
+    assert raised.value.message == message
+
+
+def test_another_version_of_the_same_kind_is_refused_at_last() -> None:
+    with pytest.raises(BadRequestError) as raised:
+        read({"kind": "Deployment", "apiVersion": "apps/v1beta1"}, kinds.DEPLOYMENT)
+    assert raised.value.message == (
+        "the API version in the data (apps/v1beta1) does not match the expected API version (apps/v1)"
+    )
+
+
+def test_evictions_come_in_two_versions() -> None:
+    struct = struct_named("policy", "Eviction")
+    decoded = decode_body(
+        b'{"kind":"Eviction","apiVersion":"policy/v1beta1"}',
+        JSON,
+        NamedKind("policy/v1", "Eviction"),
+        struct,
+        FieldValidation.WARN,
+        ["policy/v1beta1"],
+    )
+    assert decoded.document["apiVersion"] == "policy/v1"
+
+
+STRANGE = b'{"frob":1,"metadata":{"name":"a","name":"b"},"data":{"a":"b"},"data":{"c":"d"}}'
+STRANGE_FAULTS = ['unknown field "frob"', 'duplicate field "metadata.name"', 'duplicate field "data"']
+
+
+@pytest.mark.parametrize(
+    ("validation", "faults"), [(FieldValidation.WARN, STRANGE_FAULTS), (FieldValidation.IGNORE, [])]
+)
+def test_strange_fields_are_dropped(validation: FieldValidation, faults: list[str]) -> None:
+    decoded = read(STRANGE, validation=validation)
+    assert decoded.document["metadata"] == {"name": "b"}
+    assert decoded.document["data"] == {"a": "b", "c": "d"}
+    assert decoded.strict_faults == faults
+
+
+def test_strange_fields_are_refused_if_the_client_wants_that() -> None:
+    with pytest.raises(BadRequestError) as raised:
+        read(STRANGE, validation=FieldValidation.STRICT)
+    assert raised.value.message == (
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
+        + ", ".join(STRANGE_FAULTS)
+    )
+
+
+def test_numbers_can_be_quantities() -> None:
+    text = b'{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":1e3,"memory":0.5}}}]},"x":1}'
+    decoded = read(text, kinds.POD)
+    container = decoded.document["spec"]["containers"][0]
+    assert container["resources"] == {"requests": {"cpu": "1e3", "memory": "500m"}}
+    assert decoded.strict_faults == ['unknown field "x"']
+
+
+def test_a_body_may_be_yaml() -> None:
+    decoded = read(b"metadata:\n  name: a\nz: 1\nfoo: 2\n", content_type=YAML)
+    assert decoded.document["metadata"] == {"name": "a"}
+    assert decoded.strict_faults == ['unknown field "foo"', 'unknown field "z"']
+
+
+def test_bad_yaml_is_refused() -> None:
+    with pytest.raises(BadRequestError) as raised:
+        read(b"a: b: c", content_type=YAML)
+    assert raised.value.message == (
+        UNRECOGNIZED + "yaml: mapping values are not allowed in this context (613a20623a2063)"
+    )
+
+
+def envelope(api_version: str, kind: str, data: bytes) -> bytes:
+    return b"k8s\x00" + part(1, part(1, api_version) + part(2, kind)) + part(2, data)
+
+
+def test_a_body_may_be_protobuf() -> None:
+    data = envelope("v1", "ConfigMap", part(1, part(1, "a")) + part(2, part(1, "k") + part(2, "v")))
+    assert read(data, content_type=PROTOBUF).document == {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "a"},
+        "data": {"k": "v"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"{}", "the object provided is unrecognized"),
+        (envelope("v1", "Secret", b""), "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        (
+            envelope("v1", "ConfigMap", b"\x0a"),
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF',
+        ),
+    ],
+)
+def test_bad_protobuf_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
+        read(data, content_type=PROTOBUF)
+    assert message in raised.value.message
+
+
+def test_other_content_is_refused() -> None:
+    with pytest.raises(StatusError) as raised:
+        read(b"x", content_type="text/plain")
+    assert raised.value.code == 415
+
+
+OPTIONS = struct_named("meta", "DeleteOptions")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"kind":"DeleteOptions","apiVersion":"apps/v1"}',
+        b'{"kind":"DeleteOptions","apiVersion":"foo/v9","frob":1}',
+    ],
+)
+def test_options_are_the_same_in_every_group(body: bytes) -> None:
+    document = decode_options(body, JSON, OPTIONS)
+    assert document["kind"] == "DeleteOptions"
+    assert "frob" not in document
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", PARSE + "unexpected end of JSON input"),
+        (
+            b'{"gracePeriodSeconds":"x"}',
+            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+        ),
+        (b'{"kind":"Status","apiVersion":"v1"}', "converting (v1.Status) to (v1.DeleteOptions): unknown conversion"),
+        (
+            b'{"kind":"Pod","apiVersion":"v1"}',
+            'no kind "Pod" is registered for version "v1" in scheme '
+            '"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"',
+        ),
+    ],
+)
+def test_what_are_no_options_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
+        decode_options(body, JSON, OPTIONS)
+    assert raised.value.message == message
+
+
+CONFIG_MAP = struct_named("core", "ConfigMap")
+
+
+def test_a_patched_object_is_read_like_a_body() -> None:
+    decoded = canonical_object(CONFIG_MAP, {"kind": "ConfigMap", "metadata": {}, "frob": 1}, kinds.CONFIG_MAP)
+    assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
+    assert decoded.strict_faults == ['unknown field "frob"']
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        ({"kind": "Secret"}, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({"apiVersion": "v9"}, f'no kind "ConfigMap" is registered for version "v9" {SCHEME}'),
+        ({"apiVersion": "a/b/c"}, "unexpected GroupVersion string: a/b/c"),
+        ({"data": "x"}, "json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string"),
+    ],
+    ids=repr,
+)
+def test_a_patched_object_must_be_one_of_its_kind(raw: Any, fault: str) -> None:
+    with pytest.raises(DecodingError) as raised:
+        canonical_object(CONFIG_MAP, raw, kinds.CONFIG_MAP)
+    assert str(raised.value) == fault
+
+
+def test_a_strategic_patch_is_read_another_way() -> None:
+    raw = {"kind": "Other", "metadata": {"generation": 2.0}, "b": 1, "a": 1}
+    decoded = patched_strategically(CONFIG_MAP, raw, kinds.CONFIG_MAP)
+    assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generation": 2}}
+    assert decoded.strict_faults == ['unknown field "a"', 'unknown field "b"']
+    with pytest.raises(DecodingError, match="cannot restore map from string"):
+        patched_strategically(CONFIG_MAP, {"data": "x"}, kinds.CONFIG_MAP)
+
+
+_junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),
+    lambda children: st.lists(children, max_size=2) | st.dictionaries(st.text(max_size=2), children, max_size=2),
+    max_leaves=4,
+)
+_fields = ["metadata", "spec", "containers", "resources", "limits", "name", "labels", "volumes", "status", "conditions"]
+
+
+@given(st.recursive(_junk, lambda children: st.dictionaries(st.sampled_from(_fields), children), max_leaves=12))
+def test_whatever_comes_is_decoded_or_refused(value: Any) -> None:
+    try:
+        decoded = read(json.dumps(value).encode(), kinds.POD)
+    except BadRequestError:
+        return
+    again = read(decoded.document, kinds.POD)
+    assert again.document == decoded.document
+    assert again.strict_faults == []

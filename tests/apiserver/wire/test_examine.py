@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.wire.examine import STRICT_FAULTS_MAX, DecodingError, examine, repeated_fields
+from mooring.apiserver.wire.json_text import parse_carefully
+
+CANNOT = "json: cannot unmarshal"
+
+
+def pod(**spec: Any) -> Any:
+    return {"spec": spec}
+
+
+def container(**fields: Any) -> Any:
+    return pod(containers=[fields])
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        ({"metadata": "x"}, f"{CANNOT} string into Go struct field Pod.metadata of type v1.ObjectMeta"),
+        ({"metadata": {"uid": 5}}, f"{CANNOT} number into Go struct field ObjectMeta.metadata.uid of type types.UID"),
+        (
+            {"metadata": {"labels": []}},
+            f"{CANNOT} array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+        ),
+        (
+            {"metadata": {"labels": {"a": True}}},
+            f"{CANNOT} bool into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            {"metadata": {"ownerReferences": ["x"]}},
+            f"{CANNOT} string into Go struct field ObjectMeta.metadata.ownerReferences of type v1.OwnerReference",
+        ),
+        (pod(containers={}), f"{CANNOT} object into Go struct field PodSpec.spec.containers of type []v1.Container"),
+        (
+            pod(volumes=[{"emptyDir": {"medium": 1}}]),
+            f"{CANNOT} number into Go struct field EmptyDirVolumeSource.spec.volumes.VolumeSource.emptyDir.medium"
+            " of type v1.StorageMedium",
+        ),
+        (
+            container(resources={"requests": "x"}),
+            f"{CANNOT} string into Go struct field ResourceRequirements.spec.containers.resources.requests"
+            " of type v1.ResourceList",
+        ),
+        (
+            container(livenessProbe={"httpGet": {"port": 1.5}}),
+            f"{CANNOT} number 1.5 into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler"
+            ".httpGet.port of type int32",
+        ),
+        (
+            pod(priority=3000000000),
+            f"{CANNOT} number 3000000000 into Go struct field PodSpec.spec.priority of type int32",
+        ),
+        (
+            {"metadata": {"creationTimestamp": 5}},
+            f"{CANNOT} number into Go struct field ObjectMeta.metadata.creationTimestamp of type string",
+        ),
+        (
+            pod(restartPolicy=5),
+            f"{CANNOT} number into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
+        ),
+        ([], f"{CANNOT} array into Go value of type v1.Pod"),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+def test_a_wrong_type_is_told_with_its_path(raw: Any, fault: str) -> None:
+    with pytest.raises(DecodingError) as raised:
+        examine(struct_named("core", "Pod"), raw)
+    assert str(raised.value) == fault
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        pytest.param(
+            {"metadata": {"name": 5, "generation": "x"}},
+            f"{CANNOT} number into Go struct field ObjectMeta.metadata.name of type string",
+            id="the first wrong type is told",
+        ),
+        pytest.param(
+            {"metadata": {"name": 5, "creationTimestamp": "x"}},
+            'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+            id="a type with a decoder of its own has the last word",
+        ),
+        pytest.param(
+            {"frob": 1, "data": {"a": 1}},
+            f"{CANNOT} number into Go struct field ConfigMap.data of type string",
+            id="a wrong type wins over unknown fields",
+        ),
+        pytest.param(
+            {"binaryData": {"a": "!"}, "immutable": "x"},
+            "illegal base64 data at input byte 0",
+            id="base64 is remembered",
+        ),
+    ],
+)
+def test_which_fault_wins(raw: Any, fault: str) -> None:
+    with pytest.raises(DecodingError) as raised:
+        examine(struct_named("core", "ConfigMap"), raw)
+    assert str(raised.value) == fault
+
+
+def test_numbers_are_quoted_as_they_were_written() -> None:
+    raw = parse_carefully(b'{"metadata":{"generation":1.0e2}}')
+    with pytest.raises(DecodingError, match=r"cannot unmarshal number 1\.0e2 into Go struct field"):
+        examine(struct_named("core", "ConfigMap"), raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        pytest.param(
+            '{"kind":"a","kind":"b","metadata":{"foo":1,"foo":2,"labels":{"x":"1","x":"2","x":"3"}},"data":null,"data":{}}',
+            [
+                'duplicate field "kind"',
+                'unknown field "metadata.foo"',
+                'duplicate field "metadata.labels.x"',
+                'duplicate field "data"',
+            ],
+            id="in the order of the text, each once",
+        ),
+        pytest.param(
+            '{"metadata":{"ownerReferences":[{},{"z":1}]},"q.r":1,"a\\"b":2,"\\u0001":3}',
+            [
+                'unknown field "metadata.ownerReferences[1].z"',
+                'unknown field "q.r"',
+                'unknown field "a\\"b"',
+                'unknown field "\\x01"',
+            ],
+            id="with indices, and quoted",
+        ),
+        pytest.param('{"Data":{}}', ['unknown field "Data"'], id="case matters"),
+        pytest.param(
+            '{"metadata":{"managedFields":[{"fieldsV1":{"a":1,"a":2}}]}}', [], id="raw JSON is nobody's business"
+        ),
+    ],
+)
+def test_unknown_and_repeated_fields_are_strict_faults(text: str, faults: list[str]) -> None:
+    assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == faults
+
+
+def test_there_is_an_end_to_strict_faults() -> None:
+    raw = {f"f{index}": 1 for index in range(STRICT_FAULTS_MAX + 5)}
+    assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_FAULTS_MAX
+
+
+def test_a_path_can_be_put_before_strict_faults() -> None:
+    assert examine(struct_named("meta", "ObjectMeta"), {"foo": 1}, "metadata") == ['unknown field "metadata.foo"']
+
+
+def test_repeated_fields_are_found_without_a_type() -> None:
+    raw = parse_carefully(b'{"spec":{"size":1,"size":2,"l":[{"a":1,"a":1}]},"spec":{}}')
+    assert repeated_fields(raw) == [
+        'duplicate field "spec.size"',
+        'duplicate field "spec.l[0].a"',
+        'duplicate field "spec"',
+    ]
+
+
+def schema(**fields: Any) -> Any:
+    return {"spec": {"versions": [{"schema": {"openAPIV3Schema": fields}}]}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (
+            schema(items={"externalDocs": {"url": 5}}),
+            f"{CANNOT} number into Go struct field JSONSchemaProps.spec.versions.schema.openAPIV3Schema.items"
+            ".externalDocs.url of type string",
+        ),
+        (schema(additionalProperties=5), "boolean or JSON schema expected"),
+        (
+            schema(dependencies={"a": [5]}),
+            f"{CANNOT} number into Go struct field JSONSchemaProps.spec.versions.schema.openAPIV3Schema.dependencies"
+            " of type string",
+        ),
+    ],
+    ids=["a schema in items", "neither schema nor bool", "a number among names"],
+)
+def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, fault: str) -> None:
+    with pytest.raises(DecodingError) as raised:
+        examine(struct_named("apiextensions", "CustomResourceDefinition"), raw)
+    assert str(raised.value) == fault

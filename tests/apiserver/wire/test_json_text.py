@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_text import NumberText, Pairs, has_repeated_keys, parse_carefully, plain, repeats_keys
+
+
+def test_repeated_objects_are_merged_and_other_values_replaced() -> None:
+    value = parse_carefully(b'{"m":{"a":1},"m":{"b":2},"x":1,"x":2,"n":{"a":1},"n":null}')
+    assert plain(value) == {"m": {"a": 1, "b": 2}, "x": 2, "n": {"a": 1}}
+    assert isinstance(value, Pairs)
+    assert [key for key, _ in value.pairs] == ["m", "m", "x", "x", "n", "n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [('{"a":1,"b":[{"c":1}]}', False), ('{"a":1,"a":2}', True), ('{"b":[{"c":1,"c":1}]}', True)],
+)
+def test_repeated_keys_are_found_at_any_depth(text: str, expected: bool) -> None:
+    assert has_repeated_keys(parse_carefully(text.encode())) is expected
+    assert repeats_keys(text.encode()) is expected
+
+
+def test_numbers_remember_how_they_were_written() -> None:
+    value = parse_carefully(b"[1e3, 1.50]")
+    assert isinstance(value, list)
+    assert [number.text for number in value if isinstance(number, NumberText)] == ["1e3", "1.50"]
+    assert [type(number) for number in plain(value)] == [float, float]
+    assert plain([2.0], numbers_as_written=True)[0].text == "2"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(b'"\xff\xe2\x82x"', "\ufffd\ufffd\ufffdx", id="each byte that is no UTF-8"),
+        pytest.param(b'"\\ud800x"', "\ufffdx", id="half of a surrogate pair"),
+        pytest.param(b'"\\ud83d\\ude00"', "\U0001f600", id="a whole pair"),
+    ],
+)
+def test_what_is_no_text_is_replaced(data: bytes, expected: str) -> None:
+    assert plain(parse_carefully(data)) == expected
+
+
+def test_bad_syntax_is_told() -> None:
+    with pytest.raises(SyntaxFault, match="unexpected end of JSON input"):
+        parse_carefully(b"{")

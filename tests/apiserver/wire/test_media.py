@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.wire import media
+from mooring.apiserver.wire.media import BodyForm, Conversion, NotAcceptableError, UnsupportedMediaTypeError, Wanted
+
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+ONLY = (
+    "only the following media types are accepted: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf"
+)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "form"),
+    [
+        ("", BodyForm.JSON),
+        ("application/json; charset=utf-8", BodyForm.JSON),
+        ("Application/JSON", BodyForm.JSON),
+        ("application/json;stream=watch;", BodyForm.JSON),
+        ("application/yaml", BodyForm.YAML),
+        ("application/vnd.kubernetes.protobuf", BodyForm.PROTOBUF),
+    ],
+)
+def test_what_a_body_is_written_in(content_type: str, form: BodyForm) -> None:
+    assert media.body_form(content_type) is form
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/cbor", "application/json;;", "application/json;x"])
+def test_other_bodies_are_refused(content_type: str) -> None:
+    with pytest.raises(UnsupportedMediaTypeError, match="the body of the request was in an unknown format"):
+        media.body_form(content_type)
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("", Wanted()),
+        ("*/*", Wanted()),
+        ("application/json;q=0", Wanted()),
+        ("application/cbor,application/json", Wanted()),
+        ("application/json;foo=bar", Wanted()),
+        ("application/json;sv=v1", Wanted()),
+        ("application/json;as=", Wanted()),
+        ("application/json;stream=watch", Wanted()),
+        ("application/vnd.kubernetes.protobuf, */*", Wanted()),
+        ("application/vnd.kubernetes.protobuf,application/json", Wanted()),
+        ("application/json;q=0.5,application/yaml", Wanted("application/yaml")),
+        ("image/png;q=0.9,application/yaml;q=0.1", Wanted("application/yaml")),
+        ("application/json;pretty=1", Wanted(is_pretty=True)),
+        (f"{TABLE},application/json", Wanted(conversion=Conversion("Table", "v1"))),
+        (f"application/json,{TABLE}", Wanted()),
+        (f"{TABLE}beta1", Wanted(conversion=Conversion("Table", "v1beta1"))),
+        (TABLE.replace("json", "yaml"), Wanted("application/yaml", Conversion("Table", "v1"))),
+        ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", Wanted()),
+    ],
+)
+def test_what_the_client_wants(accept: str, wanted: Wanted) -> None:
+    assert media.negotiate(accept) == wanted
+    assert media.negotiate(accept) == wanted  # from memory
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json;as=Table",
+        "application/json;as=Table;g=meta.k8s.io;v=v7",
+        "application/json;as=Frob;g=meta.k8s.io;v=v1",
+        "application/json;g=meta.k8s.io",
+        "application/json;stream=foo",
+        "application/vnd.kubernetes.protobuf",
+    ],
+)
+def test_what_cannot_be_served_is_refused(accept: str) -> None:
+    with pytest.raises(NotAcceptableError) as raised:
+        media.negotiate(accept)
+    assert (raised.value.message, raised.value.has_details) == (ONLY, False)
+    assert media.negotiate_refusal(accept) == Wanted()
+
+
+def test_a_watch_is_not_written_in_yaml() -> None:
+    with pytest.raises(NotAcceptableError) as raised:
+        media.negotiate("application/yaml", is_watch=True)
+    assert raised.value.message == (
+        "only the following media types are accepted: application/json;stream=watch, "
+        "application/vnd.kubernetes.protobuf;stream=watch"
+    )
+    assert media.negotiate("application/json", is_watch=True) == Wanted()
+
+
+def test_there_are_no_tables_of_refusals() -> None:
+    with pytest.raises(NotAcceptableError):
+        media.negotiate(TABLE, converts=False)
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/*", "APPLICATION/JSON", "json"])
+def test_the_router_refuses_first(accept: str) -> None:
+    with pytest.raises(NotAcceptableError) as raised:
+        media.check_producible(accept)
+    assert raised.value.message == (
+        "406: Not Acceptable\n\nAvailable representations: "
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    )
+    assert raised.value.has_details
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "text/html, */*;q=0.1", "application/yaml", TABLE])
+def test_the_router_lets_through_what_it_knows(accept: str) -> None:
+    media.check_producible(accept)
+
+
+@pytest.mark.parametrize(
+    ("pretty", "user_agent", "expected"),
+    [
+        ("true", "kubectl/1", True),
+        ("1", "kubectl/1", True),
+        ("false", "curl/7", False),
+        ("x", "curl/7", False),
+        ("", "curl/7", True),
+        (None, "Wget/1", True),
+        (None, "Mozilla/5.0 (X11)", True),
+        (None, "Curl/7", False),
+    ],
+)
+def test_people_get_indented_json(pretty: str | None, user_agent: str, expected: bool) -> None:
+    assert media.is_pretty(pretty, user_agent) is expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"), [("", False), ("gzip", True), ("deflate, gzip", True), ("gzip;q=0.5", False)]
+)
+def test_who_takes_gzip(header: str, expected: bool) -> None:
+    assert media.takes_gzip(header) is expected

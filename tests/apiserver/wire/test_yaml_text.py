@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.yaml_text import parse_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("b: 1\na: {d: v, c: w}", {"a": {"c": "w", "d": "v"}, "b": 1}, id="keys are sorted"),
+        pytest.param("", None, id="nothing is null"),
+        pytest.param("a: 1\n---\nb: 2", {"a": 1}, id="the first document counts"),
+        pytest.param("1: a\ntrue: b", {"1": "a", "true": "b"}, id="keys are texts"),
+    ],
+)
+def test_yaml_becomes_json(text: str, expected: object) -> None:
+    value, faults = parse_yaml(text.encode())
+    assert value == expected
+    assert faults == []
+    if isinstance(expected, dict) and isinstance(value, dict):
+        assert list(value) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a: b: c", "yaml: mapping values are not allowed in this context"),
+        ("a:\n\t- b", "yaml: line 2: found character that cannot start any token"),
+        ("a: *x", "yaml: unknown anchor 'x' referenced"),
+        ("metadata: [", "yaml: line 1: did not find expected node content"),
+        ("metadata:\n  name: a\n bad: x", "yaml: line 2: did not find expected key"),
+    ],
+)
+def test_bad_yaml_is_refused_in_the_words_of_go(text: str, fault: str) -> None:
+    with pytest.raises(SyntaxFault) as raised:
+        parse_yaml(text.encode())
+    assert str(raised.value) == fault
+
+
+def test_repeated_keys_are_one_strict_fault_and_the_last_counts() -> None:
+    value, faults = parse_yaml(b"m:\n  a: 1\n  a: 2\nm: {d: 2020-01-01, 1: x}\n---\nother: 1\n")
+    assert value == {"m": {"d": "2020-01-01", "1": "x"}}
+    assert faults == [
+        'yaml: unmarshal errors:\n  line 3: key "a" already set in map\n  line 4: key "m" already set in map'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a: 1\na: 2\nb: " + "[" * 100_000, "yaml: nested deeper than 250 levels"),
+        ("a: &x 1\na: *x", "yaml: keys are set twice in a document with aliases"),
+    ],
+    ids=["brackets", "aliases"],
+)
+def test_repeated_keys_open_no_back_door(text: str, fault: str) -> None:
+    with pytest.raises(SyntaxFault) as raised:
+        parse_yaml(text.encode())
+    assert str(raised.value) == fault
