@@ -1,0 +1,105 @@
+"""The shapes of kinds that users define, from their structural schema.
+
+Comes in   the OpenAPI schema of a version of a CustomResourceDefinition, or none
+Goes out   its `Shape`
+
+ 1. `x-kubernetes-list-type`, `-list-map-keys`, `-map-type`, `-preserve-unknown-fields` and `-int-or-string` mean what
+    they mean to kube-apiserver. A list without a type is atomic.
+ 2. A custom object has nothing that was there before its creator: he owns `spec` itself, too.
+ 3. Without a schema the values decide: maps entry by entry, lists as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.schema.model import ListKind
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.apply.shape import (
+    ANY_SCALAR,
+    DEDUCED,
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Grain,
+    ListGrain,
+    MapGrain,
+    ScalarKind,
+    Shape,
+)
+from mooring.apiserver.apply.struct_shape import grain_of_struct
+
+Schema = Mapping[str, Any]
+
+
+def custom_shape(
+    api_version: str,
+    kind: str,
+    schema: Schema | None,
+    *,
+    preserves_unknown: bool = False,
+    other_versions: Mapping[str, Schema | None] | None = None,
+) -> Shape:
+    """The shape of a custom kind in one of its versions. `preserves_unknown` is what the definition's spec says."""
+    empty: Document = {"apiVersion": api_version, "kind": kind}
+    others = {version: _root(given, preserves_unknown) for version, given in (other_versions or {}).items()}
+    return Shape(_root(schema, preserves_unknown), empty, may_change=True, other_versions=others)
+
+
+def _root(schema: Schema | None, preserves_unknown: bool) -> Grain:
+    if schema is None:
+        return DEDUCED
+    root = _grain(schema, preserves_unknown)
+    if root.map is not None:
+        metadata = grain_of_struct(struct_named("meta", "ObjectMeta"))
+        root.map.fields |= {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata}
+    return root
+
+
+def _grain(schema: Schema, preserves_unknown: bool) -> Grain:
+    preserves_unknown = preserves_unknown or schema.get("x-kubernetes-preserve-unknown-fields") is True
+    match schema.get("type"):
+        case "object":
+            return Grain(map=_map_grain(schema, preserves_unknown))
+        case "array":
+            return Grain(list=_list_grain(schema, preserves_unknown))
+        case "integer" | "number":
+            return NUMBER
+        case "boolean":
+            return FLAG
+        case "string":
+            return TEXT if schema.get("format", "") in ("", "byte") else ANY_SCALAR
+        case _:
+            lists, maps = _list_grain(schema, preserves_unknown), _map_grain(schema, preserves_unknown)
+            return Grain(ScalarKind.ANY, lists, maps)
+
+
+def _map_grain(schema: Schema, preserves_unknown: bool) -> MapGrain:
+    properties: Mapping[str, Schema] = schema.get("properties") or {}
+    grain = MapGrain(
+        is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
+        fields={name: _grain(held, preserves_unknown) for name, held in properties.items()},
+        defaults={name: held["default"] for name, held in properties.items() if held.get("default") is not None},
+    )
+    match schema.get("additionalProperties"):
+        case None:
+            grain.item = DEDUCED if preserves_unknown or not properties else None
+        case bool(is_allowed):
+            grain.item = DEDUCED if is_allowed else None
+        case held:
+            grain.item = _grain(held, preserves_unknown)
+    if schema.get("x-kubernetes-embedded-resource"):
+        metadata = grain_of_struct(struct_named("meta", "ObjectMeta"))
+        grain.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | grain.fields
+    return grain
+
+
+def _list_grain(schema: Schema, preserves_unknown: bool) -> ListGrain:
+    held = schema.get("items")
+    item = WHOLE if held is None else _grain(held, preserves_unknown)
+    kind = ListKind(schema.get("x-kubernetes-list-type") or ListKind.ATOMIC.value)
+    keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if kind is ListKind.MAP else ()
+    return ListGrain(kind, item, keys)

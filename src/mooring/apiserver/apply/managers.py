@@ -1,0 +1,195 @@
+"""The managers of an object: the entries of its managedFields.
+
+Comes in   managedFields, as stored or as a client sent them
+Goes out   entries by manager; and managedFields again, in order
+
+ 1. A manager is a name, an operation and a subresource; for updates also an apiVersion. One who applies keeps his entry
+    when he changes the version.
+ 2. An entry that does not change is written as it was read: the same JSON, not a copy.
+ 3. At most `UPDATERS_MAX` entries come from updates. The oldest ones are merged beyond that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mooring.api.document import Document
+from mooring.apiserver.apply.field_set import FieldSet, difference, set_of, union
+from mooring.apiserver.apply.fields_v1 import read_fields
+from mooring.apiserver.apply.path_elements import FIELD, ElementError
+from mooring.apiserver.faults import go_json
+
+APPLY = "Apply"
+UPDATE = "Update"
+FIELDS_V1 = "FieldsV1"
+
+UPDATERS_MAX = 10
+OLD_UPDATES = "ancient-changes"
+BEFORE_FIRST_APPLY = "before-first-apply"
+UNKNOWN = "unknown"
+
+_SYSTEM_FIELDS = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
+_UNMANAGED = set_of(
+    [
+        [FIELD + "apiVersion"],
+        [FIELD + "kind"],
+        [FIELD + "metadata"],
+        *([FIELD + "metadata", FIELD + name] for name in _SYSTEM_FIELDS),
+    ]
+)
+"""What nobody owns: what makes an object this object, and what only the server writes."""
+
+
+class ManagerId(NamedTuple):
+    """Who owns fields."""
+
+    name: str
+    operation: str
+    api_version: str
+    """Empty for those who apply."""
+    subresource: str
+
+    @property
+    def sort_text(self) -> str:
+        """How kube-apiserver writes it, where it orders managers."""
+        parts = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
+        return go_json({name: part for name, part in (parts | {"subresource": self.subresource}).items() if part})
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a manager owns."""
+
+    api_version: str
+    fields: FieldSet
+    time: str | None
+    source: Document | None = None
+    """The entry as it was read, as long as it has not changed."""
+
+    def keep_only(self, fields: FieldSet) -> None:
+        if fields is not self.fields:
+            self.fields = fields
+            self.source = None
+
+
+Managers = dict[ManagerId, Entry]
+
+
+class EntryError(ValueError):
+    """An entry of managedFields that nobody could have written."""
+
+
+def manager_id(name: str, operation: str, api_version: str, subresource: str) -> ManagerId:
+    version = "" if operation == APPLY else api_version
+    return ManagerId(name or UNKNOWN, operation, version, subresource)
+
+
+def stored_managers(document: Document | None) -> Managers:
+    """The managers of a stored object, whose entries are ours and in order."""
+    found: Managers = {}
+    for source in (document["metadata"].get("managedFields") or ()) if document is not None else ():
+        api_version = source["apiVersion"]
+        operation = source["operation"]
+        version = "" if operation == APPLY else api_version
+        key = ManagerId(source.get("manager", ""), operation, version, source.get("subresource", ""))
+        found[key] = Entry(api_version, source.get("fieldsV1") or {}, source.get("time"), source)
+    return found
+
+
+def given_managers(entries: list[Any]) -> Managers:
+    """The managers that a client sent. Raises `EntryError`."""
+    found: Managers = {}
+    for index, source in enumerate(entries):
+        operation, api_version = source.get("operation", ""), source.get("apiVersion", "")
+        if operation not in (APPLY, UPDATE):
+            raise EntryError("operation must be `Apply` or `Update`")
+        if not api_version:
+            raise EntryError("apiVersion must not be empty")
+        match source.get("fieldsType", ""):
+            case "FieldsV1":
+                pass
+            case "":
+                raise EntryError(f"missing fieldsType in managed fields entry {index}")
+            case other:
+                raise EntryError(f'invalid fieldsType "{other}" in managed fields entry {index}')
+        try:
+            fields = read_fields(source.get("fieldsV1"))
+        except ElementError as error:
+            raise EntryError(f"error decoding set: {error}") from None
+        version = "" if operation == APPLY else api_version
+        key = ManagerId(source.get("manager", ""), operation, version, source.get("subresource", ""))
+        found[key] = Entry(api_version, fields, source.get("time"))
+    return found
+
+
+def written(managers: Managers) -> list[Document]:
+    """managedFields: those who apply first, then the older ones first."""
+    entries = [_written_entry(key, entry) for key, entry in managers.items()]
+    if len(entries) > 1:
+        entries.sort(key=_entry_order)
+    return entries
+
+
+def capped(managers: Managers) -> Managers:
+    """The managers, not too many of them from updates."""
+    updaters = [key for key in managers if key.operation == UPDATE]
+    if len(updaters) <= UPDATERS_MAX:
+        return managers
+    updaters.sort(key=lambda key: (managers[key].time or "", key.sort_text))
+    first_of_version: dict[str, ManagerId] = {}
+    count = len(updaters)
+    for key in updaters:
+        if count <= UPDATERS_MAX:
+            break
+        entry = managers[key]
+        first = first_of_version.setdefault(entry.api_version, key)
+        if first is key:
+            continue
+        bucket = ManagerId(OLD_UPDATES, UPDATE, entry.api_version, "")
+        if bucket not in managers:
+            managers[bucket] = managers.pop(first)
+        fields = union(entry.fields, managers[bucket].fields)
+        managers.pop(key, None)
+        managers[bucket] = Entry(entry.api_version, fields, entry.time)
+        count -= 1
+    return managers
+
+
+def manageable(fields: FieldSet) -> FieldSet:
+    """A set without what nobody owns."""
+    return difference(fields, _UNMANAGED)
+
+
+def _written_entry(key: ManagerId, entry: Entry) -> Document:
+    if entry.source is not None:
+        return entry.source
+    document: Document = {"manager": key.name} if key.name else {}
+    document |= {"operation": key.operation, "apiVersion": entry.api_version}
+    if entry.time is not None:
+        document["time"] = entry.time
+    document["fieldsType"] = FIELDS_V1
+    document["fieldsV1"] = entry.fields
+    if key.subresource:
+        document["subresource"] = key.subresource
+    return document
+
+
+def _entry_order(entry: Document) -> tuple[str, str, str, str, str]:
+    return (
+        entry["operation"],
+        entry.get("time", ""),
+        entry.get("manager", ""),
+        entry["apiVersion"],
+        entry.get("subresource", ""),
+    )

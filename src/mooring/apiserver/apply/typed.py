@@ -1,0 +1,308 @@
+"""From documents to field sets: what is there, what is claimed, and what changed.
+
+Comes in   grains, and values that they fit
+Goes out   field sets
+
+ 1. `all_fields` is what somebody owns who put a value where nothing was: every level of it, too.
+ 2. `claimed_fields` is what somebody owns who applied a value: its leaves, items and entries. The named fields on the
+    way there (`spec`, `labels`) belong to nobody.
+ 3. An absent value is another thing than null or an empty one: only what was absent can be added.
+ 4. Items of a list that say the same of their keys cannot be told apart: they are one path, owned as a whole.
+ 5. Values are compared before they are walked through: most of an object does not change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mooring.api.document import Document
+from mooring.api.schema.model import ListKind
+from mooring.apiserver.apply.field_set import LEAF, FieldSet, ordered, without_self
+from mooring.apiserver.apply.path_elements import FIELD, SELF, key_element, value_element
+from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain
+
+Part = FieldSet | None
+"""A branch of a field set; None if there is nothing in it."""
+
+
+class GrainError(Exception):
+    """A value does not fit its grain."""
+
+
+class Comparison(NamedTuple):
+    """What became of one document in another. No path is in two of these."""
+
+    added: FieldSet
+    modified: FieldSet
+    removed: FieldSet
+
+
+class _Parts(NamedTuple):
+    added: Part = None
+    modified: Part = None
+    removed: Part = None
+
+
+_CHANGED = _Parts(modified=LEAF)
+
+
+# ------------------------------------------------------------------------------------------------ one document
+
+
+def all_fields(grain: Grain, value: Any) -> FieldSet:
+    """Every path in a value, its own included."""
+    sort = value.__class__
+    if sort is dict:
+        fields = grain.map
+        if not value or fields is None or fields.is_atomic:
+            return LEAF
+        plan: Any = fields.plans.get(tuple(value)) or _plan(fields, value)
+        if plan.__class__ is dict:
+            return plan
+        branch: FieldSet = {SELF: LEAF}
+        for element, name, held in plan:
+            branch[element] = LEAF if held is None else all_fields(held, value[name])
+        return branch
+    if sort is list:
+        items = grain.list
+        if not value or items is None or items.kind is ListKind.ATOMIC:
+            return LEAF
+        held = items.item
+        branch = {SELF: LEAF}
+        for element, item in by_element(items, value).items():
+            branch[element] = LEAF if held.is_leaf or item.__class__ is Several else all_fields(held, item)
+        return ordered(branch) if len(branch) > 2 else branch
+    return LEAF
+
+
+def _plan(fields: MapGrain, value: Document) -> Any:
+    """The steps through a map with just these entries; or the outcome, if every entry is owned as a whole.
+
+    The objects of a cluster have few combinations of fields, so that the plans of structs are kept.
+    """
+    known, item = fields.fields, fields.item
+    steps: list[tuple[str, str, Grain | None]] = []
+    for name in sorted(value):
+        held = known.get(name, item)
+        steps.append((FIELD + name, name, None if held is None or held.is_leaf else held))
+    plan: object = steps
+    if all(held is None for _, _, held in steps):
+        plan = {SELF: LEAF, **{element: LEAF for element, _, _ in steps}}
+    return plan if item is not None else fields.plans.keep(tuple(value), plan)
+
+
+def claimed_fields(grain: Grain, value: Any) -> FieldSet:
+    """The paths that an applied document claims."""
+    return _claimed(grain, value) or {}
+
+
+def _claimed(grain: Grain, value: Any) -> Part:
+    """The paths in a value; the caller adds the value's own path where it is claimed."""
+    if value.__class__ is dict and grain.map is not None:
+        return LEAF if grain.map.is_atomic else _claimed_entries(grain.map, value)
+    if value.__class__ is list and grain.list is not None:
+        return LEAF if grain.list.kind is ListKind.ATOMIC else _claimed_items(grain.list, value)
+    if value is None and grain.scalar is None:
+        is_atomic = grain.map.is_atomic if grain.map else grain.list is None or grain.list.kind is ListKind.ATOMIC
+        return LEAF if is_atomic else None
+    return LEAF
+
+
+def _claimed_entries(fields: MapGrain, value: Document) -> Part:
+    branch: FieldSet = {}
+    for name in sorted(value):
+        held, grain = value[name], fields.fields.get(name)
+        is_entry = grain is None
+        grain = grain or fields.item
+        below = _claimed(grain, held) if grain is not None else LEAF
+        if is_entry or held is None or held == {}:
+            below = _joined_self(below)
+        if below is not None:
+            branch[FIELD + name] = below
+    return branch or None
+
+
+def _claimed_items(items: ListGrain, value: list[Any]) -> Part:
+    branch: FieldSet = {}
+    for element, item in by_element(items, value).items():
+        branch[element] = LEAF if item.__class__ is Several else _joined_self(_claimed(items.item, item))
+    return ordered(branch) or None
+
+
+def _joined_self(below: Part) -> FieldSet:
+    return {SELF: LEAF, **below} if below and SELF not in below else below or LEAF
+
+
+# ------------------------------------------------------------------------------------------------ two documents
+
+
+def compare(grain: Grain, old: Document, new: Document, *, is_strict: bool = False) -> Comparison:
+    """What changed. `is_strict` tells 1 from true, which only values of unknown type need."""
+    if old is new:
+        return Comparison({}, {}, {})
+    assert grain.map is not None, "an object is a map"
+    added, modified, removed = _compare_maps(grain.map, old, new, is_strict)
+    return Comparison(added or {}, modified or {}, removed or {})
+
+
+def _compare(grain: Grain, old: Any, new: Any, is_strict: bool) -> _Parts:
+    """What changed between two values that are not equal, both of them there."""
+    if grain.is_leaf:
+        return _CHANGED
+    old_sort, new_sort = old.__class__, new.__class__
+    if grain.map is not None and (old_sort is dict or old is None) and (new_sort is dict or new is None):
+        return _CHANGED if not old and not new else _compare_maps(grain.map, old or {}, new or {}, is_strict)
+    if grain.list is not None and (old_sort is list or old is None) and (new_sort is list or new is None):
+        return _CHANGED if not old and not new else _compare_lists(grain.list, old or [], new or [], is_strict)
+    # One is a map and the other is not, which only a value of unknown type can be.
+    gone = without_self(all_fields(grain, old)) if old_sort is dict and old else None
+    come = without_self(all_fields(grain, new)) if new_sort is dict and new else None
+    return _Parts(come, LEAF, gone)
+
+
+def _compare_maps(fields: MapGrain, old: Document, new: Document, is_strict: bool) -> _Parts:
+    if fields.is_atomic:
+        return _CHANGED
+    known, item = fields.fields, fields.item
+    added: FieldSet = {}
+    modified: FieldSet = {}
+    removed: FieldSet = {}
+    for name, value in new.items():
+        held = known.get(name, item)
+        if name not in old:
+            added[FIELD + name] = LEAF if held is None or held.is_leaf else all_fields(held, value)
+            continue
+        before = old[name]
+        if value is before or (value == before and (not is_strict or is_same(before, value))):
+            continue
+        if held is None or held.is_leaf:
+            modified[FIELD + name] = LEAF
+        else:
+            _attach(FIELD + name, _compare(held, before, value, is_strict), added, modified, removed)
+    for name, value in old.items():
+        if name not in new:
+            held = known.get(name, item)
+            removed[FIELD + name] = LEAF if held is None or held.is_leaf else all_fields(held, value)
+    return _parts(added, modified, removed)
+
+
+def _compare_lists(items: ListGrain, old: list[Any], new: list[Any], is_strict: bool) -> _Parts:
+    if items.kind is ListKind.ATOMIC:
+        return _CHANGED
+    before, after = by_element(items, old), by_element(items, new)
+    added: FieldSet = {}
+    modified: FieldSet = {}
+    removed: FieldSet = {}
+    for element, item in after.items():
+        if element in before:
+            _attach(element, _compare_items(items.item, before[element], item, is_strict), added, modified, removed)
+        else:
+            added[element] = LEAF if item.__class__ is Several else all_fields(items.item, item)
+    for element, item in before.items():
+        if element not in after:
+            removed[element] = LEAF if item.__class__ is Several else all_fields(items.item, item)
+    return _parts(added, modified, removed)
+
+
+def _compare_items(grain: Grain, old: Any, new: Any, is_strict: bool) -> _Parts:
+    if old.__class__ is Several:
+        if new.__class__ is Several:
+            return _Parts() if is_same(old, new) else _CHANGED
+        return _Parts(added=all_fields(grain, new), removed=LEAF)
+    if new.__class__ is Several:
+        return _Parts(added=LEAF, removed=all_fields(grain, old))
+    if old == new and (not is_strict or is_same(old, new)):
+        return _Parts()
+    return _compare(grain, old, new, is_strict)
+
+
+def _attach(element: str, found: _Parts, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
+    if found.added is not None:
+        added[element] = found.added
+    if found.modified is not None:
+        modified[element] = found.modified
+    if found.removed is not None:
+        removed[element] = found.removed
+
+
+def _parts(added: FieldSet, modified: FieldSet, removed: FieldSet) -> _Parts:
+    return _Parts(ordered(added) or None, ordered(modified) or None, ordered(removed) or None)
+
+
+# ------------------------------------------------------------------------------------------------ items and values
+
+
+class Several(list[Any]):
+    """Items of a list that are not told apart."""
+
+
+def by_element(items: ListGrain, values: list[Any]) -> dict[str, Any]:
+    """The items of a list by path element, in their order. Raises `GrainError`."""
+    found: dict[str, Any] = {}
+    only, elements = items.only_key, items.elements
+    for index, value in enumerate(values):
+        element = None
+        if only is not None and value.__class__ is dict and (name := value.get(only)).__class__ is str:
+            element = elements.get(name)
+        if element is None:
+            element = element_at(index, items, value)
+        if element not in found:
+            found[element] = value
+        elif found[element].__class__ is Several:
+            found[element].append(value)
+        else:
+            found[element] = Several([found[element], value])
+    return found
+
+
+def element_at(index: int, items: ListGrain, value: Any) -> str:
+    """The path element of an item, whose place is told if it has none. Raises `GrainError`."""
+    try:
+        return element_of(items, value)
+    except GrainError as error:
+        raise GrainError(f"element {index}: {error}") from None
+
+
+def element_of(items: ListGrain, value: Any) -> str:
+    """The path element of an item. Raises `GrainError`."""
+    if not items.keys:
+        return _element_in_set(value)
+    if value.__class__ is not dict:
+        sort = "a null element" if value is None else "non-map elements"
+        raise GrainError(f"associative list with keys may not have {sort}")
+    keys = items.sorted_keys
+    if items.only_key is not None:
+        only = value.get(items.only_key)
+        if only.__class__ is str:
+            return items.elements.get(only) or items.elements.keep(only, key_element(keys, (only,)))
+    defaults = items.item.map.defaults if items.item.map is not None else {}
+    # A key that is absent and has no default is left out: that is an item of its own.
+    given = {key: value.get(key, defaults.get(key)) for key in keys if key in value or defaults.get(key) is not None}
+    if not given:
+        listed = "[" + " ".join(f'"{key}"' for key in items.keys) + "]"
+        raise GrainError(
+            f"associative list with keys has an element that omits all key fields {listed} "
+            "(and doesn't have default values for any key fields)"
+        )
+    return key_element(list(given), list(given.values()))
+
+
+def _element_in_set(value: Any) -> str:
+    match value:
+        case dict():
+            raise GrainError("associative list without keys has an element that's a map type")
+        case list():
+            raise GrainError("not supported: associative list with lists as elements")
+        case None:
+            raise GrainError("associative list without keys has an element that's an explicit null")
+        case _:
+            return value_element(value)
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Whether two values are equal, and no flag is taken for a number."""
+    if left.__class__ is dict and right.__class__ is dict:
+        return len(left) == len(right) and all(name in right and is_same(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

@@ -1,0 +1,156 @@
+"""Builders for managed fields: shapes of kinds, and field sets written as people write paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.kinds import kind_named
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.apply.custom_shape import custom_shape
+from mooring.apiserver.apply.field_set import FieldSet, paths, set_of
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.patch import apply_as
+from mooring.apiserver.apply.path_elements import shown_path
+from mooring.apiserver.apply.shape import Shape
+from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.call import Call
+
+MONDAY = "2026-01-05T00:00:00Z"
+TUESDAY = "2026-01-06T00:00:00Z"
+STATUS = (("status",),)
+
+
+def shape_of(api_version: str, kind: str) -> Shape:
+    struct = struct_of_kind(api_version, kind)
+    assert struct is not None
+    return struct_shape(struct, api_version, kind)
+
+
+CONFIG_MAP = shape_of("v1", "ConfigMap")
+POD = shape_of("v1", "Pod")
+DEPLOYMENT = shape_of("apps/v1", "Deployment")
+
+THING_SCHEMA: Document = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"},
+                "count": {"type": "integer"},
+                "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+                "whole": {"type": "array", "items": {"type": "string"}},
+                "ports": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["port", "protocol"],
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "port": {"type": "integer"},
+                            "protocol": {"type": "string", "default": "TCP"},
+                            "note": {"type": "string"},
+                        },
+                    },
+                },
+                "pair": {
+                    "type": "object",
+                    "x-kubernetes-map-type": "atomic",
+                    "properties": {"left": {"type": "string"}, "right": {"type": "string"}},
+                },
+                "words": {"type": "object", "additionalProperties": {"type": "string"}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "size": {"x-kubernetes-int-or-string": True},
+            },
+        }
+    },
+}
+THING_VERSION = "example.com/v1"
+THING = custom_shape(THING_VERSION, "Thing", THING_SCHEMA)
+
+
+def fields(*texts: str) -> FieldSet:
+    """A field set: `data`, `data k1`, `spec containers k:{"name":"c"} image` (steps are separated by spaces)."""
+    return set_of([[step if step[1:2] == ":" else f"f:{step}" for step in text.split()] for text in texts])
+
+
+def shown(found: FieldSet) -> list[str]:
+    """All paths of a set, as messages show them."""
+    return [shown_path(path) for path in paths(found)]
+
+
+def config_map(data: Document | None = None, **metadata: Any) -> Document:
+    document: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", **metadata}}
+    return document if data is None else {**document, "data": data}
+
+
+def thing(**spec: Any) -> Document:
+    return {"apiVersion": THING_VERSION, "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
+
+
+def created(shape: Shape, document: Document, manager: str = "creator", now: str = MONDAY) -> Document:
+    """An object as it is stored after somebody created it."""
+    new = {**document, "metadata": dict(document["metadata"])}
+    stamp(shape, None, new, manager_id(manager, UPDATE, document["apiVersion"], ""), now, STATUS)
+    new["metadata"]["uid"] = "u-1"
+    return new
+
+
+def updated(
+    shape: Shape, live: Document, document: Document, manager: str, *, now: str = TUESDAY, subresource: str = ""
+) -> Document:
+    """An object as it is stored after somebody replaced it."""
+    new = {**document, "metadata": {**document["metadata"], "uid": "u-1"}}
+    ignored = (("spec",),) if subresource else STATUS
+    stamp(shape, live, new, manager_id(manager, UPDATE, document["apiVersion"], subresource), now, ignored)
+    return new
+
+
+def applied(
+    shape: Shape, live: Document | None, document: Document, manager: str, *, now: str = TUESDAY, force: bool = False
+) -> Document:
+    """An object as it is stored after somebody applied a document."""
+    new = apply_as(
+        shape,
+        live,
+        document,
+        manager=manager,
+        api_version=shape.empty["apiVersion"],
+        kind=shape.empty["kind"],
+        subresource="",
+        now=now,
+        ignored=STATUS,
+        is_forced=force,
+    )
+    new["metadata"]["uid"] = "u-1"
+    return new
+
+
+def owners(document: Document) -> dict[str, list[str]]:
+    """Who owns which fields, by `manager operation`."""
+    found: dict[str, list[str]] = {}
+    for entry in document["metadata"].get("managedFields", ()):
+        who = " ".join(filter(None, (entry.get("manager", ""), entry["operation"], entry.get("subresource"))))
+        found[who] = shown(entry["fieldsV1"])
+    return found
+
+
+def times(document: Document) -> dict[str, str | None]:
+    return {entry["manager"]: entry.get("time") for entry in document["metadata"].get("managedFields", ())}
+
+
+def call(manager: str, *, kind: str = "ConfigMap", subresource: str = "", is_forced: bool = False) -> Call:
+    return Call(
+        verb="patch",
+        kind=kind_named("v1", kind),
+        user=User("anna"),
+        now_s=0.0,
+        now=TUESDAY,
+        name="c",
+        subresource=subresource,
+        field_manager=manager,
+        is_forced=is_forced,
+    )

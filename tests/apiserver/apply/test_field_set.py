@@ -1,0 +1,99 @@
+"""Sets of paths are sets: what the algebra promises, for any sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.apiserver.apply import field_set
+from mooring.apiserver.apply.field_set import FieldSet, Path, set_of
+from mooring.apiserver.apply.fields_v1 import read_fields
+from tests.apiserver.apply.builders import fields
+
+ELEMENTS = st.sampled_from(["f:a", "f:b", "f:c", 'k:{"port":9}', 'k:{"port":80}', 'v:"x"'])
+PATHS = st.lists(ELEMENTS, min_size=1, max_size=4).map(tuple)
+SETS = st.sets(PATHS, max_size=12)
+
+
+def paths_of(found: FieldSet) -> set[Path]:
+    return set(field_set.paths(found))
+
+
+def made(paths: Iterable[Path]) -> FieldSet:
+    return set_of(sorted(paths))
+
+
+@given(SETS)
+def test_a_set_has_the_paths_that_it_was_made_of(paths: set[Path]) -> None:
+    assert paths_of(made(paths)) == paths
+    assert all(field_set.has(made(paths), path) for path in paths)
+
+
+@given(SETS)
+def test_reading_what_was_written_changes_nothing(paths: set[Path]) -> None:
+    written = made(paths)
+    read = read_fields(written)
+    assert read == written
+    assert str(read) == str(written), "the order is the same, too"
+
+
+@given(SETS, SETS)
+def test_operations_are_those_of_sets(left: set[Path], right: set[Path]) -> None:
+    assert paths_of(field_set.union(made(left), made(right))) == left | right
+    assert paths_of(field_set.difference(made(left), made(right))) == left - right
+    assert paths_of(field_set.intersection(made(left), made(right))) == left & right
+
+
+@given(SETS, SETS)
+def test_every_set_has_one_form(left: set[Path], right: set[Path]) -> None:
+    for found, expected in (
+        (field_set.union(made(left), made(right)), left | right),
+        (field_set.difference(made(left), made(right)), left - right),
+        (field_set.intersection(made(left), made(right)), left & right),
+    ):
+        assert str(found) == str(made(expected))
+
+
+@given(SETS, SETS)
+def test_operations_leave_their_operands_alone(left: set[Path], right: set[Path]) -> None:
+    one, other = made(left), made(right)
+    before = str(one), str(other)
+    field_set.union(one, other)
+    field_set.difference(one, other)
+    field_set.intersection(one, other)
+    field_set.without_below(one, other)
+    assert (str(one), str(other)) == before
+
+
+@given(SETS, SETS)
+def test_whole_branches_can_be_taken_out(left: set[Path], right: set[Path]) -> None:
+    expected = {path for path in left if not any(path[: len(cut)] == cut for cut in right)}
+    found = field_set.without_below(made(left), made(right))
+    assert paths_of(found) == expected
+    assert str(found) == str(made(expected))
+
+
+@given(SETS)
+def test_what_is_not_in_a_set_is_not_found(paths: set[Path]) -> None:
+    assert not field_set.has(made(paths), ("f:z",))
+    assert not field_set.has(made(paths), ())
+
+
+@pytest.mark.parametrize(
+    ("found", "json"),
+    [
+        pytest.param(fields("data"), {"f:data": {}}, id="a leaf"),
+        pytest.param(fields("data", "data k"), {"f:data": {".": {}, "f:k": {}}}, id="a level with something below"),
+        pytest.param(fields("data k"), {"f:data": {"f:k": {}}}, id="only what is below"),
+    ],
+)
+def test_a_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
+    assert found == json
+
+
+def test_paths_that_end_come_before_paths_that_go_on() -> None:
+    found = fields("b", "a x", "c", "a")
+    assert list(field_set.paths(found)) == [("f:a",), ("f:b",), ("f:c",), ("f:a", "f:x")]

@@ -1,0 +1,130 @@
+"""The entries of managedFields: read, written in order, and not too many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.apply.managers import (
+    APPLY,
+    OLD_UPDATES,
+    UPDATE,
+    UPDATERS_MAX,
+    Entry,
+    EntryError,
+    ManagerId,
+    Managers,
+    capped,
+    given_managers,
+    manageable,
+    manager_id,
+    stored_managers,
+    written,
+)
+from tests.apiserver.apply.builders import MONDAY, TUESDAY, fields, shown
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    whole = {
+        "manager": "anna",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": MONDAY,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {"f:a": {}}},
+    }
+    return {name: part for name, part in (whole | changes).items() if part is not None}
+
+
+def test_what_is_read_is_written_again() -> None:
+    entries = [entry(operation="Apply"), entry(manager="bob", time=None, subresource="status")]
+    found = written(stored_managers({"metadata": {"managedFields": entries}}))
+    assert found == [entries[0], entries[1]]
+    assert found[0] is entries[0]
+
+
+def test_an_entry_is_written_in_the_order_of_its_fields() -> None:
+    key = manager_id("anna", UPDATE, "v1", "status")
+    assert list(written({key: Entry("v1", fields("data"), MONDAY)})[0]) == [
+        "manager",
+        "operation",
+        "apiVersion",
+        "time",
+        "fieldsType",
+        "fieldsV1",
+        "subresource",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"operation": "Apply", "time": TUESDAY}, {"time": MONDAY}, id="appliers before updaters"),
+        pytest.param({"manager": "z"}, {"time": TUESDAY}, id="older ones first"),
+        pytest.param({"time": None, "manager": "z"}, {}, id="without a time is oldest"),
+        pytest.param({}, {"manager": "bob"}, id="then by name"),
+        pytest.param({}, {"apiVersion": "v2"}, id="then by version"),
+        pytest.param({}, {"subresource": "status"}, id="then by subresource"),
+    ],
+)
+def test_entries_have_an_order(one: dict[str, Any], other: dict[str, Any]) -> None:
+    entries = [entry(**other), entry(**one)]
+    assert written(stored_managers({"metadata": {"managedFields": entries}})) == [entry(**one), entry(**other)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"operation": "Foo"}, "operation must be `Apply` or `Update`"),
+        ({"apiVersion": ""}, "apiVersion must not be empty"),
+        ({"fieldsType": None}, "missing fieldsType in managed fields entry 0"),
+        ({"fieldsType": "V2"}, 'invalid fieldsType "V2" in managed fields entry 0'),
+        ({"fieldsV1": {"data": {}}}, "error decoding set: missing colon: data"),
+    ],
+)
+def test_what_nobody_could_have_written_is_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(EntryError, match=problem):
+        given_managers([entry(**changes)])
+
+
+def test_one_who_applies_keeps_his_entry_in_another_version() -> None:
+    assert manager_id("anna", APPLY, "v1", "") == manager_id("anna", APPLY, "v2", "")
+    assert manager_id("anna", UPDATE, "v1", "") != manager_id("anna", UPDATE, "v2", "")
+    assert manager_id("", UPDATE, "v1", "").name == "unknown"
+
+
+def many(count: int, api_version: str = "v1") -> Managers:
+    return {
+        ManagerId(f"m{number:02}", UPDATE, api_version, ""): Entry(
+            api_version, fields(f"data k{number:02}"), f"2026-01-01T00:00:{number:02}Z"
+        )
+        for number in range(count)
+    }
+
+
+def test_the_oldest_updates_are_merged() -> None:
+    found = capped(many(UPDATERS_MAX + 2))
+    assert len(found) == UPDATERS_MAX
+    oldest = found[ManagerId(OLD_UPDATES, UPDATE, "v1", "")]
+    assert shown(oldest.fields) == [".data.k00", ".data.k01", ".data.k02"]
+    assert oldest.time == "2026-01-01T00:00:02Z"
+
+
+def test_versions_are_merged_apart() -> None:
+    managers = {**many(1, "v2"), **many(UPDATERS_MAX)}
+    found = capped(managers)
+    assert len(found) == UPDATERS_MAX
+    assert ManagerId("m00", UPDATE, "v2", "") in found
+    assert shown(found[ManagerId(OLD_UPDATES, UPDATE, "v1", "")].fields) == [".data.k00", ".data.k01"]
+
+
+def test_appliers_are_not_counted() -> None:
+    managers = many(UPDATERS_MAX)
+    managers[manager_id("anna", APPLY, "v1", "")] = Entry("v1", fields("data"), MONDAY)
+    assert len(capped(managers)) == UPDATERS_MAX + 1
+
+
+def test_nobody_owns_what_only_the_server_writes() -> None:
+    owned = fields("apiVersion", "kind", "metadata", "metadata name", "metadata uid", "metadata labels a", "data")
+    assert shown(manageable(owned)) == [".data", ".metadata.labels.a"]

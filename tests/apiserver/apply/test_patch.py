@@ -1,0 +1,210 @@
+"""Server-side apply: create, change, remove, share, conflict, force."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.document import Document
+from mooring.apiserver.apply.patch import apply_patch, unreadable
+from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusError
+from tests.apiserver.apply.builders import (
+    CONFIG_MAP,
+    MONDAY,
+    THING,
+    TUESDAY,
+    applied,
+    call,
+    config_map,
+    created,
+    owners,
+    thing,
+    times,
+    updated,
+)
+
+
+def test_applying_creates() -> None:
+    new = apply_patch(CONFIG_MAP, None, config_map({"k1": "1"}), call("anna"), ())
+    assert owners(new) == {"anna Apply": [".data.k1"]}
+    assert new["data"] == {"k1": "1"}
+
+
+def test_applying_nothing_but_a_name_claims_nothing() -> None:
+    assert owners(applied(CONFIG_MAP, None, config_map(), "anna")) == {}
+
+
+def test_the_same_again_changes_nothing() -> None:
+    live = applied(CONFIG_MAP, None, config_map({"k1": "1"}), "anna", now=MONDAY)
+    assert applied(CONFIG_MAP, live, config_map({"k1": "1"}), "anna", now=TUESDAY) == live
+
+
+def test_what_is_left_out_is_removed() -> None:
+    live = applied(CONFIG_MAP, None, config_map({"k1": "1", "k2": "2"}), "anna")
+    new = applied(CONFIG_MAP, live, config_map({"k1": "1"}), "anna")
+    assert new["data"] == {"k1": "1"}
+
+
+def test_agreeing_is_sharing_and_what_is_shared_stays() -> None:
+    live = applied(CONFIG_MAP, None, config_map({"k1": "1"}), "anna", now=MONDAY)
+    both = applied(CONFIG_MAP, live, config_map({"k1": "1"}), "bob")
+    assert owners(both) == {"anna Apply": [".data.k1"], "bob Apply": [".data.k1"]}
+    assert times(both) == {"anna": MONDAY, "bob": None}, "ownership alone changes no time"
+    left = applied(CONFIG_MAP, both, config_map(), "anna")
+    assert (left["data"], owners(left)) == ({"k1": "1"}, {"bob Apply": [".data.k1"]})
+
+
+def test_changing_what_others_own_is_a_conflict() -> None:
+    live = applied(CONFIG_MAP, None, config_map({"k1": "1"}), "anna")
+    live = updated(CONFIG_MAP, live, config_map({"k1": "1", "k2": "2"}), "bob")
+    with pytest.raises(
+        ConflictError, match=r'^Apply failed with 1 conflict: conflict with "bob" using v1: \.data\.k2$'
+    ):
+        applied(CONFIG_MAP, live, config_map({"k2": "3"}), "carol")
+
+
+def test_force_takes_over() -> None:
+    live = applied(CONFIG_MAP, None, config_map({"k1": "1", "k2": "2"}), "anna")
+    new = applied(CONFIG_MAP, live, config_map({"k1": "x"}), "bob", force=True)
+    assert owners(new) == {"anna Apply": [".data.k2"], "bob Apply": [".data.k1"]}
+    assert new["data"] == {"k1": "x", "k2": "2"}
+
+
+def test_applying_and_updating_are_two_managers() -> None:
+    live = created(CONFIG_MAP, config_map({"k1": "1"}), "anna")
+    assert owners(applied(CONFIG_MAP, live, config_map({"k1": "1"}), "anna")) == {
+        "anna Apply": [".data.k1"],
+        "anna Update": [".data", ".data.k1"],
+    }
+
+
+def test_the_first_apply_records_what_was_there() -> None:
+    live = config_map({"k1": "1"}, uid="u-1")
+    new = applied(CONFIG_MAP, live, config_map({"k2": "2"}), "anna")
+    assert owners(new) == {"anna Apply": [".data.k2"], "before-first-apply Update": [".data", ".data.k1"]}
+
+
+@pytest.mark.parametrize(
+    ("document", "error", "message"),
+    [
+        pytest.param({"kind": "ConfigMap"}, BadRequestError, "invalid object type: /, Kind=ConfigMap", id="no version"),
+        pytest.param({"apiVersion": "v1"}, BadRequestError, "invalid object type: /v1, Kind=", id="no kind"),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": "X"}, BadRequestError, "invalid object type: apps/v1, Kind=X", id="other"
+        ),
+        pytest.param({"apiVersion": "a/b/c", "kind": "X"}, BadRequestError, "invalid object type: /, Kind=", id="odd"),
+        pytest.param(
+            config_map(managedFields=[]), BadRequestError, "metadata.managedFields must be nil", id="managedFields"
+        ),
+        pytest.param(
+            config_map({"a": 5}, namespace="ns"),
+            ServerError,
+            "failed to create typed patch object (ns/c; /v1, Kind=ConfigMap): "
+            ".data.a: expected string, got &value.valueUnstructured{Value:5}",
+            id="a value of the wrong sort",
+        ),
+    ],
+)
+def test_what_is_refused(document: Document, error: type[StatusError], message: str) -> None:
+    with pytest.raises(error) as refusal:
+        applied(CONFIG_MAP, None, document, "anna")
+    assert refusal.value.message == message
+
+
+def test_what_cannot_be_read_into_its_type() -> None:
+    assert unreadable(config_map(), "v1", "ConfigMap", "json: no").message == (
+        "failed to convert new object (/c; /v1, Kind=ConfigMap) to proper version: "
+        "unable to convert unstructured object to /v1, Kind=ConfigMap: json: no"
+    )
+
+
+def by_client(**data: str) -> Document:
+    text = json.dumps(config_map(dict(data)))
+    document = config_map(dict(data), annotations={"kubectl.kubernetes.io/last-applied-configuration": text})
+    return created(CONFIG_MAP, document, "kubectl-client-side-apply")
+
+
+def test_kubectl_takes_over_from_itself() -> None:
+    new = applied(CONFIG_MAP, by_client(a="1"), config_map({"a": "2"}), "kubectl")
+    assert owners(new)["kubectl Apply"] == [".data.a"]
+    assert '{"a":"2"}' in new["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
+
+
+def test_others_do_not() -> None:
+    with pytest.raises(ConflictError, match="kubectl-client-side-apply"):
+        applied(CONFIG_MAP, by_client(a="1"), config_map({"a": "2"}), "anna")
+
+
+def test_nor_from_those_who_changed_it_since() -> None:
+    live = by_client(a="1", b="1")
+    live = updated(CONFIG_MAP, live, {**live, "data": {"a": "1", "b": "x"}}, "bob")
+    with pytest.raises(ConflictError, match=r'1 conflict: conflict with "bob" using v1: \.data\.b'):
+        applied(CONFIG_MAP, live, config_map({"a": "2", "b": "2"}), "kubectl")
+
+
+# ------------------------------------------------------------------------------------------------ for any documents
+
+TEXTS = st.sampled_from(["1", "2"])
+# Lists have items here: an empty one claims nothing, so that applying it removes a list and applying it again puts an
+# empty list there. That is how kube-apiserver does it.
+PORTS = st.lists(
+    st.fixed_dictionaries({"port": st.sampled_from([9, 80])}, optional={"note": TEXTS}),
+    min_size=1,
+    max_size=2,
+    unique_by=lambda port: port["port"],
+)
+SPECS = st.fixed_dictionaries(
+    {"count": st.integers(1, 2)},  # who claims nothing leaves no record, and begins anew
+    optional={
+        "text": TEXTS,
+        "set": st.lists(st.sampled_from("xyz"), unique=True, min_size=1, max_size=3),
+        "whole": st.lists(TEXTS, max_size=2),
+        "ports": PORTS,
+        "pair": st.dictionaries(st.sampled_from(["left", "right"]), TEXTS),
+        "words": st.dictionaries(st.sampled_from("ab"), TEXTS),
+    },
+)
+STEPS = st.lists(st.tuples(st.sampled_from(["anna", "bob"]), SPECS), min_size=1, max_size=5)
+
+
+def played(steps: list[tuple[str, dict[str, Any]]]) -> Document:
+    live = None
+    for manager, spec in steps:
+        live = applied(THING, live, thing(**spec), manager, force=True)
+    assert live is not None
+    return live
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
+    live = played(steps)
+    manager, spec = steps[-1]
+    assert applied(THING, live, thing(**spec), manager, now="later") == live
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_what_was_applied_last_is_there(steps: list[tuple[str, dict[str, Any]]]) -> None:
+    spec = played(steps).get("spec") or {}
+    for name, value in steps[-1][1].items():
+        if name in ("text", "whole", "pair"):
+            assert spec.get(name) == value
+        elif name == "words":
+            assert (spec.get(name) or {}).items() >= value.items()
+        elif name == "set":
+            assert set(spec.get(name) or ()) >= set(value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_letting_go_of_everything_leaves_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
+    live = played(steps)
+    for manager in ("anna", "bob"):
+        live = applied(THING, live, {**thing(), "spec": {}}, manager, force=True)
+    spec = live.get("spec") or {}
+    assert not any(value for value in spec.values())
