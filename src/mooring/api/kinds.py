@@ -30,6 +30,7 @@ from mooring.api.views.storage import (
     VolumeAttachment,
 )
 from mooring.api.views.workloads import (
+    Deployment,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,
@@ -156,7 +157,7 @@ LIMIT_RANGE = _row("v1", "LimitRange", "limitranges")
 RESOURCE_QUOTA = _row("v1", "ResourceQuota", "resourcequotas", has_status=True)
 POD_TEMPLATE = _row("v1", "PodTemplate", "podtemplates", has_generation=True)
 
-DEPLOYMENT = _row("apps/v1", "Deployment", "deployments", has_status=True, has_generation=True)
+DEPLOYMENT = _row("apps/v1", "Deployment", "deployments", view=Deployment, has_status=True, has_generation=True)
 REPLICA_SET = _row("apps/v1", "ReplicaSet", "replicasets", view=ReplicaSet, has_status=True, has_generation=True)
 STATEFUL_SET = _row("apps/v1", "StatefulSet", "statefulsets", view=StatefulSet, has_status=True, has_generation=True)
 DAEMON_SET = _row("apps/v1", "DaemonSet", "daemonsets", has_status=True, has_generation=True)
@@ -195,6 +196,10 @@ VOLUME_ATTACHMENT = _row(
     has_status=True,
 )
 
+VOLUME_ATTRIBUTES_CLASS = _row(
+    "storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", is_namespaced=False
+)
+
 RESOURCE_CLAIM = _row("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", view=ResourceClaim, has_status=True)
 RESOURCE_CLAIM_TEMPLATE = _row(
     "resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", view=ResourceClaimTemplate
@@ -216,6 +221,7 @@ DEVICE_CLASS = _row(
     has_generation=True,
 )
 
+RUNTIME_CLASS = _row("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", is_namespaced=False)
 LEASE = _row("coordination.k8s.io/v1", "Lease", "leases")
 EVENT = _row("events.k8s.io/v1", "Event", "events")
 ENDPOINT_SLICE = _row("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", has_generation=True)

@@ -23,12 +23,6 @@ def negated(operand: Value) -> bool:
     raise no_such_overload()
 
 
-def includes(target: Value, wanted: Value) -> bool:
-    """`list.includes(x)`, or whether a single value is x. Kubernetes has it since lists may be attributes."""
-    elements = target if isinstance(target, list) else [target]
-    return any(operations.is_equal(element, wanted) for element in elements)
-
-
 def _comparison(name: str) -> Binding:
     return {
         "_<_": lambda left, right: operations.compare("_<_", left, right) < 0,
@@ -111,7 +105,6 @@ ROWS = [
     Row("size(string): int"),
     Row("(string).size(): int"),
     Row("type(A): type(A)"),
-    Row("(dyn).includes(dyn): bool", includes),
 ]
 
 BINDINGS: dict[str, Binding] = {

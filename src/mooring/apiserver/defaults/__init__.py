@@ -1,0 +1,1 @@
+"""Defaults: what an object means where its author said nothing. Functions that fill a document in place."""

@@ -1,0 +1,22 @@
+"""ConfigMaps: texts and bytes by key, which can be frozen once and for all."""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.faults import Fault
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.config_map import config_map_faults, immutable_data_faults
+from mooring.apiserver.validation.metadata import object_meta_update_faults
+
+
+class ConfigMapStrategy(Strategy):
+    """Writing a ConfigMap."""
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return config_map_faults(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults += immutable_data_faults(obj, old, "data", "binaryData")
+        return faults + self.validate(obj, call)

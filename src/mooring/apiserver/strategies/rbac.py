@@ -1,0 +1,70 @@
+"""Roles and role bindings, of a namespace and of the cluster.
+
+1. Any name will do that can stand in an address, because user names become names of roles.
+2. Whether the caller may hand out these rights is not asked here but in `access`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.small_kinds import default_role_binding
+from mooring.apiserver.faults import Fault
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.rbac import (
+    aggregation_faults,
+    role_binding_faults,
+    role_change_faults,
+    rules_faults,
+)
+from mooring.apiserver.validation.syntax import path_segment_faults
+
+
+class _RbacStrategy(Strategy):
+    allows_create_on_update = True
+
+    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
+        return path_segment_faults(name)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new object, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += self.own_faults(obj, old)
+        faults += self.meta_update_faults(obj, old)
+        faults += self.change_faults(obj, old)
+        return faults
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return self.own_faults(obj, None)
+
+    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
+        raise NotImplementedError
+
+    def change_faults(self, obj: Document, old: Document) -> list[Fault]:
+        return []
+
+
+class RoleStrategy(_RbacStrategy):
+    """Roles and cluster roles. Only those of the cluster collect the rules of others."""
+
+    def canonicalize(self, obj: Document) -> None:
+        """Storage cannot tell an empty list from none."""
+        obj["rules"] = obj.get("rules") or None
+
+    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
+        faults = rules_faults(obj.get("rules") or (), self.kind.is_namespaced)
+        faults += aggregation_faults(obj.get("aggregationRule"), old.get("aggregationRule") if old else None)
+        return faults
+
+
+class RoleBindingStrategy(_RbacStrategy):
+    def default(self, obj: Document) -> None:
+        default_role_binding(obj)
+
+    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
+        return role_binding_faults(obj, self.kind.is_namespaced)
+
+    def change_faults(self, obj: Document, old: Document) -> list[Fault]:
+        return role_change_faults(obj, old)

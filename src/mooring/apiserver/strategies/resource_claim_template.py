@@ -1,0 +1,31 @@
+"""Templates of claims, one for each pod that refers to them."""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.devices import default_resource_claim_template
+from mooring.apiserver.faults import Fault, invalid
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.resource_claim import claim_template_faults
+from mooring.apiserver.validation.semantic_equality import means_the_same
+
+
+class ResourceClaimTemplateStrategy(Strategy):
+    def default(self, obj: Document) -> None:
+        default_resource_claim_template(obj)
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return claim_template_faults(obj["spec"], "spec")
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new template, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += claim_template_faults(obj["spec"], "spec")
+        faults += self.meta_update_faults(obj, old)
+        if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimTemplateSpec"):
+            shown = internal_value(obj["spec"], "ResourceClaimTemplateSpec", "resource")
+            faults.append(invalid("spec", shown, IMMUTABLE))
+        return faults

@@ -1,0 +1,81 @@
+"""The scale of an object: how many replicas it has and wants, without the rest.
+
+Comes in   a deployment, replica set, stateful set or replication controller; a scale that somebody wrote
+Goes out   the object's scale; the object with the replicas of the scale
+
+ 1. Only `spec.replicas`, and the resourceVersion as a condition, go back to the object.
+ 2. What is wrong with a scale is in `validation.scale`; who manages its field is in `apply`.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from mooring.api.document import Document
+from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
+
+SCALE_VERSION = "autoscaling/v1"
+SCALE_KIND = "Scale"
+_SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(kind: Kind, obj: Document) -> Document:
+    """The scale of an object."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    wanted = spec.get("replicas", 0)
+    status: Document = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
+    if selector := _selector_text(kind, spec):
+        status["selector"] = selector
+    return {
+        "kind": SCALE_KIND,
+        "apiVersion": SCALE_VERSION,
+        "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
+        "spec": {"replicas": wanted} if wanted else {},
+        "status": status,
+    }
+
+
+def scaled(obj: Document, scale: Document) -> Document:
+    """The object with the replicas that a scale wants, on the condition that the scale names. Nothing is changed."""
+    metadata = dict(obj["metadata"])
+    revision = scale["metadata"].get("resourceVersion")
+    if revision:
+        metadata["resourceVersion"] = revision
+    else:
+        metadata.pop("resourceVersion", None)
+    return {
+        **obj,
+        "metadata": metadata,
+        "spec": {**obj["spec"], "replicas": (scale.get("spec") or {}).get("replicas", 0)},
+    }
+
+
+def uid_conflict(obj: Document, scale: Document) -> str:
+    """Why the scale is meant for another object of this name; empty if it is not."""
+    wanted, uid = scale["metadata"].get("uid", ""), obj["metadata"]["uid"]
+    if not wanted or wanted == uid:
+        return ""
+    return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+
+
+def _selector_text(kind: Kind, spec: Document) -> str:
+    """The selector as clients may send it in a query: by key, plain labels before expressions about the same key."""
+    selector = spec.get("selector") or {}
+    if kind is REPLICATION_CONTROLLER:
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    terms += [(each["key"], _term(each)) for each in selector.get("matchExpressions") or ()]
+    return ",".join(text for _, text in sorted(terms, key=itemgetter(0)))
+
+
+def _term(expression: Document) -> str:
+    key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+    match expression["operator"]:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return str(key)
+        case _:
+            return f"!{key}"

@@ -1,0 +1,131 @@
+"""Addresses and ports that services share: two pools of numbers, each given out once.
+
+Comes in   requests for a certain number, or for any
+Goes out   the number, or an `AllocationRefused` in kube-apiserver's words
+
+ 1. A number for somebody who does not care comes from the upper part of a pool, by chance, as long as there is one: the
+    lower part is left to those who choose for themselves.
+ 2. A dry run takes nothing. It checks less than a real one, as in Kubernetes: a port may even lie outside the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from ipaddress import IPv4Address, IPv4Network
+
+from mooring.kit.entropy import Entropy
+
+DRY_RUN_PORT_FIRST = 32_769
+"""What a dry run answers who wants any port; deliberately outside the usual range."""
+
+
+class AllocationRefused(Exception):
+    """The number cannot be had; the text says why."""
+
+
+class RangeFull(AllocationRefused):
+    """There is no number left."""
+
+    def __init__(self) -> None:
+        super().__init__("range is full")
+
+
+class NumberPool:
+    """Numbers from 0 on, of which the first `reserved_count` are not given to those who do not care."""
+
+    def __init__(self, size: int, reserved_count: int) -> None:
+        self.size = size
+        self.reserved_count = reserved_count
+        self.taken: set[int] = set()
+
+    def take_any(self, entropy: Entropy) -> int:
+        for low, high in ((self.reserved_count, self.size), (0, self.reserved_count)):
+            number = self._free_between(low, high, entropy)
+            if number is not None:
+                self.taken.add(number)
+                return number
+        raise RangeFull
+
+    def _free_between(self, low: int, high: int, entropy: Entropy) -> int | None:
+        if low >= high:
+            return None
+        start = entropy.integer_below(high - low)
+        for step in range(high - low):
+            number = low + (start + step) % (high - low)
+            if number not in self.taken:
+                return number
+        return None
+
+
+class ServiceAddresses:
+    """The cluster's addresses of services. The first is kept for the API server's own service."""
+
+    def __init__(self, network: IPv4Network) -> None:
+        self.network = network
+        self._first = int(network.network_address) + 1
+        size = network.num_addresses - 2
+        self._pool = NumberPool(size, _reserved_count(network.num_addresses, part=16, most=256))
+
+    def take(self, address: IPv4Address, *, may_take_first: bool = False) -> None:
+        number = int(address) - self._first
+        if not 0 <= number < self._pool.size:
+            raise AllocationRefused("the provided network does not match the current range")
+        if number in self._pool.taken or (number == 0 and not may_take_first):
+            raise AllocationRefused("provided IP is already allocated")
+        self._pool.taken.add(number)
+
+    def take_any(self, entropy: Entropy) -> IPv4Address:
+        # Nobody gets the first by chance, even before its owner has come.
+        is_first_free = 0 not in self._pool.taken
+        self._pool.taken.add(0)
+        try:
+            return IPv4Address(self._first + self._pool.take_any(entropy))
+        finally:
+            if is_first_free:
+                self._pool.taken.discard(0)
+
+    def check_dry(self, address: IPv4Address) -> None:
+        if not 0 <= int(address) - self._first < self._pool.size:
+            raise AllocationRefused(
+                f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {self.network}"
+            )
+
+    def release(self, address: IPv4Address) -> None:
+        self._pool.taken.discard(int(address) - self._first)
+
+
+class ServicePorts:
+    """The ports that nodes open for services."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
+        size = last - first + 1
+        self._pool = NumberPool(size, _reserved_count(size, part=32, most=128))
+
+    def take(self, port: int) -> None:
+        if not self.first <= port <= self.last:
+            raise AllocationRefused(
+                f"provided port is not in the valid range. The range of valid ports is {self.first}-{self.last}"
+            )
+        if self.is_taken(port):
+            raise AllocationRefused("provided port is already allocated")
+        self._pool.taken.add(port - self.first)
+
+    def take_any(self, entropy: Entropy) -> int:
+        return self.first + self._pool.take_any(entropy)
+
+    def is_taken(self, port: int) -> bool:
+        return port - self.first in self._pool.taken
+
+    def release(self, port: int) -> None:
+        self._pool.taken.discard(port - self.first)
+
+    def take_dry(self, port: int, taken: Collection[int]) -> None:
+        if self.is_taken(port) or port in taken:
+            raise AllocationRefused("provided port is already allocated")
+
+
+def _reserved_count(size: int, *, part: int, most: int, least: int = 16) -> int:
+    """How many numbers of a range are left to those who choose."""
+    return 0 if size <= least else min(max(size // part, least), most)

@@ -1,0 +1,37 @@
+"""The special kinds of the core group, pods and their controllers apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api import kinds
+from mooring.api.kinds import Kind
+from mooring.apiserver.strategies.config_map import ConfigMapStrategy
+from mooring.apiserver.strategies.endpoints import EndpointsStrategy
+from mooring.apiserver.strategies.event import EventStrategy
+from mooring.apiserver.strategies.limit_range import LimitRangeStrategy
+from mooring.apiserver.strategies.namespace import NamespaceStrategy
+from mooring.apiserver.strategies.node import NodeStrategy
+from mooring.apiserver.strategies.persistent_volume import PersistentVolumeStrategy
+from mooring.apiserver.strategies.persistent_volume_claim import PersistentVolumeClaimStrategy
+from mooring.apiserver.strategies.resource_quota import ResourceQuotaStrategy
+from mooring.apiserver.strategies.secret import SecretStrategy
+from mooring.apiserver.strategies.service import ServiceStrategy
+from mooring.apiserver.strategies.service_account import ServiceAccountStrategy
+from mooring.apiserver.strategy import Strategy
+
+STRATEGIES: Mapping[Kind, type[Strategy]] = {
+    kinds.CONFIG_MAP: ConfigMapStrategy,
+    kinds.CORE_EVENT: EventStrategy,
+    kinds.ENDPOINTS: EndpointsStrategy,
+    kinds.EVENT: EventStrategy,
+    kinds.LIMIT_RANGE: LimitRangeStrategy,
+    kinds.NAMESPACE: NamespaceStrategy,
+    kinds.NODE: NodeStrategy,
+    kinds.PERSISTENT_VOLUME: PersistentVolumeStrategy,
+    kinds.PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaimStrategy,
+    kinds.RESOURCE_QUOTA: ResourceQuotaStrategy,
+    kinds.SECRET: SecretStrategy,
+    kinds.SERVICE: ServiceStrategy,
+    kinds.SERVICE_ACCOUNT: ServiceAccountStrategy,
+}

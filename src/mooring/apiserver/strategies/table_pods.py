@@ -1,0 +1,20 @@
+"""The strategies of pods and of what makes pods without more ado.
+
+Goes out   a table from kinds to strategies, for the table of all kinds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.kinds import POD, POD_TEMPLATE, REPLICATION_CONTROLLER, Kind
+from mooring.apiserver.strategies.pod import PodStrategy
+from mooring.apiserver.strategies.pod_template import PodTemplateStrategy
+from mooring.apiserver.strategies.replication_controller import ReplicationControllerStrategy
+from mooring.apiserver.strategy import Strategy
+
+STRATEGIES: Mapping[Kind, type[Strategy]] = {
+    POD: PodStrategy,
+    POD_TEMPLATE: PodTemplateStrategy,
+    REPLICATION_CONTROLLER: ReplicationControllerStrategy,
+}

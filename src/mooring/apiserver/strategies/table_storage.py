@@ -1,0 +1,32 @@
+"""The special kinds of storage and of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api import kinds
+from mooring.api.kinds import Kind
+from mooring.apiserver.strategies.csi_driver import CSIDriverStrategy
+from mooring.apiserver.strategies.csi_node import CSINodeStrategy
+from mooring.apiserver.strategies.csi_storage_capacity import CSIStorageCapacityStrategy
+from mooring.apiserver.strategies.device_class import DeviceClassStrategy
+from mooring.apiserver.strategies.resource_claim import ResourceClaimStrategy
+from mooring.apiserver.strategies.resource_claim_template import ResourceClaimTemplateStrategy
+from mooring.apiserver.strategies.resource_slice import ResourceSliceStrategy
+from mooring.apiserver.strategies.storage_class import StorageClassStrategy
+from mooring.apiserver.strategies.volume_attachment import VolumeAttachmentStrategy
+from mooring.apiserver.strategies.volume_attributes_class import VolumeAttributesClassStrategy
+from mooring.apiserver.strategy import Strategy
+
+STRATEGIES: Mapping[Kind, type[Strategy]] = {
+    kinds.CSI_DRIVER: CSIDriverStrategy,
+    kinds.CSI_NODE: CSINodeStrategy,
+    kinds.CSI_STORAGE_CAPACITY: CSIStorageCapacityStrategy,
+    kinds.DEVICE_CLASS: DeviceClassStrategy,
+    kinds.RESOURCE_CLAIM: ResourceClaimStrategy,
+    kinds.RESOURCE_CLAIM_TEMPLATE: ResourceClaimTemplateStrategy,
+    kinds.RESOURCE_SLICE: ResourceSliceStrategy,
+    kinds.STORAGE_CLASS: StorageClassStrategy,
+    kinds.VOLUME_ATTACHMENT: VolumeAttachmentStrategy,
+    kinds.VOLUME_ATTRIBUTES_CLASS: VolumeAttributesClassStrategy,
+}

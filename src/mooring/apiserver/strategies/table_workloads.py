@@ -1,0 +1,58 @@
+"""The strategies of workloads, and of the smaller groups around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONTROLLER_REVISION,
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    ENDPOINT_SLICE,
+    JOB,
+    LEASE,
+    POD_DISRUPTION_BUDGET,
+    PRIORITY_CLASS,
+    REPLICA_SET,
+    ROLE,
+    ROLE_BINDING,
+    RUNTIME_CLASS,
+    STATEFUL_SET,
+    Kind,
+)
+from mooring.apiserver.strategies.controller_revision import ControllerRevisionStrategy
+from mooring.apiserver.strategies.cron_job import CronJobStrategy
+from mooring.apiserver.strategies.daemon_set import DaemonSetStrategy
+from mooring.apiserver.strategies.deployment import DeploymentStrategy
+from mooring.apiserver.strategies.disruption_budget import DisruptionBudgetStrategy
+from mooring.apiserver.strategies.endpoint_slice import EndpointSliceStrategy
+from mooring.apiserver.strategies.job import JobStrategy
+from mooring.apiserver.strategies.lease import LeaseStrategy
+from mooring.apiserver.strategies.priority_class import PriorityClassStrategy
+from mooring.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy
+from mooring.apiserver.strategies.replica_set import ReplicaSetStrategy
+from mooring.apiserver.strategies.runtime_class import RuntimeClassStrategy
+from mooring.apiserver.strategies.stateful_set import StatefulSetStrategy
+from mooring.apiserver.strategy import Strategy
+
+STRATEGIES: Mapping[Kind, type[Strategy]] = {
+    DEPLOYMENT: DeploymentStrategy,
+    REPLICA_SET: ReplicaSetStrategy,
+    STATEFUL_SET: StatefulSetStrategy,
+    DAEMON_SET: DaemonSetStrategy,
+    CONTROLLER_REVISION: ControllerRevisionStrategy,
+    JOB: JobStrategy,
+    CRON_JOB: CronJobStrategy,
+    POD_DISRUPTION_BUDGET: DisruptionBudgetStrategy,
+    PRIORITY_CLASS: PriorityClassStrategy,
+    LEASE: LeaseStrategy,
+    ENDPOINT_SLICE: EndpointSliceStrategy,
+    RUNTIME_CLASS: RuntimeClassStrategy,
+    ROLE: RoleStrategy,
+    CLUSTER_ROLE: RoleStrategy,
+    ROLE_BINDING: RoleBindingStrategy,
+    CLUSTER_ROLE_BINDING: RoleBindingStrategy,
+}

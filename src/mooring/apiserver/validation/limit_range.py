@@ -1,0 +1,141 @@
+"""What is wrong with a LimitRange.
+
+1. Each bound is checked by itself first, then against the others, resource by resource. In Go the order of resources is
+   chance; here it is that of the lists.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mooring.api.document import Document
+from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.resources import (
+    NameFaults,
+    allows_overcommit,
+    container_resource_name_faults,
+    resource_name_faults,
+)
+from mooring.apiserver.validation.syntax import qualified_name_faults
+
+POD, CONTAINER, CLAIM = "Pod", "Container", "PersistentVolumeClaim"
+STANDARD_TYPES = (POD, CONTAINER, CLAIM)
+MILLI_VALUE_MAX = INT64_MAX // 1000
+"""Amounts up to here are compared in thousandths."""
+
+_ONE = parse_quantity("1")
+
+
+class _Bounds(NamedTuple):
+    """What one item says about one resource."""
+
+    least: Quantity | None
+    most: Quantity | None
+    default: Quantity | None
+    default_request: Quantity | None
+    ratio_max: Quantity | None
+
+
+def limit_range_faults(limit_range: Document) -> list[Fault]:
+    faults: list[Fault] = []
+    seen: list[str] = []
+    for index, item in enumerate(limit_range["spec"].get("limits") or ()):
+        path = f"spec.limits[{index}]"
+        kind = item.get("type", "")
+        faults += _type_faults(kind, f"{path}.type")
+        if kind in seen:
+            faults.append(duplicate(f"{path}.type", kind))
+        seen.append(kind)
+        faults += _item_faults(item, kind, path)
+    return faults
+
+
+def _type_faults(kind: str, path: str) -> list[Fault]:
+    texts = qualified_name_faults(kind)
+    if not texts and "/" not in kind and kind not in STANDARD_TYPES:
+        texts = ("must be a standard limit type or fully qualified",)
+    return [invalid(path, kind, text) for text in texts]
+
+
+def _item_faults(item: Document, kind: str, path: str) -> list[Fault]:
+    check_name = container_resource_name_faults if kind in (POD, CONTAINER) else resource_name_faults
+    fields = ["max", "min"] if kind == POD else ["max", "min", "default", "defaultRequest"]
+    faults = [fault for field in fields for fault in _names_faults(item, field, check_name, path)]
+    if kind == POD:
+        faults += [
+            forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
+            for field in ("default", "defaultRequest")
+            if item.get(field)
+        ]
+    if kind == CLAIM and "storage" not in (item.get("min") or {}) and "storage" not in (item.get("max") or {}):
+        detail = "either minimum or maximum storage value is required, but neither was provided"
+        faults.append(required(f"{path}.limits", detail))
+    fields.append("maxLimitRequestRatio")
+    faults += _names_faults(item, "maxLimitRequestRatio", check_name, path)
+    names = dict.fromkeys(name for field in fields for name in item.get(field) or ())
+    for name in names:
+        faults += _bounds_faults(_bounds(item, name, fields), name, path)
+    return faults
+
+
+def _names_faults(item: Document, field: str, check_name: NameFaults, path: str) -> list[Fault]:
+    return [fault for name in item.get(field) or () for fault in check_name(name, f"{path}.{field}[{name}]")]
+
+
+def _bounds(item: Document, name: str, fields: list[str]) -> _Bounds:
+    texts = [
+        (item.get(field) or {}).get(name) if field in fields else None
+        for field in ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
+    ]
+    return _Bounds(*(parse_quantity(text) if text is not None else None for text in texts))
+
+
+def _bounds_faults(bounds: _Bounds, name: str, path: str) -> list[Fault]:
+    least, most, default, request, ratio = bounds
+    faults = []
+
+    def check(low: Quantity | None, high: Quantity | None, field: str, shown: Quantity | None, what: str) -> None:
+        if low is not None and high is not None and low > high:
+            first, second = what.split("|")
+            detail = f"{first} value {low} is greater than {second} value {high}"
+            faults.append(invalid(f"{path}.{field}[{name}]", str(shown), detail))
+
+    check(least, most, "min", least, "min|max")
+    check(least, request, "defaultRequest", request, "min|default request")
+    check(request, most, "defaultRequest", request, "default request|max")
+    check(request, default, "defaultRequest", request, "default request|default limit")
+    check(least, default, "default", least, "min|default")
+    check(default, most, "default", most, "default|max")
+    faults += _ratio_faults(least, most, ratio, f"{path}.maxLimitRequestRatio[{name}]")
+    if not allows_overcommit(name) and default is not None and request is not None and default != request:
+        detail = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        faults.append(invalid(f"{path}.defaultRequest[{name}]", str(request), detail))
+    return faults
+
+
+def _ratio_faults(least: Quantity | None, most: Quantity | None, ratio: Quantity | None, path: str) -> list[Fault]:
+    if ratio is None:
+        return []
+    faults = []
+    if ratio < _ONE:
+        faults.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
+    if least is not None and most is not None:
+        wanted, limit = _ratios(least, most, ratio)
+        if wanted > limit:
+            detail = f"ratio {ratio} is greater than max/min = {limit:f}"
+            faults.append(invalid(path, str(ratio), detail))
+    return faults
+
+
+def _ratios(least: Quantity, most: Quantity, ratio: Quantity) -> tuple[float, float]:
+    if all(quantity.value() < MILLI_VALUE_MAX for quantity in (ratio, least, most)):
+        return ratio.milli_value() / 1000, _divided(most.milli_value(), least.milli_value())
+    return float(ratio.value()), _divided(most.value(), least.value())
+
+
+def _divided(dividend: int, divisor: int) -> float:
+    if divisor:
+        return dividend / divisor
+    # As Go divides floats.
+    return float("nan") if not dividend else float("inf") if dividend > 0 else float("-inf")

@@ -1,0 +1,255 @@
+"""What is wrong with a PersistentVolume, or with the volume that stands inside a VolumeAttachment.
+
+1. A volume has exactly one source, and it never changes; its node affinity only from nothing to something, or from the
+   old names of labels to the new ones.
+2. Paths are kube-apiserver's, which does not always write them as the field is written.
+"""
+
+from __future__ import annotations
+
+from posixpath import normpath
+
+from mooring.api.document import Document
+from mooring.api.label_syntax import label_value_faults
+from mooring.api.quantity import quantity_value
+from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.affinity import node_selector_faults
+from mooring.apiserver.validation.internal_value import internal_diff, internal_value
+from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
+from mooring.apiserver.validation.persistent_volume_sources import SOURCES, sources_faults
+from mooring.apiserver.validation.resources import positive_quantity_faults
+from mooring.apiserver.validation.syntax import dns_subdomain_faults
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+SINGLE_POD = "ReadWriteOncePod"
+RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+VOLUME_MODES = ("Block", "Filesystem")
+MOUNT_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
+
+_NEW_LABEL_NAMES = {
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+"""What the labels of nodes were called before they were stable."""
+
+_MOUNT_OPTION_SOURCES = (
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+)
+
+
+def volume_faults(volume: Document, tolerates_label_values: bool = False) -> list[Fault]:
+    """What is wrong with the spec of a volume, and with its annotations."""
+    name = volume["metadata"].get("name", "")
+    faults = volume_spec_faults(volume["spec"], name, "spec", tolerates_label_values=tolerates_label_values)
+    return faults + mount_options_faults(volume)
+
+
+def volume_spec_faults(
+    spec: Document, name: str, path: str, *, is_inline: bool = False, tolerates_label_values: bool = False
+) -> list[Fault]:
+    """`is_inline` is for the volume inside a VolumeAttachment, which was never an object of its own."""
+    faults = _inline_faults(spec, path) if is_inline else []
+    if not spec.get("accessModes"):
+        faults.append(required(f"{path}.accessModes"))
+    faults += access_modes_faults(spec.get("accessModes") or (), f"{path}.accessModes")
+    if not is_inline:
+        faults += _capacity_faults(spec.get("capacity"), f"{path}.capacity")
+    faults += _reclaim_faults(spec, path, is_inline)
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None:
+        faults += _affinity_faults(affinity, f"{path}.nodeAffinity", is_inline, tolerates_label_values)
+    has_affinity = affinity is not None and not is_inline
+    faults += sources_faults(spec, name, path, has_affinity)
+    faults += _recycling_root_faults(spec, path)
+    faults += _class_faults(spec, path, is_inline)
+    faults += _mode_faults(spec, path, is_inline)
+    return faults + _attributes_class_faults(spec, path)
+
+
+def volume_update_faults(volume: Document, old: Document) -> list[Fault]:
+    """What a change may not touch."""
+    spec, old_spec = volume["spec"], old["spec"]
+    faults = _source_update_faults(spec, old_spec)
+    faults += immutable_faults(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    if "nodeAffinity" in old_spec:
+        faults += _affinity_update_faults(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
+    if "volumeAttributesClassName" in old_spec and "volumeAttributesClassName" not in spec:
+        detail = "update from non-nil value to nil is forbidden"
+        faults.append(forbidden("spec.volumeAttributesClassName", detail))
+    return faults
+
+
+def access_modes_faults(modes: object, path: str) -> list[Fault]:
+    """Volumes and claims share them."""
+    assert isinstance(modes, list | tuple)
+    faults = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    if SINGLE_POD in modes and any(mode in ACCESS_MODES and mode != SINGLE_POD for mode in modes):
+        faults.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return faults
+
+
+def basic_quantity_faults(text: str, path: str) -> list[Fault]:
+    value = quantity_value(text)
+    return [invalid(path, value, "must be a valid resource quantity")] if value < 0 else []
+
+
+def mount_options_faults(volume: Document) -> list[Fault]:
+    annotations = volume["metadata"].get("annotations") or {}
+    if MOUNT_OPTIONS_ANNOTATION not in annotations or any(source in volume["spec"] for source in _MOUNT_OPTION_SOURCES):
+        return []
+    path = f"metadata.annotations.{MOUNT_OPTIONS_ANNOTATION}"
+    return [forbidden(path, "may not specify mount options for this volume type")]
+
+
+def has_bad_label_values(volume: Document) -> bool:
+    """Whether an old volume selects nodes by values that no label can have: then it may go on doing so."""
+    required_terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
+    return any(
+        label_value_faults(value)
+        for term in required_terms or ()
+        for expression in term.get("matchExpressions") or ()
+        for value in expression.get("values") or ()
+    )
+
+
+# --- parts of the spec ------------------------------------------------------------------------------------------
+
+
+def _inline_faults(spec: Document, path: str) -> list[Fault]:
+    detail = "may not be specified in the context of inline volumes"
+    faults = []
+    if "claimRef" in spec:
+        faults.append(forbidden(f"{path}.claimRef", detail))
+    if spec.get("capacity"):
+        faults.append(forbidden(f"{path}.capacity", detail))
+    if "csi" not in spec:
+        faults.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
+    return faults
+
+
+def _capacity_faults(capacity: Document | None, path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    if not capacity:
+        faults.append(required(path))
+    if not capacity or "storage" not in capacity or len(capacity) > 1:
+        shown = dict(sorted(capacity.items())) if capacity else None
+        faults.append(not_supported(path, shown, ("storage",)))
+    for name, text in (capacity or {}).items():
+        faults += basic_quantity_faults(text, f"{path}[{name}]")
+        faults += positive_quantity_faults(text, f"{path}[{name}]")
+    return faults
+
+
+def _reclaim_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    here = f"{path}.persistentVolumeReclaimPolicy"
+    if not policy:
+        return []
+    if is_inline:
+        detail = "may only be Retain in the context of inline volumes"
+        return [] if policy == "Retain" else [forbidden(here, detail)]
+    return [] if policy in RECLAIM_POLICIES else [not_supported(here, policy, RECLAIM_POLICIES)]
+
+
+def _affinity_faults(affinity: Document, path: str, is_inline: bool, tolerates_values: bool) -> list[Fault]:
+    if is_inline:
+        return [forbidden(path, "may not be specified in the context of inline volumes")]
+    if "required" not in affinity:
+        return [required(f"{path}.required", "must specify required node constraints")]
+    return node_selector_faults(affinity["required"], f"{path}.required", tolerates_values)
+
+
+def _recycling_root_faults(spec: Document, path: str) -> list[Fault]:
+    root = spec.get("hostPath")
+    if root is None or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
+        return []
+    written = root.get("path", "")
+    if not written or normpath(written) not in ("/", "//"):
+        return []
+    detail = "may not be 'recycle' for a hostPath mount of '/'"
+    return [forbidden(f"{path}.persistentVolumeReclaimPolicy", detail)]
+
+
+def _class_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
+    name = spec.get("storageClassName")
+    here = f"{path}.storageClassName"
+    if not name:
+        return []
+    if is_inline:
+        return [forbidden(here, "may not be specified in the context of inline volumes")]
+    return [invalid(here, name, text) for text in dns_subdomain_faults(name)]
+
+
+def _mode_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
+    mode = spec.get("volumeMode")
+    if mode is None:
+        return []
+    if is_inline:
+        detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+        return [] if mode == "Filesystem" else [forbidden(f"{path}.volumeMode", detail)]
+    return [] if mode in VOLUME_MODES else [not_supported(f"{path}.volumeMode", mode, VOLUME_MODES)]
+
+
+def _attributes_class_faults(spec: Document, path: str) -> list[Fault]:
+    name = spec.get("volumeAttributesClassName")
+    if name is None:
+        return []
+    here = f"{path}.volumeAttributesClassName"
+    faults = [invalid(here, name, text) for text in dns_subdomain_faults(name)] if name else []
+    if not name:
+        faults.append(required(here, "an empty string is disallowed"))
+    if "csi" not in spec:
+        faults.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
+    return faults
+
+
+# --- parts of an update -----------------------------------------------------------------------------------------
+
+
+def _source_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
+    source = {field: spec[field] for field in SOURCES if field in spec}
+    old_source = {field: old_spec[field] for field in SOURCES if field in old_spec}
+    csi, old_csi = source.get("csi"), old_source.get("csi")
+    if csi and old_csi and "controllerExpandSecretRef" in csi and "controllerExpandSecretRef" not in old_csi:
+        # The secret for growing may be added later.
+        source["csi"] = {field: value for field, value in csi.items() if field != "controllerExpandSecretRef"}
+    if source == old_source:
+        return []
+    difference = internal_diff(old_source, source, "PersistentVolumeSource")
+    detail = f"spec.persistentvolumesource is immutable after creation\n{difference}"
+    return [forbidden("spec.persistentvolumesource", detail)]
+
+
+def _affinity_update_faults(affinity: Document | None, old: Document) -> list[Fault]:
+    if affinity is not None and _is_same_affinity(affinity, old):
+        return []
+    shown = internal_value(affinity, "VolumeNodeAffinity") if affinity is not None else None
+    return [invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")]
+
+
+def _is_same_affinity(new: object, old: object) -> bool:
+    """Whether two parts of an affinity are the same, renamed labels apart."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        if "operator" in old and _NEW_LABEL_NAMES.get(old.get("key", "")) == new.get("key"):
+            old = {**old, "key": new.get("key")}
+        return new.keys() == old.keys() and all(_is_same_affinity(value, old[key]) for key, value in new.items())
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(
+            _is_same_affinity(first, second) for first, second in zip(new, old, strict=True)
+        )
+    return new == old

@@ -1,0 +1,229 @@
+"""What is wrong with a PersistentVolumeClaim.
+
+1. The spec never changes, with these exceptions: the volume is named once; a storage class is named once, or moves from
+   the annotation to the field; a bound claim may ask for more space, or for other attributes.
+2. What a failed growth left behind may be given back: a claim may shrink as long as it stays above what it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.api.document import Document
+from mooring.api.quantity import quantity_nano
+from mooring.api.resource_names import NATIVE_PREFIX
+from mooring.apiserver.faults import Fault, Verbatim, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.internal_value import internal_diff
+from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
+from mooring.apiserver.validation.persistent_volume import (
+    VOLUME_MODES,
+    access_modes_faults,
+    basic_quantity_faults,
+)
+from mooring.apiserver.validation.resources import positive_quantity_faults, resource_quantity_faults
+from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults, qualified_name_faults
+
+STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+RESIZE_STATUSES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+_SORTED_RESIZE_STATUSES = tuple(sorted(RESIZE_STATUSES))
+
+_ONLY_FOR_BOUND = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTolerance:
+    """What an old claim had, and a new one may keep."""
+
+    api_groups: bool = False
+    label_values: bool = False
+
+
+STRICT = ClaimTolerance()
+
+
+def tolerance_for(old: Document) -> ClaimTolerance:
+    spec = old["spec"]
+    has_group = any((spec.get(field) or {}).get("apiGroup") is not None for field in ("dataSource", "dataSourceRef"))
+    return ClaimTolerance(has_group, bool(label_selector_faults(spec.get("selector"), "")))
+
+
+def claim_spec_faults(spec: Document, path: str, tolerance: ClaimTolerance = STRICT) -> list[Fault]:
+    """Also for the templates of claims in other kinds."""
+    faults: list[Fault] = []
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    if "selector" in spec:
+        faults += label_selector_faults(spec["selector"], f"{path}.selector", tolerance.label_values)
+    faults += access_modes_faults(modes, f"{path}.accessModes")
+    faults += _size_faults(spec, f"{path}.resources[storage]")
+    faults += _name_faults(spec.get("storageClassName"), f"{path}.storageClassName")
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        faults.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    faults += _sources_faults(spec, path, tolerance)
+    return faults + _name_faults(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
+
+
+def claim_update_faults(claim: Document, old: Document) -> list[Fault]:
+    """What a change may not touch. The old claim's data sources are those that a reader sees."""
+    annotation, old_annotation = _class_annotation(claim), _class_annotation(old)
+    spec, old_spec = dict(claim["spec"]), dict(old["spec"])
+    faults: list[Fault] = []
+    if not old_spec.get("volumeName"):
+        old_spec["volumeName"] = spec.get("volumeName", "")
+    name, old_name = spec.get("storageClassName"), old_spec.get("storageClassName")
+    is_moved = old_annotation is not None and old_name is None and name == old_annotation
+    if is_moved and annotation in (None, old_annotation):
+        spec.pop("storageClassName")
+    else:
+        if (annotation or "") != (old_annotation or ""):
+            path = f"metadata.annotations.{STORAGE_CLASS_ANNOTATION}"
+            faults.append(invalid(path, annotation or "", IMMUTABLE))
+        if name is not None and old_name is None and old_annotation in (None, name):
+            spec.pop("storageClassName")
+    if claim["status"].get("phase") == "Bound":
+        _overlook_growth(spec, old_spec)
+    if not means_the_same(_tidy(spec), _tidy(old_spec), "core", "PersistentVolumeClaimSpec"):
+        difference = internal_diff(old_spec, spec, "PersistentVolumeClaimSpec")
+        faults.append(forbidden("spec", f"{_ONLY_FOR_BOUND}\n{difference}"))
+    faults += _shrinking_faults(claim, old)
+    faults += immutable_faults(claim["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
+    return faults + _attributes_class_update_faults(claim, old)
+
+
+def claim_status_faults(claim: Document) -> list[Fault]:
+    faults: list[Fault] = []
+    status = claim["status"]
+    if not claim["metadata"].get("resourceVersion"):
+        faults.append(required("resourceVersion"))
+    if not claim["spec"].get("accessModes"):
+        faults.append(required("Spec.accessModes"))
+    for name, text in (status.get("capacity") or {}).items():
+        faults += basic_quantity_faults(text, f"status.capacity[{name}]")
+    path = "status.allocatedResourceStatuses"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        faults += _resource_key_faults(name, path)
+        if state not in RESIZE_STATUSES:
+            faults.append(not_supported(path, name, _SORTED_RESIZE_STATUSES))
+    path = "status.allocatedResources"
+    for name, text in (status.get("allocatedResources") or {}).items():
+        here = f"{path}[{name}]"
+        faults += (
+            _resource_key_faults(name, path)
+            or basic_quantity_faults(text, here)
+            or resource_quantity_faults("storage", text, here)
+        )
+    return faults
+
+
+# --- parts ------------------------------------------------------------------------------------------------------
+
+
+def _size_faults(spec: Document, path: str) -> list[Fault]:
+    size = _requested(spec)
+    if size is None:
+        return [required(path)]
+    return positive_quantity_faults(size, path) or resource_quantity_faults("storage", size, path)
+
+
+def _name_faults(name: str | None, path: str) -> list[Fault]:
+    return [invalid(path, name, text) for text in dns_subdomain_faults(name)] if name else []
+
+
+def _sources_faults(spec: Document, path: str, tolerance: ClaimTolerance) -> list[Fault]:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    faults: list[Fault] = []
+    if source is not None:
+        faults += _source_faults(source, f"{path}.dataSource", tolerance)
+    if reference is None:
+        return faults
+    here = f"{path}.dataSourceRef"
+    faults += _source_faults(reference, here, tolerance)
+    namespace = reference.get("namespace")
+    if namespace:
+        faults += [invalid(f"{here}.namespace", namespace, text) for text in dns_label_faults(namespace)]
+    if source is None:
+        return faults
+    # The value is the path itself, which Go prints as an empty struct.
+    if namespace:
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        faults.append(invalid(path, Verbatim("{}"), detail))
+    elif any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
+        faults.append(invalid(path, Verbatim("{}"), "must match dataSourceRef"))
+    return faults
+
+
+def _source_faults(source: Document, path: str, tolerance: ClaimTolerance) -> list[Fault]:
+    faults = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
+    group, kind = source.get("apiGroup") or "", source.get("kind", "")
+    if not group and kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        faults.append(invalid(path, kind, detail))
+    if group and not tolerance.api_groups:
+        faults += [invalid(f"{path}.apiGroup", group, text) for text in dns_subdomain_faults(group)]
+    return faults
+
+
+def _overlook_growth(spec: Document, old_spec: Document) -> None:
+    resources = spec.get("resources") or {}
+    if "requests" in resources:
+        old_size = _requested(old_spec)
+        requests = {**resources["requests"], "storage": old_size if old_size is not None else "0"}
+        spec["resources"] = {**resources, "requests": requests}
+    if "volumeAttributesClassName" in old_spec:
+        spec["volumeAttributesClassName"] = old_spec["volumeAttributesClassName"]
+    else:
+        spec.pop("volumeAttributesClassName", None)
+
+
+def _shrinking_faults(claim: Document, old: Document) -> list[Fault]:
+    new_nano, old_nano = (quantity_nano(_requested(each["spec"]) or "0") for each in (claim, old))
+    if new_nano >= old_nano:
+        return []
+    reached = (old["status"].get("capacity") or {}).get("storage", "0")
+    if new_nano > quantity_nano(reached):
+        return []
+    return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
+
+
+def _attributes_class_update_faults(claim: Document, old: Document) -> list[Fault]:
+    name, old_name = (each["spec"].get("volumeAttributesClassName") for each in (claim, old))
+    if name == old_name or "currentVolumeAttributesClassName" not in old["status"] or name:
+        return []
+    wanted = "nil" if name is None else "empty string"
+    detail = f"update to {wanted} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    return [forbidden("spec.volumeAttributesClassName", detail)]
+
+
+def _resource_key_faults(name: str, path: str) -> list[Fault]:
+    faults = [invalid(path, name, text) for text in qualified_name_faults(name)]
+    is_native = "/" not in name or NATIVE_PREFIX in name
+    if not faults and is_native and name != "storage":
+        faults.append(not_supported(path, name, ("storage",)))
+    return faults
+
+
+def _requested(spec: Document) -> str | None:
+    size: str | None = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    return size
+
+
+def _class_annotation(claim: Document) -> str | None:
+    name: str | None = (claim["metadata"].get("annotations") or {}).get(STORAGE_CLASS_ANNOTATION)
+    return name
+
+
+def _tidy(spec: Document) -> Document:
+    """Without an empty name of a volume, which is none."""
+    return spec if spec.get("volumeName") else {field: value for field, value in spec.items() if field != "volumeName"}

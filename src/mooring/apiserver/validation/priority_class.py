@@ -1,0 +1,56 @@
+"""What is wrong with a priority class: who may be how important.
+
+Comes in   a priority class, and what it was
+Goes out   faults
+"""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import IMMUTABLE
+
+SYSTEM_PREFIX = "system-"
+USER_VALUE_MAX = 1_000_000_000
+SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+
+_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def priority_class_faults(obj: Document) -> list[Fault]:
+    faults: list[Fault] = []
+    name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
+    if name.startswith(SYSTEM_PREFIX):
+        reason = _not_system(name, value, bool(obj.get("globalDefault")))
+        if reason:
+            detail = (
+                f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {reason}"
+            )
+            faults.append(forbidden("metadata.name", detail))
+    elif value > USER_VALUE_MAX:
+        faults.append(forbidden("value", f"maximum allowed value of a user defined priority is {USER_VALUE_MAX}"))
+    policy = obj.get("preemptionPolicy")
+    if policy == "":
+        faults.append(required("preemptionPolicy"))
+    elif policy is not None and policy not in _POLICIES:
+        faults.append(not_supported("preemptionPolicy", policy, _POLICIES))
+    return faults
+
+
+def priority_class_update_faults(obj: Document, old: Document) -> list[Fault]:
+    faults: list[Fault] = []
+    if obj.get("value", 0) != old.get("value", 0):
+        faults.append(forbidden("value", "may not be changed in an update."))
+    if obj.get("preemptionPolicy") != old.get("preemptionPolicy"):
+        faults.append(invalid("preemptionPolicy", obj.get("preemptionPolicy"), IMMUTABLE))
+    return faults
+
+
+def _not_system(name: str, value: int, is_default: bool) -> str:
+    """Why this is not one of the two classes of the system itself."""
+    wanted = SYSTEM_VALUES.get(name)
+    if wanted is None:
+        return f"{name} is not a known system priority class"
+    if value != wanted:
+        return f"value of {name} PriorityClass must be {wanted}"
+    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""

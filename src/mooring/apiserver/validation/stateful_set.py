@@ -1,0 +1,206 @@
+"""What is wrong with a stateful set.
+
+Comes in   a stateful set's spec or status, and what it was
+Goes out   faults
+
+ 1. The controller overwrites the hostname and the subdomain of its pods and adds the volumes of its claims: the
+    template is judged as it will be then.
+ 2. What cannot be changed is not judged again on an update, and a template that was faulty before is let through.
+"""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
+from mooring.apiserver.validation.persistent_volume_claim import claim_spec_faults
+from mooring.apiserver.validation.pod_annotations import pod_annotations_faults
+from mooring.apiserver.validation.pod_ratchet import options_after
+from mooring.apiserver.validation.pod_template import pod_template_faults
+from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.syntax import dns_label_faults
+from mooring.apiserver.validation.workloads import (
+    above_100_percent_faults,
+    above_faults,
+    decremented_faults,
+    int_or_percent,
+    int_or_percent_faults,
+    is_empty_selector,
+    mismatch_faults,
+    nonnegative_faults,
+    nonnegative_fields_faults,
+    restart_faults,
+    selector_matcher,
+    selector_value,
+)
+
+MUTABLE = (
+    "replicas",
+    "template",
+    "updateStrategy",
+    "minReadySeconds",
+    "ordinals",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+)
+_RETENTION = ("Retain", "Delete")
+_COUNTS = (
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "collisionCount",
+)
+_FROZEN = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def stateful_set_faults(spec: Document, path: str) -> list[Fault]:
+    return _spec_faults(spec, None, path, judges_template=True)
+
+
+def stateful_set_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
+    judges_template = not _spec_faults(old, old, "", judges_template=True)
+    faults = _spec_faults(spec, old, path, judges_template=judges_template)
+    frozen, old_frozen = ({name: value for name, value in each.items() if name not in MUTABLE} for each in (spec, old))
+    if not means_the_same(frozen, old_frozen, "apps", "StatefulSetSpec"):
+        faults.append(forbidden(path, _FROZEN))
+    return faults
+
+
+def stateful_set_status_faults(status: Document, path: str) -> list[Fault]:
+    faults = nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
+    parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    faults += above_faults(status, parts, "replicas", "cannot be greater than status.replicas", path)
+    detail = "cannot be greater than status.readyReplicas"
+    faults += above_faults(status, ("availableReplicas",), "readyReplicas", detail, path)
+    return faults
+
+
+def stateful_set_collision_faults(status: Document, old: Document, path: str) -> list[Fault]:
+    return decremented_faults(status, old, path)
+
+
+# --- parts of the spec ------------------------------------------------------------------------------------------
+
+
+def _spec_faults(spec: Document, old: Document | None, path: str, *, judges_template: bool) -> list[Fault]:
+    faults = _management_faults(spec.get("podManagementPolicy", ""), f"{path}.podManagementPolicy")
+    faults += _strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
+    faults += _retention_faults(
+        spec.get("persistentVolumeClaimRetentionPolicy"), f"{path}.persistentVolumeClaimRetentionPolicy"
+    )
+    if old is None:
+        for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            faults += claim_spec_faults(claim.get("spec") or {}, f"{path}.volumeClaimTemplates[{index}].spec")
+    faults += nonnegative_faults(spec.get("replicas"), f"{path}.replicas")
+    faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    if (ordinals := spec.get("ordinals")) is not None:
+        faults += nonnegative_faults(ordinals.get("start"), f"{path}.ordinals.start")
+    service = spec.get("serviceName", "")
+    if old is None and service:
+        faults += [invalid(f"{path}.serviceName", service, text) for text in dns_label_faults(service)]
+    faults += _selector_and_template_faults(spec, old, path, judges_template)
+    faults += restart_faults(spec["template"], "StatefulSet", f"{path}.template")
+    return faults
+
+
+def _management_faults(policy: str, path: str) -> list[Fault]:
+    if not policy:
+        return [required(path)]
+    known = policy in ("OrderedReady", "Parallel")
+    return [] if known else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
+
+
+def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
+    rolling, inside = strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
+    match strategy.get("type", ""):
+        case "":
+            return [required(path)]
+        case "OnDelete":
+            if rolling is None:
+                return []
+            return [invalid(inside, _rolling_value(rolling), "only allowed for updateStrategy 'RollingUpdate'")]
+        case "RollingUpdate":
+            return _rolling_update_faults(rolling, inside) if rolling is not None else []
+        case other:
+            shown = {"Type": other, "RollingUpdate": _rolling_value(rolling)}
+            return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+
+
+def _rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
+    faults = nonnegative_faults(rolling.get("partition"), f"{path}.partition")
+    unavailable, here = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
+    if unavailable is not None:
+        faults += int_or_percent_faults(unavailable, here)
+        if int_or_percent(unavailable) == 0:
+            faults.append(invalid(here, unavailable, "cannot be 0"))
+        faults += above_100_percent_faults(unavailable, here)
+    return faults
+
+
+def _rolling_value(rolling: Document | None) -> Document | None:
+    if rolling is None:
+        return None
+    return {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+
+
+def _retention_faults(policy: Document | None, path: str) -> list[Fault]:
+    if policy is None:
+        return []
+    return [
+        not_supported(f"{path}.{field}", policy.get(field, ""), _RETENTION)
+        for field in ("whenDeleted", "whenScaled")
+        if policy.get(field) not in _RETENTION
+    ]
+
+
+def _selector_and_template_faults(
+    spec: Document, old: Document | None, path: str, judges_template: bool
+) -> list[Fault]:
+    selector, here = spec.get("selector"), f"{path}.selector"
+    faults: list[Fault] = []
+    if selector is None:
+        faults.append(required(here))
+    else:
+        faults += label_selector_faults(selector, here)
+        if is_empty_selector(selector):
+            faults.append(invalid(here, {}, "empty selector is invalid for statefulset"))
+    matcher = selector_matcher(selector)
+    if matcher is None:
+        return [*faults, invalid(here, selector_value(selector), "")]
+    template, inside = _as_controlled(spec), f"{path}.template"
+    if not matcher.matches_everything:
+        faults += mismatch_faults(matcher, template, inside)
+    if judges_template:
+        faults += pod_template_faults(template, inside, old["template"] if old is not None else None)
+    metadata = template.get("metadata") or {}
+    faults += labels_faults(metadata.get("labels") or {}, f"{inside}.labels")
+    annotations = metadata.get("annotations") or {}
+    faults += annotations_faults(annotations, f"{inside}.annotations")
+    options = options_after(old["template"] if old is not None else None, is_pod=False)
+    faults += pod_annotations_faults(annotations, template.get("spec") or {}, f"{inside}.annotations", options)
+    return faults
+
+
+def _as_controlled(spec: Document) -> Document:
+    """The template as the controller will use it."""
+    template: Document = spec["template"]
+    claims = spec.get("volumeClaimTemplates") or ()
+    inside = template.get("spec") or {}
+    if not claims and "subdomain" not in inside and "hostname" not in inside:
+        return template
+    inside = {name: value for name, value in inside.items() if name not in ("subdomain", "hostname")}
+    if claims:
+        added = {
+            name: {"name": name, "persistentVolumeClaim": {"claimName": name}}
+            for name in (claim.get("metadata", {}).get("name", "") for claim in claims)
+        }
+        others = [volume for volume in inside.get("volumes") or () if volume.get("name", "") not in added]
+        inside["volumes"] = [*added.values(), *others]
+    return {**template, "spec": inside}

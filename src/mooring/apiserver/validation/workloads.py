@@ -1,0 +1,158 @@
+"""What the kinds that make pods have in common: counts, budgets, and a selector that must fit its template.
+
+Comes in   numbers, `25%`-or-number values, selectors and pod templates, each with its path
+Goes out   faults, and the matcher of a sound selector
+
+ 1. Values are printed as Go prints them: selectors with their fields in order, labels sorted, absent labels as `null`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.api.document import Document
+from mooring.api.errors import LabelSelectorError
+from mooring.api.labels import NOTHING, LabelMatcher, compile_selector
+from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.apiserver.defaults.empty_labels import WithEmptyLabels
+from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.syntax import percent_faults
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+PERCENT_MAX = 100
+MISMATCH = "`selector` does not match template `labels`"
+RESTART_ALWAYS = "Always"
+
+
+def nonnegative_faults(value: int | None, path: str) -> list[Fault]:
+    """A count that may be absent, but not below zero."""
+    return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
+
+
+def nonnegative_fields_faults(fields: Mapping[str, int | None], path: str) -> list[Fault]:
+    """The same for many fields of one struct."""
+    faults: list[Fault] = []
+    for name, value in fields.items():
+        faults += nonnegative_faults(value, f"{path}.{name}")
+    return faults
+
+
+# --- a number or a percentage -----------------------------------------------------------------------------------
+
+
+def int_or_percent_faults(value: int | str, path: str) -> list[Fault]:
+    if isinstance(value, str):
+        return [invalid(path, value, text) for text in percent_faults(value)]
+    return nonnegative_faults(value, path)
+
+
+def above_100_percent_faults(value: int | str, path: str) -> list[Fault]:
+    percent = _percent(value)
+    return [invalid(path, value, "must not be greater than 100%")] if percent is not None and percent > 100 else []
+
+
+def int_or_percent(value: int | str | None) -> int:
+    """How much it is, whatever the unit; a text that is neither number nor percentage counts as nothing."""
+    percent = _percent(value)
+    if percent is not None:
+        return percent
+    if isinstance(value, str):
+        digits = value[1:] if value[:1] in ("+", "-") else value
+        return int(value) if digits.isascii() and digits.isdigit() else 0
+    return value or 0
+
+
+def _percent(value: int | str | None) -> int | None:
+    return int(value[:-1]) if isinstance(value, str) and not percent_faults(value) else None
+
+
+# --- selectors and templates ------------------------------------------------------------------------------------
+
+
+def selector_matcher(selector: Document | None) -> LabelMatcher | None:
+    """The compiled selector; None if it has a fault. No selector matches nothing."""
+    if selector is None:
+        return NOTHING
+    view = LabelSelector(
+        match_labels=selector.get("matchLabels") or {},
+        match_expressions=tuple(
+            LabelSelectorRequirement(
+                key=each.get("key", ""), operator=each.get("operator", ""), values=tuple(each.get("values") or ())
+            )
+            for each in selector.get("matchExpressions") or ()
+        ),
+    )
+    try:
+        return compile_selector(view)
+    except LabelSelectorError:
+        return None
+
+
+def is_empty_selector(selector: Document) -> bool:
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def template_labels(template: Document) -> Document | None:
+    """The labels of the pods to be; None if the template has none, `{}` if it was given none."""
+    metadata = template.get("metadata", {})
+    labels: Document | None = metadata.get("labels")
+    return {} if labels is None and isinstance(metadata, WithEmptyLabels) else labels
+
+
+def mismatch_faults(matcher: LabelMatcher, template: Document, path: str) -> list[Fault]:
+    """Whether a selector selects the pods of its own template; `path` is the template's."""
+    labels = template_labels(template)
+    if matcher.matches(labels or {}):
+        return []
+    return [invalid(f"{path}.metadata.labels", labels_value(labels), MISMATCH)]
+
+
+def restart_faults(template: Document, owner: str, path: str) -> list[Fault]:
+    """Pods that are to run for ever are restarted always and have no deadline; `path` is the template's."""
+    spec = template.get("spec") or {}
+    faults = []
+    restart = spec.get("restartPolicy", "")
+    if restart != RESTART_ALWAYS:
+        faults.append(not_supported(f"{path}.spec.restartPolicy", restart, (RESTART_ALWAYS,)))
+    if spec.get("activeDeadlineSeconds") is not None:
+        detail = f"activeDeadlineSeconds in {owner} is not Supported"
+        faults.append(forbidden(f"{path}.spec.activeDeadlineSeconds", detail))
+    return faults
+
+
+def immutable_selector_faults(new: Document | None, old: Document | None, path: str) -> list[Fault]:
+    return [] if new == old else [invalid(path, selector_value(new), IMMUTABLE)]
+
+
+def decremented_faults(status: Document, old_status: Document, path: str) -> list[Fault]:
+    """The count of hash collisions only grows, and never vanishes."""
+    new, old = status.get("collisionCount"), old_status.get("collisionCount")
+    if old is None or (new is not None and new >= old):
+        return []
+    return [invalid(f"{path}.collisionCount", new or 0, "cannot be decremented")]
+
+
+def above_faults(status: Document, fields: Sequence[str], limit: str, detail: str, path: str) -> list[Fault]:
+    """No part may be larger than the whole."""
+    count_max = status.get(limit, 0)
+    counts = {field: status.get(field, 0) for field in fields}
+    return [invalid(f"{path}.{field}", count, detail) for field, count in counts.items() if count > count_max]
+
+
+def selector_value(selector: Document | None) -> Document | None:
+    """A selector in the order in which Go prints it."""
+    if selector is None:
+        return None
+    value: Document = {}
+    if labels := selector.get("matchLabels"):
+        value["matchLabels"] = labels_value(labels)
+    if expressions := selector.get("matchExpressions"):
+        value["matchExpressions"] = [
+            {name: each[name] for name in ("key", "operator", "values") if name in each} for each in expressions
+        ]
+    return value
+
+
+def labels_value(labels: Mapping[str, str] | None) -> Document | None:
+    return None if labels is None else dict(sorted(labels.items()))

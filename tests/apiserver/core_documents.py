@@ -1,0 +1,66 @@
+"""Objects of the core kinds as strategies see them, and what is said about them.
+
+document(SERVICE, spec={"ports": [{"port": 80}]})     canonical and defaulted, named `v` in the namespace `web`
+created(SERVICE, document)                            what becomes of it: faults told, or the document prepared
+changed(SERVICE, old, spec={...})                     the same for an old object of which some parts are replaced
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.faults import Fault
+from mooring.apiserver.strategies.table_core import STRATEGIES
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.wire.canonical import canonical
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def strategy(kind: Kind, subresource: str = "") -> Strategy:
+    found = STRATEGIES[kind](kind)
+    return found.subresources[subresource] if subresource else found
+
+
+def call(kind: Kind, namespace: str = "web") -> Call:
+    return Call("create", kind, User("anna"), 0.0, NOW, namespace)
+
+
+def document(kind: Kind, metadata: Document | None = None, **body: Any) -> Document:
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None
+    named: Document = {"name": "v", "uid": "00000000-0000-4000-8000-000000000001", "resourceVersion": "1"}
+    if kind.is_namespaced:
+        named["namespace"] = "web"
+    made = canonical(struct, {"metadata": {**named, **(metadata or {})}, **deepcopy(body)}, [])
+    strategy(kind).default(made)
+    return made
+
+
+def created(kind: Kind, made: Document) -> list[str]:
+    """What is wrong with a new object; it is prepared on the way."""
+    how = strategy(kind)
+    how.prepare_for_create(made, call(kind))
+    return told(how.validate(made, call(kind)))
+
+
+def changed(kind: Kind, old: Document, subresource: str = "", **parts: Any) -> tuple[list[str], Document]:
+    """What is wrong with a change, and what the object became. The old one must stay as it was."""
+    how = strategy(kind, subresource)
+    new = document(kind, **{**{field: old[field] for field in old if field not in ("kind", "apiVersion")}, **parts})
+    before = deepcopy(old)
+    how.prepare_for_update(new, old, call(kind))
+    faults = told(how.validate_update(new, old, call(kind)))
+    assert old == before, "the old object was changed"
+    return faults, new
+
+
+def told(faults: Sequence[Fault]) -> list[str]:
+    return [fault.message for fault in faults]

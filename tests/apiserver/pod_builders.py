@@ -1,0 +1,71 @@
+"""Pods as tests speak of them: canonical, with defaults, and one container that is fine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, Kind
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod import default_pod
+from mooring.apiserver.faults import Fault
+from mooring.apiserver.validation.pod import pod_faults
+from mooring.apiserver.validation.pod_options import STRICT_POD
+from mooring.apiserver.wire.canonical import canonical
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def pod(spec: Document | None = None, container: Document | None = None, metadata: Document | None = None) -> Document:
+    """A pod with a container `c`, changed as told."""
+    raw: Document = {
+        "metadata": {"name": "p", "namespace": "n", **(metadata or {})},
+        "spec": {"containers": [{"name": "c", "image": "nginx:1", **(container or {})}], **(spec or {})},
+    }
+    struct = struct_of_kind("v1", "Pod")
+    assert struct is not None
+    made = canonical(struct, deepcopy(raw), [])
+    default_pod(made)
+    return made
+
+
+def with_volume(source: Document, **mount: object) -> Document:
+    """A pod with a volume `v`, which its container mounts if the mount is given."""
+    container: Document = {"volumeMounts": [{"name": "v", **mount}]} if mount else {}
+    return pod({"volumes": [{"name": "v", **source}]}, container)
+
+
+def changed(old: Document, spec: Document | None = None, metadata: Document | None = None) -> Document:
+    """A copy of a stored pod with some fields of its spec or metadata replaced; None takes a field away."""
+    new = deepcopy(old)
+    for part, changes in (("spec", spec or {}), ("metadata", metadata or {})):
+        for field, value in changes.items():
+            if value is None:
+                new[part].pop(field, None)
+            else:
+                new[part][field] = value
+    return new
+
+
+def stored(made: Document) -> Document:
+    """The pod as the server has it."""
+    made["metadata"].update(uid="u", resourceVersion="1", generation=1, creationTimestamp=NOW)
+    made["status"] = {"phase": "Pending", "qosClass": "BestEffort", **(made.get("status") or {})}
+    return made
+
+
+def faults_of(made: Document) -> list[str]:
+    """What is wrong with a pod apart from its metadata."""
+    return messages(pod_faults(made, STRICT_POD))
+
+
+def messages(faults: Iterable[Fault]) -> list[str]:
+    return [fault.message for fault in faults]
+
+
+def call_for(kind: Kind = POD) -> Call:
+    user = User(name="somebody", groups=())
+    return Call("create", kind, user, 0.0, NOW, namespace="n")

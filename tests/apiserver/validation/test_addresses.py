@@ -1,0 +1,139 @@
+"""Addresses are read as Kubernetes always read them, and new ones must be written as everybody reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.validation.addresses import (
+    are_of_both_families,
+    endpoint_ip_faults,
+    family_of,
+    ip_faults,
+    ip_warnings,
+    range_faults,
+    range_warnings,
+)
+from tests.apiserver.core_documents import told
+
+IP_WANTED = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        pytest.param("10.9.8.7", "", id="an IPv4 address is right"),
+        pytest.param("2001:DB8::1", "", id="an IPv6 address may be written in capitals"),
+        pytest.param("10.9.8", IP_WANTED, id="three parts are too few"),
+        pytest.param("10.9.8.256", IP_WANTED, id="a part is a byte"),
+        pytest.param("", IP_WANTED, id="nothing is no address"),
+        pytest.param("fe80::1%eth0", IP_WANTED, id="zones are not known"),
+        pytest.param("1::2::3", IP_WANTED, id="one gap is enough"),
+        pytest.param("010.9.8.7", "must not have leading 0s", id="leading zeros mislead"),
+        pytest.param("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address", id="IPv4 may not hide in IPv6"),
+        pytest.param("::ffff:01.2.3.4", "must not have leading 0s", id="leading zeros come first"),
+    ],
+)
+def test_a_new_address_is_written_plainly(value: str, detail: str) -> None:
+    wanted = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
+    assert told(ip_faults(value, "a.ip")) == wanted
+
+
+def test_an_address_that_was_there_may_stay() -> None:
+    assert ip_faults("010.9.8.7", "a", ["010.9.8.7"]) == []
+    assert range_faults("10.0.0.1/8", "a", ["10.0.0.1/8"]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        pytest.param("10.0.0.0/8", "", id="a range is right"),
+        pytest.param("2001:db8::/32", "", id="so is one of IPv6"),
+        pytest.param("10.0.0.0", CIDR_WANTED, id="an address is no range"),
+        pytest.param("10.0.0.0/33", CIDR_WANTED, id="IPv4 has 32 bits"),
+        pytest.param("10.0.0.0/-1", CIDR_WANTED, id="a length is a number"),
+        pytest.param("10.0.0.0/08", "must not have leading 0s in IP or prefix length", id="leading zeros mislead"),
+        pytest.param("::ffff:10.0.0.0/104", "must not have an IPv4-mapped IPv6 address", id="IPv4 may not hide"),
+        pytest.param("10.0.0.1/8", "must not have bits set beyond the prefix length", id="what lies behind is nothing"),
+    ],
+)
+def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
+    wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
+    assert told(range_faults(value, "a")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        pytest.param("1.2.3.4", "", id="an ordinary address"),
+        pytest.param("x", "must be a valid IP address", id="no address"),
+        pytest.param("0.0.0.0", "may not be unspecified (0.0.0.0)", id="everybody"),
+        pytest.param("127.9.9.9", "may not be in the loopback range (127.0.0.0/8, ::1/128)", id="oneself"),
+        pytest.param("fe80::1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)", id="the link"),
+        pytest.param(
+            "ff02::1", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)", id="all on the link"
+        ),
+        pytest.param("224.0.1.1", "", id="multicast beyond the link"),
+    ],
+)
+def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
+    wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
+    assert told(endpoint_ip_faults(value, "a")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        pytest.param("10.9.8.7", [], id="nothing odd"),
+        pytest.param("nonsense", [], id="nonsense is not odd but wrong"),
+        pytest.param(
+            "010.9.8.7",
+            ['a: non-standard IP address "010.9.8.7" is invalid: use "10.9.8.7"'],
+            id="leading zeros",
+        ),
+        pytest.param(
+            "::ffff:1.2.3.4",
+            ['a: non-standard IP address "::ffff:1.2.3.4" is invalid: use "1.2.3.4"'],
+            id="hidden IPv4",
+        ),
+        pytest.param(
+            "2001:DB8::1",
+            ['a: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")'],
+            id="capitals",
+        ),
+    ],
+)
+def test_odd_addresses_are_told_a_better_form(value: str, wanted: list[str]) -> None:
+    assert ip_warnings(value, "a") == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        pytest.param("10.0.0.0/8", [], id="nothing odd"),
+        pytest.param("x", [], id="nonsense is not odd but wrong"),
+        pytest.param(
+            "10.0.0.1/8",
+            ['a: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)'],
+            id="bits behind the prefix",
+        ),
+        pytest.param(
+            "10.0.0.0/08",
+            ['a: non-standard CIDR value "10.0.0.0/08" is invalid: use "10.0.0.0/8"'],
+            id="leading zeros",
+        ),
+        pytest.param(
+            "2001:DB8::/32",
+            ['a: IPv6 CIDR value "2001:DB8::/32" should be in RFC 5952 canonical format ("2001:db8::/32")'],
+            id="capitals",
+        ),
+    ],
+)
+def test_odd_ranges_are_told_a_better_form(value: str, wanted: list[str]) -> None:
+    assert range_warnings(value, "a") == wanted
+
+
+def test_families_are_told_apart() -> None:
+    assert [family_of(text) for text in ("1.2.3.4", "fd00::1", "::ffff:1.2.3.4")] == ["IPv4", "IPv6", "IPv4"]
+    assert are_of_both_families(["10.0.0.0/8", "fd00::/8"])
+    assert not are_of_both_families(["10.0.0.0/8", "11.0.0.0/8"])

@@ -1,0 +1,56 @@
+"""The keys of a ConfigMap can be file names, and all of it must fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP
+from mooring.apiserver.validation.config_map import (
+    DATA_BYTES_MAX,
+    config_map_faults,
+    decoded_length,
+    immutable_data_faults,
+)
+from tests.apiserver.core_documents import document, told
+
+TOO_LONG = "[]: Too long: may not be more than 1048576 bytes"
+FROZEN = "Forbidden: field is immutable when `immutable` is set"
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        pytest.param({"data": {"a.b": "c"}}, [], id="a plain key"),
+        pytest.param({"data": {"..": ""}}, ["data[..]: Invalid value: \"..\": must not be '..'"], id="a directory"),
+        pytest.param(
+            {"data": {"q": ""}, "binaryData": {"q": "YQ=="}},
+            ['data[q]: Invalid value: "q": duplicate of key present in binaryData'],
+            id="a key in both maps",
+        ),
+        pytest.param({"data": {"a": "x" * DATA_BYTES_MAX}}, [], id="as much as fits"),
+        pytest.param({"data": {"a": "é" * (DATA_BYTES_MAX // 2), "b": "x"}}, [TOO_LONG], id="bytes are counted"),
+    ],
+)
+def test_keys_and_sizes(body: Document, faults: list[str]) -> None:
+    assert told(config_map_faults(document(CONFIG_MAP, **body))) == faults
+
+
+@pytest.mark.parametrize(
+    ("new", "faults"),
+    [
+        pytest.param({"data": {"a": "b"}, "immutable": True}, [], id="nothing changed"),
+        pytest.param({"data": {"a": "c"}, "immutable": True}, [f"data: {FROZEN}"], id="other data"),
+        pytest.param({"data": {"a": "b"}}, [f"immutable: {FROZEN}"], id="thawed"),
+        pytest.param({}, [f"immutable: {FROZEN}", f"data: {FROZEN}"], id="both"),
+    ],
+)
+def test_what_is_frozen_stays(new: Document, faults: list[str]) -> None:
+    old = {"data": {"a": "b"}, "immutable": True}
+    assert told(immutable_data_faults(new, old, "data", "binaryData")) == faults
+    assert immutable_data_faults(new, {"data": {"a": "b"}}, "data") == []
+
+
+@pytest.mark.parametrize(("text", "length"), [("", 0), ("YQ==", 1), ("YWE=", 2), ("YWFh", 3)])
+def test_base64_is_measured_without_decoding(text: str, length: int) -> None:
+    assert decoded_length(text) == length

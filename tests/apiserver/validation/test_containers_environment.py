@@ -1,0 +1,180 @@
+"""What is wrong with the environment of a container."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from tests.apiserver.pod_builders import faults_of, pod
+
+
+@pytest.mark.parametrize(
+    ("container", "faults"),
+    [
+        pytest.param({"env": [{"name": "A", "value": "b"}]}, [], id="a plain variable"),
+        pytest.param({"env": [{"value": "b"}]}, ["spec.containers[0].env[0].name: Required value"], id="no name"),
+        pytest.param(
+            {"env": [{"name": "a=b"}]},
+            [
+                (
+                    'spec.containers[0].env[0].name: Invalid value: "a=b": a valid environment variable '
+                    "name must consist only of printable ASCII characters other than '='"
+                )
+            ],
+            id="an equals sign in a name",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
+            [
+                (
+                    'spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when '
+                    "`value` is not empty"
+                )
+            ],
+            id="a value and a source",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {}}]},
+            [
+                (
+                    'spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: '
+                    "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+                )
+            ],
+            id="an empty source",
+        ),
+        pytest.param(
+            {
+                "env": [
+                    {
+                        "name": "A",
+                        "valueFrom": {
+                            "fieldRef": {"fieldPath": "metadata.name"},
+                            "secretKeyRef": {"name": "s", "key": "k"},
+                        },
+                    }
+                ]
+            },
+            [
+                (
+                    'spec.containers[0].env[0].valueFrom: Invalid value: "": may not have more than one '
+                    "field specified at a time"
+                )
+            ],
+            id="two sources",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels"}}}]},
+            [
+                (
+                    "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "
+                    '"metadata.labels": supported values: "metadata.name", "metadata.namespace", '
+                    '"metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", '
+                    '"status.hostIPs", "status.podIP", "status.podIPs"'
+                )
+            ],
+            id="labels as a whole, which only files can show",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a']"}}}]},
+            [],
+            id="one label",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a b']"}}}]},
+            [
+                (
+                    'spec.containers[0].env[0].valueFrom.fieldRef: Invalid value: "a b": name part must '
+                    "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+                    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+                    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+                )
+            ],
+            id="a label that cannot be",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName['a']"}}}]},
+            [
+                (
+                    "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: "
+                    "\"spec.nodeName['a']\": error converting fieldPath: field label does not support "
+                    "subscript: spec.nodeName['a']"
+                )
+            ],
+            id="a subscript where there is nothing to choose from",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.host"}}}]},
+            [],
+            id="the old name of the node",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v2", "fieldPath": "metadata.name"}}}]},
+            [
+                (
+                    "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: "
+                    '"metadata.name": error converting fieldPath: unsupported pod version: v2'
+                )
+            ],
+            id="another version",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "2"}}}]},
+            [
+                (
+                    "spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: Invalid value: "
+                    '"limits.cpu": only divisor\'s values 1m and 1 are supported with the cpu resource'
+                )
+            ],
+            id="a divisor of cpu that is not offered",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1m"}}}]},
+            [
+                (
+                    "spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: Invalid value: "
+                    '"limits.memory": only divisor\'s values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, '
+                    "1Pi, 1Ei are supported with the memory resource"
+                )
+            ],
+            id="a divisor of memory that is not offered",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.hugepages-2Mi"}}}]},
+            [],
+            id="huge pages",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": ""}}}]},
+            ["spec.containers[0].env[0].valueFrom.secretKeyRef.key: Required value"],
+            id="a key of a secret without a key",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {}}}]},
+            [
+                "spec.containers[0].env[0].valueFrom.fileKeyRef.key: Required value",
+                "spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Required value",
+                "spec.containers[0].env[0].valueFrom.fileKeyRef.path: Required value",
+                'spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: ""',
+            ],
+            id="a key of a file without anything",
+        ),
+        pytest.param(
+            {"envFrom": [{}]},
+            [('spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`')],
+            id="imports from nowhere",
+        ),
+        pytest.param(
+            {"envFrom": [{"configMapRef": {"name": "a"}, "secretRef": {"name": "b"}}]},
+            [('spec.containers[0].envFrom: Invalid value: "": may not have more than one field specified at a time')],
+            id="imports from two places",
+        ),
+        pytest.param(
+            {"envFrom": [{"configMapRef": {}}]},
+            ["spec.containers[0].envFrom[0].configMapRef.name: Required value"],
+            id="imports from a nameless config map",
+        ),
+    ],
+)
+def test_containers(container: Document, faults: list[str]) -> None:
+    assert faults_of(pod(container=container)) == faults

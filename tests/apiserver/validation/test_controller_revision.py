@@ -1,0 +1,34 @@
+"""What is wrong with controller revisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.controller_revision import controller_revision_faults, revision_data_faults
+from tests.apiserver.workload_builders import GONE, body, messages
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param({"data": {}}, [], id="an empty state is one"),
+        pytest.param({"data": GONE}, ["data: Required value: data is mandatory"], id="no state"),
+        pytest.param({"data": []}, ["data: Required value: data must be a valid JSON object"], id="a list"),
+        pytest.param(
+            {"revision": -1},
+            ["revision: Invalid value: -1: must be greater than or equal to 0"],
+            id="a revision before the first",
+        ),
+    ],
+)
+def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
+    assert messages(controller_revision_faults(body("ControllerRevision", **changes))) == faults
+
+
+def test_the_state_is_remembered_for_ever() -> None:
+    old, new = body("ControllerRevision"), body("ControllerRevision", data={"a": 2})
+    assert messages(revision_data_faults(new, old)) == ['data: Invalid value: {"a":2}: field is immutable']
+    assert revision_data_faults(body("ControllerRevision", revision=2), old) == []

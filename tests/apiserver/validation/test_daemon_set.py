@@ -1,0 +1,78 @@
+"""What is wrong with daemon sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.daemon_set import (
+    daemon_set_faults,
+    daemon_set_status_faults,
+    daemon_set_update_faults,
+)
+from tests.apiserver.workload_builders import GONE, body, created, defaulted, messages
+
+ROLLING = "spec.updateStrategy.rollingUpdate"
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param(
+            {"spec__selector": GONE},
+            ['spec.template.metadata.labels: Invalid value: {"app":"x"}: `selector` does not match template `labels`'],
+            id="no selector selects nothing",
+        ),
+        pytest.param(
+            {"spec__selector": {}},
+            ["spec.selector: Invalid value: {}: empty selector is invalid for daemonset"],
+            id="an empty selector",
+        ),
+        pytest.param(
+            {"spec__updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}},
+            [f"{ROLLING}.maxSurge: Invalid value: 1: may not be set when maxUnavailable is non-zero"],
+            id="more and fewer",
+        ),
+        pytest.param(
+            {"spec__updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}},
+            [f"{ROLLING}.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"],
+            id="neither more nor fewer",
+        ),
+        pytest.param({"spec__updateStrategy": {"type": "OnDelete"}}, [], id="only when somebody deletes"),
+        pytest.param(
+            {"spec__updateStrategy": {"type": "X"}},
+            [
+                'spec.updateStrategy: Unsupported value: {"Type":"X","RollingUpdate":null}: '
+                'supported values: "RollingUpdate", "OnDelete"'
+            ],
+            id="an unknown strategy",
+        ),
+        pytest.param(
+            {"spec__template__spec__activeDeadlineSeconds": 5},
+            [
+                "spec.template.spec.activeDeadlineSeconds: Forbidden: "
+                "activeDeadlineSeconds in DaemonSet is not Supported"
+            ],
+            id="pods with a deadline",
+        ),
+    ],
+)
+def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
+    obj = defaulted(body("DaemonSet", **changes))
+    assert messages(daemon_set_faults(obj["spec"], None, "spec")) == faults
+
+
+def test_a_changed_selector_is_told_before_everything_else() -> None:
+    old = created(body("DaemonSet")).obj
+    new = defaulted(body("DaemonSet", spec__selector={"matchLabels": {"app": "y"}}))
+    found = messages(daemon_set_update_faults(new["spec"], old["spec"], "spec"))
+    assert found[0] == 'spec.selector: Invalid value: {"matchLabels":{"app":"y"}}: field is immutable'
+    assert len(found) == 2
+
+
+def test_counts_are_not_negative() -> None:
+    assert messages(daemon_set_status_faults({"numberReady": -1}, {}, "status")) == [
+        "status.numberReady: Invalid value: -1: must be greater than or equal to 0"
+    ]

@@ -1,0 +1,122 @@
+"""What is wrong with deployments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.validation.deployment import deployment_faults, deployment_status_faults
+from tests.apiserver.workload_builders import GONE, body, defaulted, messages
+
+MISMATCH = "`selector` does not match template `labels`"
+ROLLING = "spec.strategy.rollingUpdate"
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param(
+            {"spec__replicas": -1},
+            ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
+            id="fewer than no replicas",
+        ),
+        pytest.param(
+            {"spec__selector": GONE},
+            [
+                "spec.selector: Required value",
+                f'spec.template.metadata.labels: Invalid value: {{"app":"x"}}: {MISMATCH}',
+            ],
+            id="no selector",
+        ),
+        pytest.param(
+            {"spec__selector": {}},
+            ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"],
+            id="an empty selector",
+        ),
+        pytest.param(
+            {"spec__selector": {"matchExpressions": [{"key": "a", "operator": "Q"}]}},
+            [
+                'spec.selector.matchExpressions[0].operator: Invalid value: "Q": not a valid selector operator',
+                'spec.selector: Invalid value: {"matchExpressions":[{"key":"a","operator":"Q"}]}: '
+                "invalid label selector",
+            ],
+            id="a selector that means nothing hides the template",
+        ),
+        pytest.param(
+            {"spec__template__spec__restartPolicy": "Never"},
+            ['spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'],
+            id="pods that end",
+        ),
+        pytest.param(
+            {"spec__template__spec__activeDeadlineSeconds": 5},
+            [
+                "spec.template.spec.activeDeadlineSeconds: Forbidden: "
+                "activeDeadlineSeconds in ReplicaSet is not Supported"
+            ],
+            id="pods with a deadline",
+        ),
+        pytest.param({"spec__strategy": {"type": "Recreate"}}, [], id="all at once"),
+        pytest.param(
+            {"spec__strategy": {"type": "Recreate", "rollingUpdate": {}}},
+            [f"{ROLLING}: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
+            id="all at once, and slowly",
+        ),
+        pytest.param(
+            {"spec__strategy": {"type": "X"}},
+            [
+                'spec.strategy: Unsupported value: {"Type":"X","RollingUpdate":null}: '
+                'supported values: "Recreate", "RollingUpdate"'
+            ],
+            id="an unknown strategy",
+        ),
+        pytest.param(
+            {"spec__strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}},
+            [f'{ROLLING}.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0'],
+            id="neither more nor fewer",
+        ),
+        pytest.param(
+            {"spec__progressDeadlineSeconds": 10, "spec__minReadySeconds": 10},
+            ["spec.progressDeadlineSeconds: Invalid value: 10: must be greater than minReadySeconds"],
+            id="late before it can be ready",
+        ),
+        pytest.param(
+            {"spec__progressDeadlineSeconds": -1},
+            [
+                "spec.progressDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0",
+                "spec.progressDeadlineSeconds: Invalid value: -1: must be greater than minReadySeconds",
+            ],
+            id="a deadline in the past",
+        ),
+    ],
+)
+def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
+    obj = defaulted(body("Deployment", **changes))
+    assert messages(deployment_faults(obj["spec"], None, "spec")) == faults
+
+
+@pytest.mark.parametrize(
+    ("status", "faults"),
+    [
+        pytest.param({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, [], id="a sound one"),
+        pytest.param(
+            {"replicas": -1},
+            [
+                "status.replicas: Invalid value: -1: must be greater than or equal to 0",
+                "status.updatedReplicas: Invalid value: 0: cannot be greater than status.replicas",
+                "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
+                "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
+            ],
+            id="fewer than none",
+        ),
+        pytest.param(
+            {"replicas": 3, "readyReplicas": 1, "availableReplicas": 2},
+            ["status.availableReplicas: Invalid value: 2: cannot be greater than readyReplicas"],
+            id="available but not ready",
+        ),
+    ],
+)
+def test_statuses(status: Document, faults: list[str]) -> None:
+    assert messages(deployment_status_faults(status, {}, "status")) == faults

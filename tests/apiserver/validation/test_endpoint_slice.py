@@ -1,0 +1,102 @@
+"""What is wrong with endpoint slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.validation.endpoint_slice import endpoint_slice_faults, endpoint_slice_update_faults
+from tests.apiserver.workload_builders import body, defaulted, messages
+
+
+def at(*addresses: str, **rest: object) -> list[Document]:
+    return [{"addresses": list(addresses), **rest}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param({"addressType": ""}, ["addressType: Required value"], id="no kind of address"),
+        pytest.param(
+            {"addressType": "X"},
+            ['addressType: Unsupported value: "X": supported values: "FQDN", "IPv4", "IPv6"'],
+            id="an unknown kind of address",
+        ),
+        pytest.param(
+            {"endpoints": at()},
+            ["endpoints[0].addresses: Required value: must contain at least 1 address"],
+            id="nowhere",
+        ),
+        pytest.param(
+            {"endpoints": at(*(f"10.0.0.{number}" for number in range(101)))},
+            ["endpoints[0].addresses: Too many: 101: must have at most 100 items"],
+            id="everywhere",
+        ),
+        pytest.param(
+            {"endpoints": at("2001:db8::1")},
+            ['endpoints[0].addresses: Invalid value: "2001:db8::1": must be an IPv4 address'],
+            id="the other family",
+        ),
+        pytest.param(
+            {"endpoints": at("127.0.0.1")},
+            [
+                'endpoints[0].addresses[0]: Invalid value: "127.0.0.1": '
+                "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+            ],
+            id="here",
+        ),
+        pytest.param(
+            {"addressType": "IPv6", "endpoints": at("2001:DB8::1")},
+            ['endpoints[0].addresses[0]: Invalid value: "2001:DB8::1": must be in canonical form ("2001:db8::1")'],
+            id="loud letters",
+        ),
+        pytest.param({"addressType": "FQDN", "endpoints": at("example.com.")}, [], id="a name"),
+        pytest.param(
+            {"addressType": "FQDN", "endpoints": at("example")},
+            [
+                'endpoints[0].addresses[0]: Invalid value: "example": '
+                "should be a domain with at least two segments separated by dots"
+            ],
+            id="a short name",
+        ),
+        pytest.param(
+            {"endpoints": at("10.0.0.1", hostname="a.b")},
+            ['endpoints[0].hostname: Invalid value: "a.b": must not contain dots'],
+            id="a bad hostname",
+        ),
+        pytest.param(
+            {"endpoints": at("10.0.0.1", hints={"forZones": [{"name": "a"}, {"name": "a"}]})},
+            ['endpoints[0].hints.forZones[1].name: Duplicate value: "a"'],
+            id="the same hint twice",
+        ),
+        pytest.param(
+            {"ports": [{"name": "a"}, {"name": "a"}]}, ['ports[1].name: Duplicate value: "a"'], id="the same port twice"
+        ),
+        pytest.param({"ports": [{}, {}]}, ['ports[1].name: Duplicate value: ""'], id="two ports without a name"),
+        pytest.param(
+            {"ports": [{"protocol": "X"}]},
+            ['ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"'],
+            id="an unknown protocol",
+        ),
+        pytest.param({"ports": [{"port": 70000}]}, [], id="any number is a port"),
+    ],
+)
+def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
+    assert messages(endpoint_slice_faults(defaulted(body("EndpointSlice", **changes)), None)) == faults
+
+
+def test_the_kind_of_address_is_fixed() -> None:
+    old = defaulted(body("EndpointSlice", endpoints=[]))
+    new = defaulted(body("EndpointSlice", endpoints=[], addressType="IPv6"))
+    assert messages(endpoint_slice_update_faults(new, old)) == [
+        'addressType: Invalid value: "IPv6": field is immutable'
+    ]
+
+
+def test_endpoints_that_did_not_change_are_not_judged_again() -> None:
+    old = defaulted(body("EndpointSlice", endpoints=at("nonsense")))
+    new = defaulted(body("EndpointSlice", endpoints=at("nonsense"), ports=[{"port": 1}]))
+    assert endpoint_slice_update_faults(new, old) == []

@@ -1,0 +1,48 @@
+"""Endpoints need addresses that can be reached, and ports that can be told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import ENDPOINTS
+from mooring.apiserver.validation.endpoints import subsets_faults
+from tests.apiserver.core_documents import document, told
+
+ADDRESSES = [{"ip": "1.2.3.4"}]
+
+
+@pytest.mark.parametrize(
+    ("subset", "faults"),
+    [
+        pytest.param({"addresses": ADDRESSES, "ports": [{"port": 1}]}, [], id="one address and one port"),
+        pytest.param({"notReadyAddresses": ADDRESSES}, [], id="not ready, and no port"),
+        pytest.param(
+            {}, ["subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`"], id="no address"
+        ),
+        pytest.param(
+            {"addresses": [{"ip": "x", "hostname": "a.b", "nodeName": ""}]},
+            [
+                'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address, '
+                "(e.g. 10.9.8.7 or 2001:db8::ffff)",
+                'subsets[0].addresses[0].hostname: Invalid value: "a.b": must not contain dots',
+                "subsets[0].addresses[0].nodeName",
+                'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
+            ],
+            id="everything is wrong with an address",
+        ),
+        pytest.param(
+            {"addresses": ADDRESSES, "ports": [{"port": 0}, {"name": "a", "port": 1, "protocol": "X"}]},
+            [
+                "subsets[0].ports[0].name: Required value",
+                "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+                'subsets[0].ports[1].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
+            ],
+            id="several ports have names",
+        ),
+    ],
+)
+def test_subsets(subset: Document, faults: list[str]) -> None:
+    found = told(subsets_faults(document(ENDPOINTS, subsets=[subset])))
+    assert len(found) == len(faults)
+    assert all(message.startswith(wanted) for message, wanted in zip(found, faults, strict=True)), found

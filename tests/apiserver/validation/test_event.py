@@ -1,0 +1,94 @@
+"""Old events agree with the namespace of what they are about; new ones say who reports what."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CORE_EVENT, EVENT
+from mooring.apiserver.validation.event import event_faults, event_update_faults, series_faults, strict_event_faults
+from tests.apiserver.core_documents import document, told
+
+NEW: Document = {
+    "involvedObject": {"namespace": "web"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingComponent": "example.com/controller",
+    "reportingInstance": "i",
+    "action": "Binding",
+    "reason": "Scheduled",
+    "type": "Normal",
+}
+DISAGREES = 'involvedObject.namespace: Invalid value: "{}": does not match event.namespace'
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        pytest.param({"involvedObject": {"namespace": "web"}}, [], id="an old one about its own namespace"),
+        pytest.param({"involvedObject": {"namespace": "db"}}, [DISAGREES.format("db")], id="an old one about another"),
+        pytest.param({"involvedObject": {}}, [DISAGREES.format("")], id="an old one about the cluster"),
+        pytest.param(NEW, [], id="a new one"),
+        pytest.param({**NEW, "involvedObject": {"namespace": "db"}}, [], id="a new one about another namespace"),
+        pytest.param({**NEW, "involvedObject": {}}, [DISAGREES.format("")], id="a new one about the cluster"),
+        pytest.param({**NEW, "action": ""}, ["action: Required value"], id="a new one without an action"),
+        pytest.param(
+            {**NEW, "reportingInstance": "x" * 129},
+            ['reportingInstance: Invalid value: "": can have at most 128 characters'],
+            id="a new one from an instance with a long name",
+        ),
+        pytest.param(
+            {**NEW, "message": "x" * 1025},
+            ['message: Invalid value: "": can have at most 1024 characters'],
+            id="a new one that says too much",
+        ),
+    ],
+)
+def test_every_event(body: Document, faults: list[str]) -> None:
+    assert told(event_faults(document(CORE_EVENT, **body), CORE_EVENT)) == faults
+
+
+def test_each_api_calls_the_reporter_by_its_own_name() -> None:
+    event = document(CORE_EVENT, **{**NEW, "reportingComponent": ""})
+    assert told(event_faults(event, CORE_EVENT))[0] == "reportingComponent: Required value"
+    assert told(event_faults(event, EVENT))[0] == "reportingController: Required value"
+
+
+@pytest.mark.parametrize(
+    ("change", "faults"),
+    [
+        pytest.param({}, [], id="all is there"),
+        pytest.param({"eventTime": None}, ["eventTime: Required value"], id="no time"),
+        pytest.param({"type": "Odd"}, ['type: Invalid value: "": has invalid value: Odd'], id="an odd type"),
+        pytest.param({"count": 1}, ['count: Invalid value: "": needs to be unset'], id="an old field"),
+        pytest.param({"source": {"host": "h"}}, ['source: Invalid value: "": needs to be unset'], id="another old one"),
+    ],
+)
+def test_new_events_of_the_newer_api(change: Document, faults: list[str]) -> None:
+    assert told(strict_event_faults(document(CORE_EVENT, **{**NEW, **change}))) == faults
+
+
+def test_a_series_has_two_events_and_a_last_one() -> None:
+    assert told(series_faults({"series": {"count": 1}})) == [
+        'series.count: Invalid value: "": should be at least 2',
+        "series.lastObservedTime: Required value",
+    ]
+    assert series_faults({}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param({"series": {"count": 2, "lastObservedTime": NEW["eventTime"]}}, [], id="the series may change"),
+        pytest.param({"reason": "Other"}, ["reason", "reason"], id="the reason is checked twice"),
+        pytest.param({"message": "m"}, ["message"], id="the message"),
+        pytest.param({"involvedObject": {}}, ["involvedObject"], id="what it is about"),
+        pytest.param({"related": {"kind": "Pod"}}, ["related"], id="what it is also about"),
+        pytest.param({"reportingComponent": "c"}, ["reportingController"], id="who reported"),
+        pytest.param({"source": {"host": "h"}}, ["source"], id="where it came from"),
+    ],
+)
+def test_what_the_newer_api_does_not_change(change: Document, fields: list[str]) -> None:
+    faults = event_update_faults(document(CORE_EVENT, **{**NEW, **change}), document(CORE_EVENT, **NEW))
+    assert [fault.field for fault in faults] == fields
+    assert all(fault.detail == "field is immutable" for fault in faults)

@@ -1,0 +1,41 @@
+"""What is wrong with leases."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.validation.lease import lease_faults
+from tests.apiserver.workload_builders import messages
+
+
+@pytest.mark.parametrize(
+    ("spec", "faults"),
+    [
+        pytest.param({}, [], id="an empty one"),
+        pytest.param(
+            {"leaseDurationSeconds": 0},
+            ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+            id="over before it begins",
+        ),
+        pytest.param(
+            {"leaseTransitions": -1},
+            ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
+            id="fewer than no holders",
+        ),
+        pytest.param({"strategy": "OldestEmulationVersion", "preferredHolder": "me"}, [], id="a known strategy"),
+        pytest.param({"strategy": "example.com/mine"}, [], id="a strategy of one's own"),
+        pytest.param(
+            {"strategy": "X"},
+            ['spec.strategy.strategy: Unsupported value: "X": supported values: "OldestEmulationVersion"'],
+            id="an unknown strategy",
+        ),
+        pytest.param(
+            {"preferredHolder": "me"},
+            ["spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"],
+            id="a wish without a strategy",
+        ),
+    ],
+)
+def test_specs(spec: Document, faults: list[str]) -> None:
+    assert messages(lease_faults(spec, "spec")) == faults

@@ -1,0 +1,154 @@
+"""A volume has a size, a way to be used and one source, and keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME
+from mooring.apiserver.validation.persistent_volume import (
+    has_bad_label_values,
+    volume_faults,
+    volume_spec_faults,
+    volume_update_faults,
+)
+from tests.apiserver.core_documents import document, told
+
+SPEC: Document = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
+INLINE = "in the context of inline volumes"
+
+
+def affinity(key: str = "zone", value: str = "a") -> Document:
+    expression = {"key": key, "operator": "In", "values": [value]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "faults"),
+    [
+        pytest.param({}, [], id="a right one"),
+        pytest.param(
+            {"capacity": None},
+            ["spec.capacity: Required value", 'spec.capacity: Unsupported value: null: supported values: "storage"'],
+            id="no size",
+        ),
+        pytest.param(
+            {"capacity": {"storage": "-1"}},
+            [
+                "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+                'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
+            ],
+            id="a size below nothing",
+        ),
+        pytest.param({"accessModes": []}, ["spec.accessModes: Required value"], id="no way to be used"),
+        pytest.param(
+            {"accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]},
+            ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+            id="for one pod, and for many",
+        ),
+        pytest.param(
+            {"persistentVolumeReclaimPolicy": "Keep"},
+            [
+                'spec.persistentVolumeReclaimPolicy: Unsupported value: "Keep": supported values: "Delete", '
+                '"Recycle", "Retain"'
+            ],
+            id="a policy that nobody knows",
+        ),
+        pytest.param(
+            {"hostPath": {"path": "//."}, "persistentVolumeReclaimPolicy": "Recycle"},
+            ["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
+            id="wiping a whole machine",
+        ),
+        pytest.param({"volumeMode": "Block"}, [], id="a block device"),
+        pytest.param(
+            {"nodeAffinity": {}},
+            ["spec.nodeAffinity.required: Required value: must specify required node constraints"],
+            id="an affinity to nothing",
+        ),
+        pytest.param(
+            {"volumeAttributesClassName": ""},
+            [
+                "spec.volumeAttributesClassName: Required value: an empty string is disallowed",
+                "spec.csi: Required value: has to be specified when using volumeAttributesClassName",
+            ],
+            id="attributes that only drivers have",
+        ),
+    ],
+)
+def test_specs(change: Document, faults: list[str]) -> None:
+    assert told(volume_faults(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == faults
+
+
+def test_mount_options_are_for_some_sources() -> None:
+    metadata = {"annotations": {"volume.beta.kubernetes.io/mount-options": "ro"}}
+    assert told(volume_faults(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
+        "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: "
+        "may not specify mount options for this volume type"
+    ]
+    spec = {**SPEC, "hostPath": None, "nfs": {"server": "a", "path": "/b"}}
+    assert volume_faults(document(PERSISTENT_VOLUME, metadata, spec=spec)) == []
+
+
+def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
+    spec = {**SPEC, "claimRef": {}, "nodeAffinity": affinity(), "storageClassName": "a", "volumeMode": "Block"}
+    spec["persistentVolumeReclaimPolicy"] = "Delete"
+    assert told(volume_spec_faults(spec, "v", "s", is_inline=True)) == [
+        f"s.claimRef: Forbidden: may not be specified {INLINE}",
+        f"s.capacity: Forbidden: may not be specified {INLINE}",
+        f"s.csi: Required value: has to be specified {INLINE}",
+        f"s.persistentVolumeReclaimPolicy: Forbidden: may only be Retain {INLINE}",
+        f"s.nodeAffinity: Forbidden: may not be specified {INLINE}",
+        f"s.storageClassName: Forbidden: may not be specified {INLINE}",
+        f"s.volumeMode: Forbidden: may not specify volumeMode other than Filesystem {INLINE}",
+    ]
+
+
+def test_a_value_that_no_label_can_have_may_stay() -> None:
+    old = document(PERSISTENT_VOLUME, spec={**SPEC, "nodeAffinity": affinity(value="a b")})
+    assert has_bad_label_values(old)
+    assert len(volume_faults(old)) == 1
+    assert volume_faults(old, tolerates_label_values=True) == []
+    assert not has_bad_label_values(document(PERSISTENT_VOLUME, spec=SPEC))
+
+
+CSI = {"driver": "d", "volumeHandle": "h"}
+SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        pytest.param({}, {}, [], id="nothing"),
+        pytest.param({}, {"hostPath": {"path": "/y"}}, ["spec.persistentvolumesource"], id="another place"),
+        pytest.param({"csi": CSI}, {"csi": {**CSI, **SECRET}}, [], id="a secret for growing may come"),
+        pytest.param({"csi": {**CSI, **SECRET}}, {"csi": CSI}, ["spec.persistentvolumesource"], id="but it may not go"),
+        pytest.param({}, {"volumeMode": "Block"}, ["volumeMode"], id="another mode"),
+        pytest.param({}, {"nodeAffinity": affinity()}, [], id="an affinity may come"),
+        pytest.param({"nodeAffinity": affinity()}, {"nodeAffinity": None}, ["nodeAffinity"], id="it may not go"),
+        pytest.param(
+            {"nodeAffinity": affinity("beta.kubernetes.io/os")},
+            {"nodeAffinity": affinity("kubernetes.io/os")},
+            [],
+            id="a label may get its new name",
+        ),
+        pytest.param(
+            {"nodeAffinity": affinity("kubernetes.io/os")},
+            {"nodeAffinity": affinity("beta.kubernetes.io/os")},
+            ["nodeAffinity"],
+            id="but not its old one",
+        ),
+        pytest.param(
+            {"volumeAttributesClassName": "a"},
+            {"volumeAttributesClassName": None},
+            ["spec.volumeAttributesClassName"],
+            id="attributes may not go",
+        ),
+        pytest.param(
+            {}, {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadOnlyMany"]}, [], id="the rest may change"
+        ),
+    ],
+)
+def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+    before = document(PERSISTENT_VOLUME, spec={**SPEC, **old})
+    after = document(PERSISTENT_VOLUME, spec={**SPEC, **old, **new})
+    assert [fault.field for fault in volume_update_faults(after, before)] == fields

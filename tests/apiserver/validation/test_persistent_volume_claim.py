@@ -1,0 +1,167 @@
+"""A claim says how much it wants and how, and keeps to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM
+from mooring.apiserver.validation.persistent_volume_claim import (
+    claim_spec_faults,
+    claim_status_faults,
+    claim_update_faults,
+    tolerance_for,
+)
+from tests.apiserver.core_documents import document, told
+
+SPEC: Document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+CLAIM: Document = {"kind": "PersistentVolumeClaim", "name": "a"}
+ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+def size(text: str) -> Document:
+    return {"resources": {"requests": {"storage": text}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "faults"),
+    [
+        pytest.param({}, [], id="a right one"),
+        pytest.param(
+            {"accessModes": []}, ["spec.accessModes: Required value: at least 1 access mode is required"], id="no mode"
+        ),
+        pytest.param({"resources": {}}, ["spec.resources[storage]: Required value"], id="no size"),
+        pytest.param(
+            size("-1Gi"),
+            ['spec.resources[storage]: Invalid value: "-1Gi": must be greater than zero'],
+            id="no size either",
+        ),
+        pytest.param({"storageClassName": ""}, [], id="no class, on purpose"),
+        pytest.param(
+            {"volumeMode": "Tape"},
+            ['spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"'],
+            id="a mode that nobody knows",
+        ),
+        pytest.param(
+            {"dataSource": {"kind": "Foo", "name": ""}},
+            [
+                "spec.dataSource.name: Required value",
+                "spec.dataSource: Invalid value: \"Foo\": must be 'PersistentVolumeClaim' when referencing the default "
+                "apiGroup",
+            ],
+            id="a source that is no claim",
+        ),
+        pytest.param(
+            {"dataSource": CLAIM, "dataSourceRef": {**CLAIM, "name": "b"}},
+            ["spec: Invalid value: {}: must match dataSourceRef"],
+            id="two sources",
+        ),
+        pytest.param(
+            {"dataSource": CLAIM, "dataSourceRef": {**CLAIM, "namespace": "b"}},
+            ["spec: Invalid value: {}: may not be specified when dataSourceRef.namespace is specified"],
+            id="a source here and one there",
+        ),
+    ],
+)
+def test_specs(change: Document, faults: list[str]) -> None:
+    claim = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **change})
+    assert told(claim_spec_faults(claim["spec"], "spec")) == faults
+
+
+def test_what_an_old_claim_had_may_stay() -> None:
+    spec = {**SPEC, "dataSourceRef": {**CLAIM, "apiGroup": "A_"}, "selector": {"matchLabels": {"a": "b c"}}}
+    old = document(PERSISTENT_VOLUME_CLAIM, spec=spec)
+    strict = claim_spec_faults(old["spec"], "spec")
+    tolerance = tolerance_for(old)
+    assert len(strict) == 2
+    assert (tolerance.api_groups, tolerance.label_values) == (True, True)
+    kept = [fault.field for fault in claim_spec_faults(old["spec"], "spec", tolerance)]
+    assert "spec.dataSourceRef.apiGroup" not in kept
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        pytest.param({}, {}, [], id="nothing"),
+        pytest.param({}, size("2048Mi"), [], id="the same size in other words"),
+        pytest.param({}, {"volumeName": "a"}, [], id="a volume is named"),
+        pytest.param({"volumeName": "a"}, {"volumeName": "b"}, ["spec"], id="a volume is named again"),
+        pytest.param({}, {"storageClassName": "a"}, [], id="a class is named"),
+        pytest.param({"storageClassName": "a"}, {"storageClassName": "b"}, ["spec"], id="a class is named again"),
+        pytest.param({}, {"accessModes": ["ReadOnlyMany"]}, ["spec"], id="another mode"),
+        pytest.param({}, size("3Gi"), ["spec"], id="more for a claim without a volume"),
+        pytest.param({}, size("1Gi"), ["spec"], id="less for a claim without a volume"),
+        pytest.param({}, {"volumeMode": "Block"}, ["spec", "volumeMode"], id="another kind of volume"),
+    ],
+)
+def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+    before = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old})
+    after = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old, **new})
+    assert [fault.field for fault in claim_update_faults(after, before)] == fields
+
+
+@pytest.mark.parametrize(
+    ("new", "faults"),
+    [
+        pytest.param(size("6Gi"), [], id="more"),
+        pytest.param(size("4Gi"), [], id="less than was wanted, more than there is"),
+        pytest.param(
+            size("3Gi"),
+            ["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"],
+            id="no more than there is",
+        ),
+        pytest.param({"volumeAttributesClassName": "b"}, [], id="other attributes"),
+        pytest.param(
+            {"volumeAttributesClassName": None},
+            [
+                "spec.volumeAttributesClassName: Forbidden: update to nil is forbidden when "
+                "status.currentVolumeAttributesClassName is not nil"
+            ],
+            id="no attributes",
+        ),
+    ],
+)
+def test_a_bound_claim_may_grow(new: Document, faults: list[str]) -> None:
+    spec = {**SPEC, **size("5Gi"), "volumeAttributesClassName": "a"}
+    status = {"phase": "Bound", "capacity": {"storage": "3Gi"}, "currentVolumeAttributesClassName": "a"}
+    before = document(PERSISTENT_VOLUME_CLAIM, spec=spec, status=status)
+    after = document(PERSISTENT_VOLUME_CLAIM, spec={**spec, **new}, status=status)
+    assert told(claim_update_faults(after, before)) == faults
+
+
+@pytest.mark.parametrize(
+    ("annotation", "name", "faults"),
+    [
+        pytest.param("a", "a", [], id="the class is said in both places"),
+        pytest.param(None, "a", [], id="the class moves into its field"),
+        pytest.param(
+            "b",
+            None,
+            [f'metadata.annotations.{ANNOTATION}: Invalid value: "b": field is immutable'],
+            id="another class",
+        ),
+    ],
+)
+def test_a_class_moves_out_of_the_annotation(annotation: str | None, name: str | None, faults: list[str]) -> None:
+    before = document(PERSISTENT_VOLUME_CLAIM, {"annotations": {ANNOTATION: "a"}}, spec=SPEC)
+    metadata = {"annotations": {ANNOTATION: annotation}} if annotation else {}
+    after = document(PERSISTENT_VOLUME_CLAIM, metadata, spec={**SPEC, "storageClassName": name})
+    assert told(claim_update_faults(after, before)) == faults
+
+
+def test_a_status_counts_storage() -> None:
+    status = {
+        "capacity": {"storage": "-1"},
+        "allocatedResourceStatuses": {"storage": "Odd", "cpu": "NodeResizePending"},
+        "allocatedResources": {"cpu": "1", "storage": "1500m"},
+    }
+    claim = document(PERSISTENT_VOLUME_CLAIM, spec=SPEC, status=status)
+    faults = told(claim_status_faults(claim))
+    assert faults == [
+        "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+        'status.allocatedResourceStatuses: Unsupported value: "storage": supported values: '
+        '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", '
+        '"NodeResizePending"',
+        'status.allocatedResourceStatuses: Unsupported value: "cpu": supported values: "storage"',
+        'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+    ]

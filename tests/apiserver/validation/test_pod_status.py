@@ -1,0 +1,106 @@
+"""What is wrong with the status of a pod."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.validation.pod_options import STRICT_POD
+from mooring.apiserver.validation.pod_status import pod_status_faults
+from tests.apiserver.pod_builders import messages, pod, stored
+
+RUNNING: Document = {"running": {}}
+NOT_AGAIN = "Forbidden: may not be transitioned to non-terminated state"
+
+
+def ended(name: str, exit_code: int) -> Document:
+    return {"name": name, "state": {"terminated": {"exitCode": exit_code}}}
+
+
+def old_pod() -> Document:
+    rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [5]}}]
+    made = pod(
+        {
+            "restartPolicy": "OnFailure",
+            "nodeName": "n1",
+            "initContainers": [{"name": "i", "image": "x"}, {"name": "s", "image": "x", "restartPolicy": "Always"}],
+            "containers": [
+                {"name": "c", "image": "x"},
+                {"name": "d", "image": "x"},
+                {"name": "r", "image": "x", "restartPolicy": "Never", "restartPolicyRules": rules},
+            ],
+        }
+    )
+    made["status"] = {
+        "qosClass": "BestEffort",
+        "containerStatuses": [ended("c", 0), ended("d", 1), ended("r", 5)],
+        "initContainerStatuses": [ended("i", 0), ended("s", 0)],
+    }
+    return stored(made)
+
+
+@pytest.mark.parametrize(
+    ("status", "faults"),
+    [
+        pytest.param({}, [], id="nothing changes"),
+        pytest.param({"phase": "Whatever"}, [], id="a phase that nobody knows is written down all the same"),
+        pytest.param(
+            {"qosClass": "Guaranteed"},
+            ['status.qosClass: Invalid value: "Guaranteed": field is immutable'],
+            id="another quality of service",
+        ),
+        pytest.param(
+            {"observedGeneration": -1},
+            ["status.observedGeneration: Invalid value: -1: must be a non-negative integer"],
+            id="a generation below zero",
+        ),
+        pytest.param(
+            {"nominatedNodeName": "n2"},
+            ["status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"],
+            id="a nomination of a pod that has a node",
+        ),
+        pytest.param(
+            {"containerStatuses": [{"name": "c", "state": RUNNING}]},
+            [f"status.containerStatuses[0].state: {NOT_AGAIN}"],
+            id="a container that succeeded runs again",
+        ),
+        pytest.param({"containerStatuses": [{"name": "d", "state": RUNNING}]}, [], id="one that failed runs again"),
+        pytest.param(
+            {"containerStatuses": [{"name": "r", "state": RUNNING}]}, [], id="one whose rules say so runs again"
+        ),
+        pytest.param(
+            {"initContainerStatuses": [{"name": "i", "state": RUNNING}]},
+            [f"status.initContainerStatuses[0].state: {NOT_AGAIN}"],
+            id="an init container that succeeded runs again",
+        ),
+        pytest.param({"initContainerStatuses": [{"name": "s", "state": RUNNING}]}, [], id="a sidecar runs again"),
+        pytest.param(
+            {"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]},
+            [
+                'status.podIPs: Invalid value: [{"Ip":"10.0.0.1"},{"Ip":"10.0.0.2"}]: '
+                "may specify no more than one IP for each IP family"
+            ],
+            id="two addresses of one family",
+        ),
+        pytest.param(
+            {"hostIP": "1.1.1.1", "hostIPs": [{"ip": "1.1.1.2"}]},
+            ['status.hostIPs[0].ip: Invalid value: "1.1.1.2": must be equal to `hostIP`'],
+            id="two first addresses of the host",
+        ),
+        pytest.param(
+            {"containerStatuses": [{**ended("c", 0), "user": {"linux": {"uid": -1, "gid": 0}}}]},
+            [
+                "status.containerStatuses[0].user.linux.uid: Invalid value: -1: "
+                "must be between 0 and 2147483647, inclusive"
+            ],
+            id="a user out of range",
+        ),
+    ],
+)
+def test_status(status: Document, faults: list[str]) -> None:
+    old = old_pod()
+    new = deepcopy(old)
+    new["status"].update(status)
+    assert messages(pod_status_faults(new, old, STRICT_POD)) == faults

@@ -1,0 +1,60 @@
+"""What is wrong with priority classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.priority_class import priority_class_faults, priority_class_update_faults
+from tests.apiserver.workload_builders import body, messages
+
+RESERVED = (
+    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({"value": 1_000_000_000}, [], id="the highest of users"),
+        pytest.param(
+            {"value": 1_000_000_001},
+            ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
+            id="too high",
+        ),
+        pytest.param(
+            {"metadata__name": "system-x"},
+            [f"{RESERVED}system-x is not a known system priority class"],
+            id="a name of the system",
+        ),
+        pytest.param(
+            {"metadata__name": "system-node-critical", "value": 5},
+            [f"{RESERVED}value of system-node-critical PriorityClass must be 2000001000"],
+            id="a class of the system, but lower",
+        ),
+        pytest.param(
+            {"metadata__name": "system-cluster-critical", "value": 2_000_000_000, "globalDefault": True},
+            [f"{RESERVED}globalDefault of system-cluster-critical PriorityClass must be false"],
+            id="a class of the system for everybody",
+        ),
+        pytest.param({"preemptionPolicy": "Never"}, [], id="polite"),
+        pytest.param({"preemptionPolicy": ""}, ["preemptionPolicy: Required value"], id="an empty policy"),
+        pytest.param(
+            {"preemptionPolicy": "X"},
+            ['preemptionPolicy: Unsupported value: "X": supported values: "PreemptLowerPriority", "Never"'],
+            id="an unknown policy",
+        ),
+    ],
+)
+def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
+    assert messages(priority_class_faults(body("PriorityClass", **changes))) == faults
+
+
+def test_what_cannot_be_changed() -> None:
+    old = body("PriorityClass", preemptionPolicy="Never")
+    new = body("PriorityClass", value=6, preemptionPolicy="PreemptLowerPriority", description="d")
+    assert messages(priority_class_update_faults(new, old)) == [
+        "value: Forbidden: may not be changed in an update.",
+        'preemptionPolicy: Invalid value: "PreemptLowerPriority": field is immutable',
+    ]

@@ -1,0 +1,104 @@
+"""A quota counts what can be counted, in scopes that fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.validation.resource_quota import quota_spec_faults, quota_status_faults, scopes_update_faults
+from tests.apiserver.core_documents import told
+
+MISFIT = "unsupported scope applied to resource"
+
+
+@pytest.mark.parametrize(
+    ("hard", "faults"),
+    [
+        pytest.param({"pods": "1", "requests.cpu": "500m", "count/jobs.batch": "2"}, [], id="usual ones"),
+        pytest.param({"hugepages-2Mi": "1", "requests.hugepages-2Mi": "1"}, [], id="huge pages"),
+        pytest.param(
+            {"storage": "1"},
+            ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
+            id="storage is counted by requests",
+        ),
+        pytest.param(
+            {"pods": "1500m"}, ['spec.hard[pods]: Invalid value: "1500m": must be an integer'], id="half a pod"
+        ),
+        pytest.param(
+            {"cpu": "-1"},
+            ['spec.hard[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
+            id="less than nothing",
+        ),
+    ],
+)
+def test_what_is_counted(hard: Document, faults: list[str]) -> None:
+    assert told(quota_spec_faults({"hard": hard}, "spec")) == faults
+    assert told(quota_status_faults({"hard": hard})) == [fault.replace("spec", "status", 1) for fault in faults]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "hard", "details"),
+    [
+        pytest.param(["BestEffort"], {"pods": "1"}, [], id="a scope that fits"),
+        pytest.param(["BestEffort"], {"cpu": "1", "memory": "1"}, [MISFIT, MISFIT], id="a scope that fits nothing"),
+        pytest.param(
+            ["VolumeAttributesClass"], {"pods": "1", "requests.storage": "1"}, [MISFIT], id="a scope of claims"
+        ),
+        pytest.param(["Odd"], {"cpu": "1"}, ["unsupported scope"], id="a scope that nobody knows"),
+        pytest.param(
+            ["Terminating", "NotTerminating"], {}, ["conflicting scopes"], id="scopes that exclude each other"
+        ),
+    ],
+)
+def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
+    faults = quota_spec_faults({"scopes": scopes, "hard": hard}, "spec")
+    assert [(fault.field, fault.value, fault.detail) for fault in faults] == [
+        ("spec.scopes", scopes, detail) for detail in details
+    ]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "faults"),
+    [
+        pytest.param({"scopeName": "PriorityClass", "operator": "In", "values": ["a"]}, [], id="certain classes"),
+        pytest.param(
+            {"scopeName": "PriorityClass", "operator": "In"},
+            [
+                "values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for "
+                "scope selector"
+            ],
+            id="no class",
+        ),
+        pytest.param(
+            {"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]},
+            [
+                "values: Invalid value: [\"a\"]: must be no value when `operator` is 'Exist' or 'DoesNotExist' for "
+                "scope selector"
+            ],
+            id="any class, and one",
+        ),
+        pytest.param(
+            {"scopeName": "Odd", "operator": "Is"},
+            [
+                'scopeName: Invalid value: "Odd": unsupported scope',
+                'operator: Invalid value: "Is": not a valid selector operator',
+            ],
+            id="nothing that is known",
+        ),
+    ],
+)
+def test_selectors(requirement: Document, faults: list[str]) -> None:
+    found = told(quota_spec_faults({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
+    assert found == [f"spec.scopeSelector.matchExpressions.{fault}" for fault in faults]
+
+
+def test_a_plain_scope_is_there_or_not() -> None:
+    requirement = {"scopeName": "BestEffort", "operator": "In", "values": ["a"]}
+    faults = quota_spec_faults({"scopeSelector": {"matchExpressions": [requirement]}, "hard": {"cpu": "1"}}, "spec")
+    assert [fault.field.rpartition(".")[2] for fault in faults] == ["matchExpressions", "operator"]
+    assert faults[1].detail.startswith("must be 'Exists' when scope is any of")
+
+
+def test_scopes_stay() -> None:
+    assert scopes_update_faults({"scopes": ["a", "b"]}, {"scopes": ["b", "a"]}) == []
+    assert told(scopes_update_faults({}, {"scopes": ["a"]})) == ["spec.scopes: Invalid value: null: field is immutable"]

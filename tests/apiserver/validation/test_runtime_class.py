@@ -1,0 +1,40 @@
+"""What is wrong with runtime classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.runtime_class import runtime_class_faults, runtime_class_update_faults
+from tests.apiserver.workload_builders import body, messages
+
+TWICE = [{"key": "a", "operator": "Exists"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({"overhead": {"podFixed": {"cpu": "250m"}}}, [], id="a sound one"),
+        pytest.param({"handler": ""}, ["handler: Required value"], id="nobody runs it"),
+        pytest.param({"handler": "a.b"}, ['handler: Invalid value: "a.b": must not contain dots'], id="a bad handler"),
+        pytest.param(
+            {"overhead": {"podFixed": {"cpu": "-1"}}},
+            ['overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
+            id="less than nothing",
+        ),
+    ],
+)
+def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
+    assert messages(runtime_class_faults(body("RuntimeClass", **changes))) == faults
+
+
+def test_a_toleration_is_said_once() -> None:
+    (fault,) = messages(runtime_class_faults(body("RuntimeClass", scheduling={"tolerations": TWICE})))
+    assert fault.startswith('scheduling.tolerations[1]: Duplicate value: {"Key":"a"')
+
+
+def test_the_handler_is_fixed() -> None:
+    new, old = body("RuntimeClass", handler="kata"), body("RuntimeClass")
+    assert messages(runtime_class_update_faults(new, old)) == ['handler: Invalid value: "kata": field is immutable']
+    assert runtime_class_update_faults(old, old) == []

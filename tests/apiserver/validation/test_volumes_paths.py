@@ -1,0 +1,37 @@
+"""What paths in a pod may look like."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.validation.volumes_paths import (
+    backstep_faults,
+    descending_faults,
+    file_mode_faults,
+    unreserved_faults,
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "details"),
+    [
+        pytest.param("a/b", [], id="below"),
+        pytest.param("a..b", [], id="dots inside"),
+        pytest.param("/a", ["must be a relative path"], id="absolute"),
+        pytest.param("a/../b", ["must not contain '..'"], id="climbing"),
+        pytest.param("..a", ["must not start with '..'"], id="reserved"),
+        pytest.param("../a", ["must not contain '..'"], id="climbing at once"),
+    ],
+)
+def test_unreserved_paths(path: str, details: list[str]) -> None:
+    assert [fault.detail for fault in unreserved_faults(path, "p")] == details
+
+
+def test_others_allow_more() -> None:
+    assert backstep_faults("/a/b", "p") == []
+    assert descending_faults("..a", "p") == []
+
+
+@pytest.mark.parametrize(("mode", "is_right"), [(None, True), (0, True), (0o777, True), (0o1000, False), (-1, False)])
+def test_modes(mode: int | None, is_right: bool) -> None:
+    assert (file_mode_faults(mode, "p") == []) is is_right
