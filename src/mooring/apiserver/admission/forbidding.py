@@ -1,0 +1,32 @@
+"""How a plugin says no: 403, with the name under which the object is known so far.
+
+Comes in   an attempt and the reason
+Goes out   the `ForbiddenError` to raise
+
+ 1. An object whose name is still to be generated is called by its prefix, one without either is `Unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.registry.refusals import forbidden
+from mooring.client.errors import Cause, ForbiddenError
+
+_NAMELESS = "Unknown"
+
+
+def refused(attempt: Attempt, why: str, causes: Sequence[Cause] = ()) -> ForbiddenError:
+    """The refusal of an attempt."""
+    refusal = forbidden(attempt.call.kind, name_of(attempt), why)
+    refusal.causes = tuple(causes)
+    return refusal
+
+
+def name_of(attempt: Attempt) -> str:
+    """What the object of an attempt is called."""
+    if attempt.call.name:
+        return attempt.call.name
+    metadata = (attempt.obj or {}).get("metadata") or {}
+    return metadata.get("name") or metadata.get("generateName") or _NAMELESS

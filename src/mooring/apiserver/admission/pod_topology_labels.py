@@ -1,0 +1,40 @@
+"""PodTopologyLabels: a pod can read from its own labels in which zone and region it runs.
+
+Comes in   bindings, and new pods that name their node
+Goes out   the same, with the zone and region of the node as labels, whatever the pod called them before
+
+ 1. A node that does not exist is no fault: pods may be bound to it all the same.
+"""
+
+from __future__ import annotations
+
+from mooring.api.kinds import NODE, POD, Kind
+from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.call import Operation
+
+_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+
+class PodTopologyLabels(Admission):
+    """Copies the labels."""
+
+    name = "PodTopologyLabels"
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        return kind is POD and subresource in ("", "binding") and operation is Operation.CREATE
+
+    async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
+        assert attempt.obj is not None
+        if attempt.call.subresource:
+            target = attempt.obj.get("target") or {}
+            node_name = target.get("name") if target.get("kind") == "Node" else None
+        else:
+            node_name = attempt.obj["spec"].get("nodeName")
+        node = await lookup.get(NODE, "", node_name) if node_name else None
+        labels = node["metadata"].get("labels") if node is not None else None
+        if not labels:
+            return
+        copied = {key: labels[key] for key in _LABELS if key in labels}
+        if copied:
+            own_part(attempt.obj["metadata"], "labels").update(copied)

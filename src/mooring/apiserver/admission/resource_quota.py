@@ -1,0 +1,174 @@
+"""ResourceQuota: what a namespace may use, in numbers of objects and in amounts.
+
+Comes in   everything that is created in a namespace, and changes of what is measured
+Goes out   403 if a quota would be exceeded; otherwise the quotas' statuses with the new usage, written first
+
+ 1. Usage is charged before the object is written, under the condition that nobody else has charged since the quota was
+    read: so no two requests spend the same. A request that fails afterwards stays charged, as with kube-apiserver,
+    until the quota controller counts again.
+ 2. A quota counts once its status says what is used; one that nobody has counted yet refuses what it would limit.
+ 3. Requests of one namespace are charged one after the other. A dry run is checked and charges nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from mooring.api import kinds
+from mooring.api.document import Document
+from mooring.api.kinds import RESOURCE_QUOTA, Kind
+from mooring.api.quantity import ZERO
+from mooring.apiserver.admission.forbidding import refused
+from mooring.apiserver.admission.pod_amounts import Amounts, amounts
+from mooring.apiserver.admission.promise import Admission, Attempt, Lookup, QuotaLedger
+from mooring.apiserver.admission.quota_claims import DeviceClaimMeasure, VolumeClaimMeasure
+from mooring.apiserver.admission.quota_measures import Measure, ServiceMeasure
+from mooring.apiserver.admission.quota_pods import PodMeasure
+from mooring.apiserver.call import Operation
+from mooring.client.local_refusals import conflict
+
+CHARGE_TRIES_MAX = 4
+
+_MEASURES: Mapping[Kind, Callable[[Kind], Measure]] = {
+    kinds.POD: PodMeasure,
+    kinds.SERVICE: ServiceMeasure,
+    kinds.PERSISTENT_VOLUME_CLAIM: VolumeClaimMeasure,
+    kinds.RESOURCE_CLAIM: DeviceClaimMeasure,
+}
+_NEVER_COUNTED = frozenset({("", "bindings"), ("", "events"), ("events.k8s.io", "events")})
+
+
+class ResourceQuota(Admission):
+    """Charges quotas."""
+
+    name = "ResourceQuota"
+
+    def __init__(self, ledger: QuotaLedger) -> None:
+        self._ledger = ledger
+        self._measures: dict[Kind, Measure] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        if not kind.is_namespaced or (kind.group, kind.plural) in _NEVER_COUNTED:
+            return False
+        return self._measure(kind).handles(subresource, operation)
+
+    async def check(self, attempt: Attempt, lookup: Lookup) -> None:
+        namespace, measure = attempt.call.namespace, self._measure(attempt.call.kind)
+        if not await lookup.list(RESOURCE_QUOTA, namespace) or not measure.concerns(attempt):
+            return
+        if attempt.call.is_dry_run:
+            await _charges(attempt, measure, await lookup.list(RESOURCE_QUOTA, namespace), lookup)
+            return
+        turn = self._turns.setdefault(namespace, asyncio.Lock())
+        async with turn:
+            await self._charge(attempt, measure, lookup)
+
+    async def _charge(self, attempt: Attempt, measure: Measure, lookup: Lookup) -> None:
+        outrun: list[str] | None = None
+        for _ in range(CHARGE_TRIES_MAX):
+            quotas = await lookup.list(RESOURCE_QUOTA, attempt.call.namespace)
+            if outrun is not None:
+                quotas = [quota for quota in quotas if quota["metadata"]["name"] in outrun]
+            outrun = [
+                charge.quota["metadata"]["name"]
+                for charge in await _charges(attempt, measure, quotas, lookup)
+                if not await self._ledger.write_used(charge.quota, charge.used, attempt.call.now)
+            ]
+            if not outrun:
+                return
+        assert outrun
+        raise conflict(RESOURCE_QUOTA, outrun[0])
+
+    def _measure(self, kind: Kind) -> Measure:
+        measure = self._measures.get(kind)
+        if measure is None:
+            measure = self._measures[kind] = _MEASURES.get(kind, Measure)(kind)
+        return measure
+
+
+class _Charge(NamedTuple):
+    """A quota, and all that is used of it if the attempt goes through."""
+
+    quota: Document
+    used: Mapping[str, str]
+
+
+async def _charges(attempt: Attempt, measure: Measure, quotas: Sequence[Document], lookup: Lookup) -> list[_Charge]:
+    """What the attempt adds to which quota. Raises `ForbiddenError` if it is too much for one of them."""
+    assert attempt.obj is not None
+    limiting = [quota for quota in quotas if await _limits(attempt, measure, quota, lookup)]
+    if not limiting:
+        return []
+    usage = await measure.usage(attempt.obj, attempt, lookup)
+    negative = sorted(name for name, amount in usage.items() if amount < ZERO)
+    if negative:
+        raise refused(attempt, f"quota usage is negative for resource(s): {','.join(negative)}")
+    growth = usage
+    if attempt.operation is Operation.UPDATE and attempt.old is not None:
+        growth = _beyond(usage, await measure.usage(attempt.old, attempt, lookup))
+    charges = []
+    for quota in limiting:
+        counted_before = attempt.old is not None and await _matches(measure, quota, attempt.old, lookup)
+        charge = _charged(attempt, quota, growth if counted_before else usage)
+        if charge is not None:
+            charges.append(charge)
+    return charges
+
+
+async def _limits(attempt: Attempt, measure: Measure, quota: Document, lookup: Lookup) -> bool:
+    """Whether a quota has a say. Raises `ForbiddenError` if the object, or the quota, does not tell what it must."""
+    assert attempt.obj is not None
+    if not await _matches(measure, quota, attempt.obj, lookup):
+        return False
+    name, status = quota["metadata"]["name"], quota["status"]
+    limited = await measure.counted(sorted(status["hard"]), lookup)
+    unspecified = measure.unspecified(limited, attempt.obj)
+    if unspecified:
+        raise refused(attempt, f"failed quota: {name}: {unspecified}")
+    used = status.get("used") or {}
+    if any(each not in used for each in limited):
+        raise refused(attempt, f"status unknown for quota: {name}, resources: {','.join(limited)}")
+    return True
+
+
+async def _matches(measure: Measure, quota: Document, obj: Document, lookup: Lookup) -> bool:
+    hard = (quota.get("status") or {}).get("hard") or {}
+    if not await measure.counted(hard, lookup):
+        return False
+    spec = quota.get("spec") or {}
+    scopes = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or []]
+    scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    return all(measure.is_in_scope(scope, obj) for scope in scopes)
+
+
+def _beyond(usage: Amounts, before: Amounts) -> Amounts:
+    """What is used now and was not before."""
+    grown = {name: amount - before[name] if name in before else amount for name, amount in usage.items()}
+    return {name: amount for name, amount in grown.items() if amount > ZERO}
+
+
+def _charged(attempt: Attempt, quota: Document, growth: Amounts) -> _Charge | None:
+    status = quota["status"]
+    hard, used = amounts(status["hard"]), amounts(status.get("used"))
+    added = {name: amount for name, amount in growth.items() if amount and name in hard}
+    if not added:
+        return None
+    after = {name: used[name] + amount if name in used else amount for name, amount in added.items()}
+    exceeded = sorted(name for name, amount in after.items() if amount > hard[name])
+    # A status is written by those who report what has happened already: it is charged, and never too much.
+    if exceeded and attempt.call.subresource != "status":
+        raise refused(
+            attempt,
+            f"exceeded quota: {quota['metadata']['name']}, requested: {_listed(added, exceeded)}, "
+            f"used: {_listed(used, exceeded)}, limited: {_listed(hard, exceeded)}",
+        )
+    texts = {**(status.get("used") or {}), **{name: str(amount) for name, amount in after.items()}}
+    return _Charge(quota, dict(sorted(texts.items())))
+
+
+def _listed(amounts_by_name: Amounts, names: Sequence[str]) -> str:
+    return ",".join(f"{name}={amounts_by_name[name]}" for name in names if name in amounts_by_name)

@@ -1,0 +1,35 @@
+"""StorageObjectInUseProtection: what holds data does not go while somebody uses it.
+
+Comes in   new volumes, claims and volume attributes classes
+Goes out   the same, with the finalizer that a controller takes away once nobody uses them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, VOLUME_ATTRIBUTES_CLASS, Kind
+from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.call import Operation
+
+_FINALIZERS: Mapping[Kind, str] = {
+    PERSISTENT_VOLUME: "kubernetes.io/pv-protection",
+    PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
+    VOLUME_ATTRIBUTES_CLASS: "kubernetes.io/vac-protection",
+}
+
+
+class StorageObjectInUseProtection(Admission):
+    """Adds the finalizers."""
+
+    name = "StorageObjectInUseProtection"
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        return kind in _FINALIZERS and not subresource and operation is Operation.CREATE
+
+    async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
+        assert attempt.obj is not None
+        metadata, finalizer = attempt.obj["metadata"], _FINALIZERS[attempt.call.kind]
+        finalizers = metadata.get("finalizers") or []
+        if finalizer not in finalizers:
+            metadata["finalizers"] = [*finalizers, finalizer]

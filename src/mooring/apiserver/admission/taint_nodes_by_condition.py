@@ -1,0 +1,32 @@
+"""TaintNodesByCondition: a new node takes no pods before somebody has found it ready.
+
+Comes in   a new node
+Goes out   the same, with the taint that the node lifecycle controller takes away
+"""
+
+from __future__ import annotations
+
+from mooring.api.kinds import NODE, Kind
+from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.call import Operation
+
+_KEY = "node.kubernetes.io/not-ready"
+_EFFECT = "NoSchedule"
+
+
+class TaintNodesByCondition(Admission):
+    """Taints new nodes."""
+
+    name = "TaintNodesByCondition"
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        return kind is NODE and not subresource and operation is Operation.CREATE
+
+    async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
+        assert attempt.obj is not None
+        spec = own_part(attempt.obj, "spec")
+        taints = spec.get("taints") or []
+        if any(taint.get("key") == _KEY and taint.get("effect") == _EFFECT for taint in taints):
+            return
+        spec["taints"] = [*taints, {"key": _KEY, "effect": _EFFECT}]

@@ -1,0 +1,53 @@
+"""Namespaces let objects in only while they exist and stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.kinds import CONFIG_MAP, NAMESPACE, NODE
+from mooring.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from mooring.apiserver.call import Operation
+from mooring.client.errors import Cause, ForbiddenError, NotFoundError
+from tests.apiserver.admission.builders import NS, Known, admitted, attempt, named, wait
+
+GOING = Known({NAMESPACE: [named(NS, status={"phase": "Terminating"})]})
+
+
+def test_an_object_comes_into_an_active_namespace() -> None:
+    admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a")))
+
+
+def test_a_namespace_that_does_not_exist_takes_nothing() -> None:
+    with pytest.raises(NotFoundError, match=f'namespaces "{NS}" not found'):
+        admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a")), Known({NAMESPACE: []}))
+
+
+def test_a_terminating_namespace_takes_no_new_object_and_says_so_in_a_cause() -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, {"metadata": {"generateName": "g-"}}), GOING)
+    assert caught.value.message == (
+        f'configmaps "g-" is forbidden: unable to create new content in namespace {NS} because it is being terminated'
+    )
+    assert caught.value.causes == (
+        Cause("NamespaceTerminating", f"namespace {NS} is being terminated", "metadata.namespace"),
+    )
+
+
+def test_what_is_in_a_terminating_namespace_can_be_changed() -> None:
+    admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a"), named("a")), GOING)
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+def test_what_every_cluster_needs_is_not_deleted(name: str) -> None:
+    plugin, made = NamespaceLifecycle(), attempt(NAMESPACE, None, named(name), operation=Operation.DELETE)
+    with pytest.raises(ForbiddenError, match="this namespace may not be deleted"):
+        wait(plugin.admit(made, Known()))
+
+
+def test_any_other_namespace_is_deleted() -> None:
+    made = attempt(NAMESPACE, None, named("kube-node-lease"), operation=Operation.DELETE)
+    wait(NamespaceLifecycle().admit(made, Known()))
+
+
+def test_what_lives_in_no_namespace_is_not_asked_about() -> None:
+    assert not NamespaceLifecycle().handles(NODE, "", Operation.CREATE)

@@ -1,0 +1,161 @@
+"""Namespaces ask for a level, and pods are held to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CRON_JOB, DEPLOYMENT, NAMESPACE, POD, POD_TEMPLATE, Kind
+from mooring.apiserver.admission.pod_security import PodSecurity, policy_of
+from mooring.apiserver.call import Operation
+from mooring.client.errors import ForbiddenError, InvalidError
+from tests.apiserver.admission.builders import NS, Known, attempt, check, container, pod
+
+LABEL = "pod-security.kubernetes.io/"
+PRIVILEGED = pod(containers=[container(securityContext={"privileged": True})])
+SAYS = 'privileged (container "c" must not set securityContext.privileged=true)'
+
+
+def namespace(**labels: str) -> Document:
+    return {
+        "metadata": {
+            "name": NS,
+            "labels": {f"{LABEL}{mode.replace('_', '-')}": value for mode, value in labels.items()},
+        }
+    }
+
+
+def known(**labels: str) -> Known:
+    return Known({NAMESPACE: [namespace(**labels)]})
+
+
+def test_a_pod_below_the_level_is_refused() -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        check(PodSecurity(), attempt(POD, PRIVILEGED), known(enforce="baseline"))
+    assert caught.value.message == f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {SAYS}'
+
+
+@pytest.mark.parametrize(
+    ("labels", "warnings"),
+    [
+        pytest.param({}, [], id="nothing asked"),
+        pytest.param({"warn": "baseline"}, [f'would violate PodSecurity "baseline:latest": {SAYS}'], id="warned"),
+        pytest.param(
+            {"warn": "baseline", "warn_version": "v1.20"},
+            [f'would violate PodSecurity "baseline:v1.20": {SAYS}'],
+            id="of a version",
+        ),
+        pytest.param({"audit": "baseline"}, [], id="audited"),
+        pytest.param({"warn": "nonsense"}, [], id="a label that cannot be read warns of nothing"),
+    ],
+)
+def test_a_pod_is_let_in_with_warnings(labels: dict[str, str], warnings: list[str]) -> None:
+    made = attempt(POD, PRIVILEGED)
+    check(PodSecurity(), made, known(**labels))
+    assert made.call.warnings == warnings
+
+
+def test_a_label_that_cannot_be_read_enforces_the_strictest_level() -> None:
+    with pytest.raises(ForbiddenError, match='violates PodSecurity "restricted:latest"'):
+        check(PodSecurity(), attempt(POD, pod()), known(enforce="nonsense"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrap"),
+    [
+        pytest.param(DEPLOYMENT, lambda template: {"spec": {"template": template}}, id="a deployment"),
+        pytest.param(
+            CRON_JOB, lambda template: {"spec": {"jobTemplate": {"spec": {"template": template}}}}, id="a cron job"
+        ),
+        pytest.param(POD_TEMPLATE, lambda template: {"template": template}, id="a template"),
+    ],
+)
+def test_what_makes_pods_is_warned_of_what_is_enforced_on_them(kind: Kind, wrap: Any) -> None:
+    made = attempt(kind, {"metadata": {"name": "m"}, **wrap({"spec": PRIVILEGED["spec"]})})
+    check(PodSecurity(), made, known(enforce="baseline"))
+    assert made.call.warnings == [f'would violate PodSecurity "baseline:latest": {SAYS}']
+
+
+@pytest.mark.parametrize(
+    ("change", "is_looked_at"),
+    [
+        pytest.param({"labels": {"a": "b"}}, False, id="labels"),
+        pytest.param({"image": "new"}, True, id="another image"),
+        pytest.param({"debug": "dbg"}, True, id="a container for debugging"),
+    ],
+)
+def test_an_update_counts_if_it_brings_new_code(change: dict[str, Any], is_looked_at: bool) -> None:
+    new = pod(containers=[{**PRIVILEGED["spec"]["containers"][0], "image": change.get("image", "app:1")}])
+    if "debug" in change:
+        new["spec"]["ephemeralContainers"] = [container(change["debug"])]
+    made = attempt(POD, new, PRIVILEGED)
+    if not is_looked_at:
+        check(PodSecurity(), made, known(enforce="baseline"))
+        return
+    with pytest.raises(ForbiddenError):
+        check(PodSecurity(), made, known(enforce="baseline"))
+
+
+def test_labels_that_cannot_be_read_are_refused_with_all_that_is_wrong() -> None:
+    with pytest.raises(InvalidError) as caught:
+        check(PodSecurity(), attempt(NAMESPACE, namespace(enforce="x", warn_version="1.2"), name=NS))
+    assert [cause.field for cause in caught.value.causes] == [
+        f"metadata.labels[{LABEL}enforce]",
+        f"metadata.labels[{LABEL}warn-version]",
+    ]
+    assert [cause.message for cause in caught.value.causes] == [
+        'Invalid value: "x": must be one of privileged, baseline, restricted',
+        'Invalid value: "1.2": must be "latest" or "v1.x"',
+    ]
+
+
+def test_old_faults_are_no_reason_to_refuse_another_change() -> None:
+    check(PodSecurity(), attempt(NAMESPACE, namespace(enforce="x"), namespace(enforce="x")))
+
+
+def owned(name: str, made: Document) -> Document:
+    return {**made, "metadata": {"name": name, "ownerReferences": [{"uid": "u", "controller": True}]}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "warnings"),
+    [
+        pytest.param({}, {"enforce": "privileged"}, [], id="nothing asked"),
+        pytest.param({"enforce": "restricted"}, {"enforce": "baseline"}, [], id="a milder level"),
+        pytest.param(
+            {},
+            {"enforce": "baseline"},
+            [
+                f'existing pods in namespace "{NS}" violate the new PodSecurity enforce level "baseline:latest"',
+                "a (and 2 other pods): privileged",
+                "h: host namespaces",
+            ],
+            id="a stricter one",
+        ),
+    ],
+)
+def test_who_changes_the_level_hears_of_the_pods_that_are_there(old: Any, new: Any, warnings: list[str]) -> None:
+    pods = [
+        owned("b", PRIVILEGED),
+        owned("a", PRIVILEGED),
+        {**PRIVILEGED, "metadata": {"name": "c"}},
+        pod("fine"),
+        pod("h", hostPID=True),
+    ]
+    made = attempt(NAMESPACE, namespace(**new), namespace(**old))
+    check(PodSecurity(), made, Known({POD: pods}))
+    assert made.call.warnings == warnings
+
+
+def test_a_version_of_its_own_for_warnings_is_kept() -> None:
+    policy = policy_of(
+        namespace(enforce="baseline", enforce_version="v1.20", warn_version="v1.25")["metadata"]["labels"]
+    )
+    assert (str(policy.enforce), str(policy.warn)) == ("baseline:v1.20", "baseline:v1.25")
+
+
+@pytest.mark.parametrize("subresource", ["status", "binding", "eviction"])
+def test_other_subresources_are_not_looked_at(subresource: str) -> None:
+    assert not PodSecurity().handles(POD, subresource, Operation.UPDATE)

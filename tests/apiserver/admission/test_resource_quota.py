@@ -1,0 +1,190 @@
+"""Quotas are checked and charged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import (
+    CONFIG_MAP,
+    CORE_EVENT,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    RESOURCE_QUOTA,
+    SERVICE,
+)
+from mooring.apiserver.admission.resource_quota import ResourceQuota
+from mooring.apiserver.call import Operation
+from mooring.client.errors import ConflictError, ForbiddenError
+from mooring.kit.tasks import TaskGroup
+from tests.apiserver.admission.builders import Known, attempt, check, container, named, pod, wait
+
+
+class Ledger:
+    """Writes into the quotas that are looked up, unless it is outrun by somebody else."""
+
+    def __init__(self, known: Known, outrun: int = 0) -> None:
+        self.known, self.outrun, self.written = known, outrun, 0
+
+    async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
+        if self.outrun:
+            self.outrun -= 1
+            return False
+        self.written += 1
+        quotas = self.known.objects[RESOURCE_QUOTA]
+        name = quota["metadata"]["name"]
+        self.known.objects[RESOURCE_QUOTA] = [
+            {**one, "status": {**one["status"], "used": dict(used)}} if one["metadata"]["name"] == name else one
+            for one in quotas
+        ]
+        return True
+
+    def used(self, name: str = "q") -> dict[str, str]:
+        found = next(one for one in self.known.objects[RESOURCE_QUOTA] if one["metadata"]["name"] == name)
+        used: dict[str, str] = found["status"]["used"]
+        return used
+
+
+def quota(name: str = "q", hard: Any = None, used: Any = None, **spec: Any) -> Document:
+    status = {"hard": hard, "used": used if used is not None else dict.fromkeys(hard, "0")}
+    return named(name, spec={"hard": hard, **spec}, status=status)
+
+
+def ledger_of(*quotas: Document, outrun: int = 0) -> Ledger:
+    return Ledger(Known({RESOURCE_QUOTA: list(quotas)}), outrun)
+
+
+def test_usage_is_charged() -> None:
+    ledger = ledger_of(quota(hard={"pods": "2", "requests.cpu": "1", "services": "5"}))
+    plugin = ResourceQuota(ledger)
+    check(plugin, attempt(POD, pod(containers=[container("a", {"cpu": "500m"})])), ledger.known)
+    assert ledger.used() == {"pods": "1", "requests.cpu": "500m", "services": "0"}
+
+
+@pytest.mark.parametrize(
+    ("status", "made", "why"),
+    [
+        pytest.param(
+            quota(hard={"pods": "1", "requests.cpu": "1"}, used={"pods": "1", "requests.cpu": "500m"}),
+            pod(containers=[container("a", {"cpu": "800m"})]),
+            "exceeded quota: q, requested: pods=1,requests.cpu=800m, used: pods=1,requests.cpu=500m, limited: pods=1,requests.cpu=1",
+            id="too much",
+        ),
+        pytest.param(
+            quota(hard={"pods": "1", "requests.cpu": "1"}),
+            pod(),
+            "failed quota: q: must specify requests.cpu for: c",
+            id="unsaid",
+        ),
+        pytest.param(
+            quota(hard={"pods": "1", "count/pods": "1"}, used={"pods": "0"}),
+            pod(),
+            "status unknown for quota: q, resources: count/pods,pods",
+            id="nobody has counted yet",
+        ),
+    ],
+)
+def test_refused(status: Document, made: Document, why: str) -> None:
+    ledger = ledger_of(status)
+    with pytest.raises(ForbiddenError) as caught:
+        check(ResourceQuota(ledger), attempt(POD, made), ledger.known)
+    assert caught.value.message == f'pods "p" is forbidden: {why}'
+    assert ledger.written == 0
+
+
+def test_a_dry_run_is_checked_and_not_charged() -> None:
+    ledger = ledger_of(quota(hard={"configmaps": "1"}))
+    plugin = ResourceQuota(ledger)
+    check(plugin, attempt(CONFIG_MAP, named("a"), is_dry_run=True), ledger.known)
+    assert ledger.used() == {"configmaps": "0"}
+    check(plugin, attempt(CONFIG_MAP, named("a")), ledger.known)
+    with pytest.raises(ForbiddenError, match="exceeded quota: q, requested: configmaps=1, used: configmaps=1"):
+        check(plugin, attempt(CONFIG_MAP, named("b"), is_dry_run=True), ledger.known)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "is_charged"),
+    [(["BestEffort"], True), (["NotBestEffort"], False), (["BestEffort", "Terminating"], False)],
+    ids=["its scope", "another scope", "only one of its scopes"],
+)
+def test_a_quota_with_a_scope_limits_only_what_is_in_it(scopes: list[str], is_charged: bool) -> None:
+    ledger = ledger_of(quota(hard={"pods": "1"}, scopes=scopes))
+    check(ResourceQuota(ledger), attempt(POD, pod()), ledger.known)
+    assert ledger.used() == {"pods": "1" if is_charged else "0"}
+
+
+def test_a_quota_with_a_scope_does_not_limit_what_knows_no_scopes() -> None:
+    ledger = ledger_of(quota(hard={"configmaps": "0"}, scopes=["BestEffort"]))
+    check(ResourceQuota(ledger), attempt(CONFIG_MAP, named("a")), ledger.known)
+
+
+def test_an_update_is_charged_with_what_is_more() -> None:
+    ledger = ledger_of(
+        quota(hard={"services": "1", "services.nodeports": "3"}, used={"services": "1", "services.nodeports": "1"})
+    )
+    old = named("s", spec={"type": "NodePort", "ports": [{"port": 1}]})
+    new = named("s", spec={"type": "NodePort", "ports": [{"port": 1}, {"port": 2}, {"port": 3}]})
+    check(ResourceQuota(ledger), attempt(SERVICE, new, old), ledger.known)
+    assert ledger.used() == {"services": "1", "services.nodeports": "3"}
+    check(ResourceQuota(ledger), attempt(SERVICE, old, new), ledger.known)
+    assert ledger.used() == {"services": "1", "services.nodeports": "3"}
+
+
+def test_what_comes_into_a_scope_by_an_update_is_charged_in_full() -> None:
+    ledger = ledger_of(quota(hard={"pods": "1"}, scopes=["Terminating"]))
+    check(ResourceQuota(ledger), attempt(POD, pod(activeDeadlineSeconds=1), pod()), ledger.known)
+    assert ledger.used() == {"pods": "1"}
+
+
+def test_a_status_is_charged_and_never_refused() -> None:
+    ledger = ledger_of(quota(hard={"requests.storage": "1Gi"}, used={"requests.storage": "1Gi"}))
+    old = named("c", spec={"resources": {"requests": {"storage": "1Gi"}}})
+    new = {**old, "status": {"allocatedResources": {"storage": "2Gi"}}}
+    check(ResourceQuota(ledger), attempt(PERSISTENT_VOLUME_CLAIM, new, old, subresource="status"), ledger.known)
+    assert ledger.used() == {"requests.storage": "2Gi"}
+
+
+def test_all_quotas_are_charged_and_one_that_was_outrun_is_asked_again() -> None:
+    ledger = ledger_of(quota("a", {"pods": "1"}), quota("b", {"pods": "9"}), outrun=1)
+    check(ResourceQuota(ledger), attempt(POD, pod()), ledger.known)
+    assert (ledger.used("a"), ledger.used("b"), ledger.written) == ({"pods": "1"}, {"pods": "1"}, 2)
+
+
+def test_who_is_outrun_again_and_again_gives_up() -> None:
+    ledger = ledger_of(quota(hard={"pods": "9"}), outrun=99)
+    with pytest.raises(ConflictError, match='Operation cannot be fulfilled on resourcequotas "q"'):
+        check(ResourceQuota(ledger), attempt(POD, pod()), ledger.known)
+
+
+def test_no_two_requests_spend_the_same() -> None:
+    ledger = ledger_of(quota(hard={"pods": "3"}))
+    plugin = ResourceQuota(ledger)
+    outcomes: list[bool] = []
+
+    async def create() -> None:
+        try:
+            await plugin.check(attempt(POD, pod()), ledger.known)
+            outcomes.append(True)
+        except ForbiddenError:
+            outcomes.append(False)
+
+    async def everybody() -> None:
+        async with TaskGroup("creators") as group:
+            for number in range(5):
+                group.start(create(), name=f"creator {number}")
+
+    wait(everybody())
+    assert (sorted(outcomes), ledger.used()) == ([False, False, True, True, True], {"pods": "3"})
+
+
+def test_what_is_never_counted() -> None:
+    plugin = ResourceQuota(ledger_of())
+    assert not plugin.handles(CORE_EVENT, "", Operation.CREATE)
+    assert not plugin.handles(NODE, "", Operation.CREATE)
+    assert not plugin.handles(NAMESPACE, "", Operation.CREATE)
+    assert not plugin.handles(POD, "binding", Operation.CREATE)

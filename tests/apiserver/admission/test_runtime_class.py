@@ -1,0 +1,97 @@
+"""Pods get what their runtime class brings, and must not contradict it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, RUNTIME_CLASS
+from mooring.apiserver.admission.runtime_class import RuntimeClass, merged_tolerations
+from mooring.client.errors import ForbiddenError, ServerError
+from tests.apiserver.admission.builders import Known, admitted, attempt, check, named, pod
+
+KATA = named(
+    "kata",
+    overhead={"podFixed": {"cpu": "250m"}},
+    scheduling={"nodeSelector": {"kata": "yes"}, "tolerations": [{"key": "kata", "operator": "Exists"}]},
+)
+PLAIN = named("plain")
+KNOWN = Known({RUNTIME_CLASS: [KATA, PLAIN]})
+
+
+def test_overhead_selector_and_tolerations_are_merged_in() -> None:
+    spec = admitted(RuntimeClass(), attempt(POD, pod(runtimeClassName="kata", nodeSelector={"a": "b"})), KNOWN)["spec"]
+    assert spec["overhead"] == {"cpu": "250m"}
+    assert spec["nodeSelector"] == {"a": "b", "kata": "yes"}
+    assert spec["tolerations"] == [{"key": "kata", "operator": "Exists"}]
+    assert spec["overhead"] is not KATA["overhead"]["podFixed"]
+
+
+def test_the_same_overhead_may_be_said_in_other_words() -> None:
+    made = attempt(POD, pod(runtimeClassName="kata", overhead={"cpu": "0.25"}))
+    admitted(RuntimeClass(), made, KNOWN)
+    check(RuntimeClass(), made, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        pytest.param({"runtimeClassName": "none"}, 'pod rejected: RuntimeClass "none" not found', id="no such class"),
+        pytest.param(
+            {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
+            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+            id="another overhead",
+        ),
+        pytest.param(
+            {"runtimeClassName": "kata", "nodeSelector": {"kata": "no"}},
+            "conflict: runtimeClass.scheduling.nodeSelector[kata] = yes; pod.spec.nodeSelector[kata] = no",
+            id="another node",
+        ),
+    ],
+)
+def test_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        admitted(RuntimeClass(), attempt(POD, pod(**given)), KNOWN)
+    assert caught.value.message == f'pods "p" is forbidden: {why}'
+
+
+@pytest.mark.parametrize("given", [{}, {"runtimeClassName": "plain"}], ids=["no class", "a class without overhead"])
+def test_overhead_needs_a_class_that_has_it(given: dict[str, Any]) -> None:
+    with pytest.raises(ForbiddenError, match="Pod Overhead set without corresponding RuntimeClass defined Overhead"):
+        check(RuntimeClass(), attempt(POD, pod(overhead={"cpu": "1"}, **given)), KNOWN)
+
+
+def test_an_empty_name_is_nobodys() -> None:
+    with pytest.raises(ServerError, match="resource name may not be empty"):
+        admitted(RuntimeClass(), attempt(POD, pod(runtimeClassName="")), KNOWN)
+
+
+ALL: Document = {"operator": "Exists"}
+KEY: Document = {"key": "k", "operator": "Exists"}
+VALUE: Document = {"key": "k", "operator": "Equal", "value": "v"}
+SHORT: Document = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+LONG: Document = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
+BARE: Document = {"key": "k", "value": "v"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param([KEY], [KEY], [KEY], id="equal ones once"),
+        pytest.param([VALUE], [KEY], [KEY], id="a key covers its values"),
+        pytest.param([KEY], [VALUE], [KEY], id="in either order"),
+        pytest.param([KEY, VALUE], [ALL], [ALL], id="everything covers all"),
+        pytest.param([SHORT], [LONG], [LONG], id="the longer time covers the shorter"),
+        pytest.param([BARE], [VALUE], [BARE], id="no operator covers Equal"),
+        pytest.param(
+            [VALUE],
+            [{"key": "other", "operator": "Exists"}],
+            [VALUE, {"key": "other", "operator": "Exists"}],
+            id="strangers",
+        ),
+    ],
+)
+def test_merged_tolerations(first: list[Document], second: list[Document], expected: list[Document]) -> None:
+    assert merged_tolerations(first, second) == expected

@@ -1,0 +1,46 @@
+"""Which storage class is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.admission.storage_classes import class_of_claim, default_class
+
+ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        pytest.param({"metadata": {}, "spec": {}}, None, id="left open"),
+        pytest.param({"metadata": {}, "spec": {"storageClassName": ""}}, "", id="none on purpose"),
+        pytest.param({"metadata": {}, "spec": {"storageClassName": "gold"}}, "gold", id="by the field"),
+        pytest.param(
+            {"metadata": {"annotations": {ANNOTATION: "old"}}, "spec": {"storageClassName": "gold"}},
+            "old",
+            id="by annotation",
+        ),
+    ],
+)
+def test_class_of_a_claim(claim: Document, expected: str | None) -> None:
+    assert class_of_claim(claim) == expected
+
+
+def storage_class(name: str, created: str, annotation: str = "storageclass.kubernetes.io/is-default-class") -> Document:
+    return {"metadata": {"name": name, "creationTimestamp": created, "annotations": {annotation: "true"}}}
+
+
+def test_of_several_defaults_the_youngest_is_taken_and_of_twins_the_first_by_name() -> None:
+    old = storage_class("a", "2026-01-01T00:00:00Z")
+    twins = [storage_class(name, "2026-01-02T00:00:00Z") for name in ("c", "b")]
+    found = default_class([old, *twins])
+    assert found is not None
+    assert found["metadata"]["name"] == "b"
+
+
+def test_the_old_annotation_counts_and_other_values_than_true_do_not() -> None:
+    old = storage_class("a", "2026-01-01T00:00:00Z", "storageclass.beta.kubernetes.io/is-default-class")
+    assert default_class([old]) is old
+    old["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "True"}
+    assert default_class([old]) is None
