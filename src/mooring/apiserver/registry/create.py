@@ -1,0 +1,113 @@
+"""Creating: a new object, from what somebody sent to what is stored.
+
+Comes in   a call and a canonical, defaulted document
+Goes out   the document as it was stored, with its resourceVersion; or a `StatusError`
+"""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.registry.metadata import (
+    drop_duplicate_owners,
+    ensure_namespace,
+    fill_system_fields,
+    generated_name,
+    wipe_system_fields,
+)
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.refusals import invalid_kind, plain_error
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults
+from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from mooring.client.errors import AlreadyExistsError
+from mooring.client.local_refusals import already_exists
+from mooring.store.promise import WriteConflict
+
+GENERATED_NAME_TRIES_MAX = 8
+GENERATED_NAME_RETRY_S = 1.0
+
+
+async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+    """Create an object. `obj` is changed on the way."""
+    metadata = obj["metadata"]
+    wipe_system_fields(metadata)
+    ensure_namespace(resource.kind, metadata, call.namespace)
+    drop_duplicate_owners(metadata, call, is_after_admission=False)
+    parts.stamp(resource, resource.strategy, call, None, obj)
+    attempt = Attempt(Operation.CREATE, call, obj, None)
+    await parts.admission.admit(attempt)
+    drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
+    if metadata.get("name") or not metadata.get("generateName"):
+        return await create_admitted(parts, resource, call, obj)
+    return await _create_with_generated_name(parts, resource, call, obj)
+
+
+async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+    """The second half: prepare, validate, check, store."""
+    kind, strategy = resource.kind, resource.strategy
+    metadata = obj["metadata"]
+    fill_system_fields(metadata, call, parts.entropy)
+    ensure_namespace(kind, metadata, call.namespace)
+    reservation = await parts.reserve(resource, call, obj, None)
+    try:
+        strategy.prepare_for_create(obj, call)
+        name = metadata.get("name", "")
+        faults = strategy.validate(obj, call)
+        if faults:
+            raise invalid_kind(kind, name, faults)
+        # After the kind's own rules, so that their words come first.
+        faults = object_meta_faults(metadata, kind.is_namespaced, name_is_path_segment, "metadata")
+        if faults:
+            raise invalid_kind(kind, name, faults)
+        for text in strategy.warnings_on_create(obj, call):
+            call.warn(text)
+        strategy.canonicalize(obj)
+        if resource.struct is not None:
+            forget_empty_lists(resource.struct, obj)
+        await parts.admission.check(Attempt(Operation.CREATE, call, obj, None))
+        await _store(parts, resource, call, obj)
+        reservation.keep()
+    finally:
+        reservation.close()
+    return obj
+
+
+async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+    prefix = obj["metadata"]["generateName"]
+    for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
+        attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, parts.entropy)}}
+        try:
+            return await create_admitted(parts, resource, call, attempt)
+        except AlreadyExistsError:
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
+    kind, metadata = resource.kind, obj["metadata"]
+    if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
+        raise plain_error("resourceVersion should not be set on objects to be created")
+    name = metadata["name"]
+    existing = None
+    if call.is_dry_run:
+        existing = await parts.shelf.find(kind, call.namespace, name)
+    else:
+        try:
+            revision = await parts.shelf.create(kind, obj)
+            metadata["resourceVersion"] = str(revision)
+            return
+        except WriteConflict:
+            existing = await parts.shelf.find(kind, call.namespace, name)
+            if existing is None:
+                raise already_exists(kind, name) from None
+    if existing is not None:
+        refusal = already_exists(kind, name)
+        if metadata.get("generateName"):
+            refusal.message += ", the server was not able to generate a unique name for the object"
+            refusal.retry_after_s = GENERATED_NAME_RETRY_S
+        if existing.document["metadata"].get("deletionTimestamp"):
+            refusal.message = f"object is being deleted: {refusal.message}"
+        raise refusal

@@ -1,0 +1,234 @@
+"""Deleting: at once, after a time of grace, or when the last finalizer is gone.
+
+Comes in   a call and DeleteOptions
+Goes out   the object as it was or is, or a Status; or a `StatusError`
+
+   gone        nothing holds it: it leaves the store
+   ending      it has a time to end in, or finalizers to wait for: it is marked, and leaves later
+   ending on   it was marked before, and nothing changes
+
+ 1. A time of grace can only be shortened.
+ 2. Finalizers of the garbage collector are set when the deletion begins, and not changed afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from mooring.api.document import Document
+from mooring.api.kinds import NAMESPACE
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.registry.delete_namespace import terminating
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.shelf import Stored
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from mooring.client.local_refusals import (
+    conflict,
+    not_found,
+    other_revision_in_deletion,
+    other_uid_in_deletion,
+)
+from mooring.kit.clock import format_rfc3339, parse_rfc3339
+from mooring.store.promise import WriteConflict
+
+WRITE_TRIES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How an object is to be deleted, read from a body or a query."""
+
+    grace_s: int | None = None
+    uid: str | None = None
+    revision: str | None = None
+    orphans: bool | None = None
+    propagation: str | None = None
+
+
+class Deleted(NamedTuple):
+    """What is answered, and whether the object is gone."""
+
+    document: Document
+    is_gone: bool
+
+
+async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOptions) -> Deleted:
+    """Delete one object, or begin to."""
+    kind = resource.kind
+    if options.grace_s is not None and options.grace_s < 0:
+        options = replace(options, grace_s=1)
+    is_propagation_said = options.orphans is not None or options.propagation is not None
+    for text in resource.strategy.warnings_on_delete(is_propagation_said=is_propagation_said):
+        call.warn(text)
+    for _ in range(WRITE_TRIES_MAX):
+        found = await parts.shelf.find(kind, call.namespace, call.name)
+        if found is None:
+            raise not_found(kind, call.name)
+        try:
+            if kind is NAMESPACE:
+                namespace = await terminating(
+                    parts,
+                    resource,
+                    call,
+                    found,
+                    uid=options.uid,
+                    revision=options.revision,
+                    collector_finalizer=_collector_finalizer(resource, _finalizers_of(found), options),
+                )
+                if namespace is not None:
+                    return Deleted(namespace, False)
+            return await _deleted(parts, resource, call, found, options)
+        except WriteConflict as error:
+            if error.current is None and not call.is_dry_run:
+                # Somebody else has finished what we began.
+                return _answer(resource, found.document, is_gone=True)
+    raise conflict(kind, call.name)
+
+
+async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, options: DeleteOptions) -> Deleted:
+    kind, obj, metadata = resource.kind, found.document, found.document["metadata"]
+    _check_preconditions(resource, call, found, options)
+    await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, obj))
+    ending = _ending(resource, call, obj, options)
+    if ending is _PENDING:
+        return _answer(resource, obj, is_gone=False)
+    changed: Document = {**obj, "metadata": dict(metadata)}
+    is_graceful = ending is not None
+    if ending is not None:
+        _mark_ending(changed["metadata"], ending)
+    finalizers = _finalizers(resource, metadata, options)
+    if finalizers:
+        changed["metadata"]["finalizers"] = finalizers
+    else:
+        changed["metadata"].pop("finalizers", None)
+    if finalizers and not is_graceful:
+        _mark_deleting(changed["metadata"], call)
+    stays = bool(finalizers) or (ending is not None and ending.grace_s > 0)
+    revision = found.revision
+    if stays or (is_graceful and changed != obj):
+        if not call.is_dry_run and changed != obj:
+            revision = await parts.shelf.put(kind, changed, if_revision=revision)
+            changed["metadata"]["resourceVersion"] = str(revision)
+        if stays:
+            return Deleted(changed, False)
+    if call.is_dry_run:
+        return _answer(resource, changed if is_graceful else obj, is_gone=True)
+    gone_at = await parts.shelf.delete(kind, call.namespace, call.name, if_revision=revision)
+    answered = changed if is_graceful else obj
+    if is_graceful or resource.returns_deleted:
+        answered["metadata"]["resourceVersion"] = str(gone_at)
+    await parts.released(resource, answered)
+    return _answer(resource, answered, is_gone=True)
+
+
+def _finalizers_of(found: Stored) -> list[str]:
+    return found.document["metadata"].get("finalizers") or []
+
+
+def _check_preconditions(resource: Resource, call: Call, found: Stored, options: DeleteOptions) -> None:
+    metadata = found.document["metadata"]
+    if options.uid is not None and options.uid != metadata["uid"]:
+        raise other_uid_in_deletion(resource.kind, call.name, options.uid, metadata["uid"])
+    if options.revision is not None and options.revision != str(found.revision):
+        raise other_revision_in_deletion(resource.kind, call.name, options.revision, found.revision)
+
+
+# --- grace ------------------------------------------------------------------------------------------------------
+
+
+class _Ending(NamedTuple):
+    """How long the object has from now on, and when that is over."""
+
+    grace_s: int
+    at_s: float
+    is_first: bool
+
+
+_PENDING = _Ending(-1, 0.0, False)
+"""It is ending already, and the request changes nothing about it."""
+
+
+def _ending(resource: Resource, call: Call, obj: Document, options: DeleteOptions) -> _Ending | None:
+    """How a kind that ends gracefully ends; None if it is just deleted."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata:
+        given_s = resource.strategy.graceful_s(obj, options.grace_s, call)
+        return None if given_s is None else _Ending(given_s, call.now_s + given_s, True)
+    left_s = metadata.get("deletionGracePeriodSeconds")
+    if not left_s:
+        return None
+    left_s = 1 if left_s < 0 else left_s
+    if options.grace_s is None or options.grace_s >= left_s:
+        return _PENDING
+    began_s = parse_rfc3339(metadata["deletionTimestamp"]) - left_s
+    at_s, grace_s = began_s + options.grace_s, options.grace_s
+    if at_s < call.now_s:
+        at_s, grace_s = call.now_s, min(1, grace_s)
+    return _Ending(grace_s, at_s, False)
+
+
+def _mark_ending(metadata: Document, ending: _Ending) -> None:
+    metadata["deletionTimestamp"] = format_rfc3339(int(ending.at_s))
+    metadata["deletionGracePeriodSeconds"] = ending.grace_s
+    if ending.is_first and metadata.get("generation"):
+        metadata["generation"] += 1
+
+
+def _mark_deleting(metadata: Document, call: Call) -> None:
+    """For kinds that end at once but for their finalizers."""
+    if "deletionTimestamp" not in metadata:
+        if metadata.get("generation"):
+            metadata["generation"] += 1
+        metadata["deletionTimestamp"] = call.now
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+# --- dependents -------------------------------------------------------------------------------------------------
+
+
+def _finalizers(resource: Resource, metadata: Document, options: DeleteOptions) -> list[str]:
+    """The finalizers that the object waits for from now on."""
+    have: list[str] = metadata.get("finalizers") or []
+    if resource.strategy.dependents is Dependents.UNSUPPORTED:
+        return have
+    wanted = [name for name in have if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    collector = _collector_finalizer(resource, have, options)
+    return [*wanted, collector] if collector else wanted
+
+
+def _collector_finalizer(resource: Resource, have: list[str], options: DeleteOptions) -> str:
+    if options.orphans is not None:
+        return ORPHAN_FINALIZER if options.orphans else ""
+    match options.propagation:
+        case "Orphan":
+            return ORPHAN_FINALIZER
+        case "Foreground":
+            return FOREGROUND_FINALIZER
+        case "Background":
+            return ""
+    for name in have:
+        if name in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER):
+            return name
+    return ORPHAN_FINALIZER if resource.strategy.dependents is Dependents.ORPHAN else ""
+
+
+# --- answers ----------------------------------------------------------------------------------------------------
+
+
+def _answer(resource: Resource, obj: Document, *, is_gone: bool) -> Deleted:
+    if resource.returns_deleted:
+        return Deleted(obj, is_gone)
+    kind, metadata = resource.kind, obj["metadata"]
+    details = {"name": metadata["name"], "group": kind.group, "kind": kind.plural, "uid": metadata["uid"]}
+    status: Document = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {field: value for field, value in details.items() if value},
+    }
+    return Deleted(status, is_gone)

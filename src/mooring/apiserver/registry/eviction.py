@@ -1,0 +1,229 @@
+"""Eviction: a deletion that disruption budgets must allow.
+
+Comes in   a call and an Eviction
+Goes out   the pod deleted, and its budget spent; or a `StatusError`: 429 if the budget says no
+
+   ends already, or has not begun    deleted, no budget is asked
+   no budget                         deleted
+   not ready                         deleted without spending, if its budget allows that (`unhealthyPodEvictionPolicy`)
+   ready                             its budget is spent first; then deleted
+
+ 1. A budget is spent before the pod is deleted, under the condition that nobody spent since: so two evictions never
+    share one disruption. `disruptedPods` tells the disruption controller of a pod that is on its way out.
+ 2. A pod that is deleted because it is not ready must still be so: it is deleted only if nobody wrote to it since.
+ 3. Of an evicted pod a condition tells by whom it was disrupted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.errors import LabelSelectorError
+from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET
+from mooring.api.labels import compile_selector
+from mooring.api.views.selectors import LabelSelector
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.faults import invalid
+from mooring.apiserver.registry.budget import spent, still_processing
+from mooring.apiserver.registry.delete import DeleteOptions, delete
+from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
+from mooring.apiserver.registry.metadata import ensure_namespace
+from mooring.apiserver.registry.own_status import OwnStatus
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.refusals import invalid_object, plain_error
+from mooring.apiserver.registry.shelf import Stored
+from mooring.apiserver.strategies.pod_conditions import with_condition
+from mooring.client.errors import BadRequestError, ConflictError
+from mooring.client.local_refusals import (
+    conflict,
+    not_found,
+    other_revision_in_deletion,
+    other_uid_in_deletion,
+)
+from mooring.store.promise import WriteConflict
+
+WRITE_TRIES_MAX = 64
+
+_SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+_EVICTED: Document = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+async def evict(parts: Parts, call: Call, body: Document) -> None:
+    """Delete a pod, if its disruption budget allows it."""
+    eviction, options = await _admitted(parts, call, body)
+    for _ in range(WRITE_TRIES_MAX):
+        pod = await _pod(parts, call)
+        if not _needs_no_budget(pod.document):
+            return await _evict_within_budget(parts, eviction, options, pod)
+        # A pod that has not begun yet may begin meanwhile, and would be under its budget then.
+        is_guarded = options.revision is None and not _is_ending(pod.document)
+        try:
+            guarded = replace(options, revision=str(pod.revision)) if is_guarded else options
+            return await _mark_and_delete(parts, eviction, guarded)
+        except ConflictError:
+            if not is_guarded:
+                raise
+    raise conflict(POD, call.name)
+
+
+class _Eviction(NamedTuple):
+    """What was asked for."""
+
+    call: Call
+    given: Document
+    """The options of the deletion, as they were sent."""
+
+
+async def _admitted(parts: Parts, call: Call, body: Document) -> tuple[_Eviction, DeleteOptions]:
+    metadata: Document = body.setdefault("metadata", {})
+    ensure_namespace(POD, metadata, call.namespace)
+    attempt = Attempt(Operation.CREATE, call, body, None, body_kind="Eviction")
+    await parts.admission.admit(attempt)
+    if metadata.get("name", "") != call.name:
+        raise BadRequestError("name in URL does not match name in Eviction object")
+    given: Document = body.get("deleteOptions") or {}
+    if given.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
+        field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
+        fault = invalid(field, True, "can not be set for pod eviction, try after removing the option")
+        raise invalid_object("Eviction", "policy", call.name, [fault])
+    dry_runs = given.get("dryRun") or []
+    if dry_runs and call.is_dry_run and dry_runs != ["All"]:
+        raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{' '.join(dry_runs)}]")
+    await parts.admission.check(attempt)
+    return _Eviction(replace(call, is_dry_run=call.is_dry_run or bool(dry_runs)), given), delete_options(given)
+
+
+async def _evict_within_budget(parts: Parts, eviction: _Eviction, options: DeleteOptions, pod: Stored) -> None:
+    budgets = [
+        budget
+        for budget in await parts.lookup.list(POD_DISRUPTION_BUDGET, eviction.call.namespace)
+        if _covers(budget, pod.document)
+    ]
+    if len(budgets) > 1:
+        raise plain_error(_SEVERAL_BUDGETS)
+    if not budgets:
+        return await _mark_and_delete(parts, eviction, options)
+    if not _is_ready(pod.document) and _lets_unready_go(budgets[0]):
+        return await _delete_unready(parts, eviction, options, pod, budgets[0])
+    await _spend(parts, eviction.call, budgets[0])
+    await _mark_and_delete(parts, eviction, options)
+
+
+async def _delete_unready(
+    parts: Parts, eviction: _Eviction, options: DeleteOptions, pod: Stored, budget: Document
+) -> None:
+    try:
+        await _mark_and_delete(parts, eviction, replace(options, revision=str(pod.revision)))
+    except ConflictError:
+        if options.revision is not None:
+            raise
+        raise still_processing(budget) from None
+
+
+async def _spend(parts: Parts, call: Call, budget: Document) -> None:
+    """Take one disruption from a budget. Raises `StatusError` if there is none left."""
+    name = budget["metadata"]["name"]
+    writer = OwnStatus(parts.shelf, parts.resources, parts.shape_of)
+    for _ in range(WRITE_TRIES_MAX):
+        status = spent(budget, call.name, call.now)
+        if call.is_dry_run:
+            return
+        try:
+            return await writer.write(POD_DISRUPTION_BUDGET, budget, status, call.now)
+        except WriteConflict:
+            found = await parts.lookup.get(POD_DISRUPTION_BUDGET, call.namespace, name)
+            if found is None:
+                raise not_found(POD_DISRUPTION_BUDGET, name) from None
+            budget = found
+    raise conflict(POD_DISRUPTION_BUDGET, name)
+
+
+# --- pods -------------------------------------------------------------------------------------------------------
+
+
+async def _pod(parts: Parts, call: Call) -> Stored:
+    found = await parts.shelf.find(POD, call.namespace, call.name)
+    if found is None:
+        raise not_found(POD, call.name)
+    return found
+
+
+async def _mark_and_delete(parts: Parts, eviction: _Eviction, options: DeleteOptions) -> None:
+    call = eviction.call
+    if not call.is_dry_run:
+        revision = await _mark(parts, call, options)
+        if options.revision is not None:
+            options = replace(options, revision=str(revision))
+    check_delete_options(eviction.given)  # so late, because nobody but the deletion looks at them
+    await delete(parts, parts.resources.of_kind(POD), replace(call, subresource=""), options)
+
+
+async def _mark(parts: Parts, call: Call, options: DeleteOptions) -> int:
+    """Note on the pod that it is evicted; its revision then."""
+    for _ in range(WRITE_TRIES_MAX):
+        found = await _pod(parts, call)
+        pod = found.document
+        if options.uid and options.uid != pod["metadata"]["uid"]:
+            raise other_uid_in_deletion(POD, call.name, options.uid, pod["metadata"]["uid"])
+        if options.revision and options.revision != str(found.revision):
+            raise other_revision_in_deletion(POD, call.name, options.revision, found.revision)
+        if not _set_disrupted(pod, call.now):
+            return found.revision
+        try:
+            return await parts.shelf.put(POD, pod, if_revision=found.revision)
+        except WriteConflict:
+            continue
+    raise conflict(POD, call.name)
+
+
+def _set_disrupted(pod: Document, now: str) -> bool:
+    """Whether that is news. `pod` is changed."""
+    status = pod.setdefault("status", {})
+    before = status.get("conditions") or []
+    status["conditions"] = with_condition(before, _EVICTED, now)
+    return bool(status["conditions"] != before)
+
+
+def _needs_no_budget(pod: Document) -> bool:
+    return (pod.get("status") or {}).get("phase") == "Pending" or _is_ending(pod)
+
+
+def _is_ending(pod: Document) -> bool:
+    has_ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return has_ended or "deletionTimestamp" in pod["metadata"]
+
+
+def _is_ready(pod: Document) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------
+
+
+def _covers(budget: Document, pod: Document) -> bool:
+    raw = (budget.get("spec") or {}).get("selector")
+    selector = None if raw is None else msgspec.convert(raw, LabelSelector)
+    try:
+        return compile_selector(selector).matches(pod["metadata"].get("labels") or {})
+    except LabelSelectorError:
+        return False
+
+
+def _lets_unready_go(budget: Document) -> bool:
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget.get("status") or {}
+    desired = status.get("desiredHealthy", 0)
+    return bool(desired > 0 and status.get("currentHealthy", 0) >= desired)

@@ -1,0 +1,68 @@
+"""What the verbs need: the shelf, admission, time and chance, and what is reserved while a write is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mooring.api.document import Document
+from mooring.apiserver.admission.chain import Chain
+from mooring.apiserver.admission.promise import Lookup
+from mooring.apiserver.apply.shape import Shape
+from mooring.apiserver.apply.update import stamp_update
+from mooring.apiserver.call import Call
+from mooring.apiserver.registry.shelf import Shelf
+from mooring.apiserver.resources import Resource, ResourceTable
+from mooring.apiserver.strategy import Strategy
+from mooring.kit.entropy import Entropy
+
+
+class Reservation(Protocol):
+    """Addresses and ports that an object was given before it is written."""
+
+    def keep(self) -> None:
+        """The write has happened."""
+
+    def close(self) -> None:
+        """Give back what was not kept."""
+
+
+class NothingReserved:
+    """The reservation of an object that needs none."""
+
+    def keep(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+NOTHING_RESERVED = NothingReserved()
+
+
+class Reserve(Protocol):
+    """Gives an object what must be unique in the cluster, before it is validated. Raises `StatusError`."""
+
+    async def __call__(self, resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Shared by all verbs."""
+
+    shelf: Shelf
+    resources: ResourceTable
+    """For verbs that write to other kinds than they were asked for: evictions spend budgets."""
+    lookup: Lookup
+    admission: Chain
+    entropy: Entropy
+    shape_of: Callable[[Resource], Shape]
+    """How the fields of a kind are merged, for those who manage them."""
+    reserve: Reserve
+    released: Callable[[Resource, Document], Awaitable[None]]
+    """Told of every object that is gone, to take back what was reserved for it."""
+
+    def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
+        """Note in `new` who has written which of its fields."""
+        stamp_update(self.shape_of(resource), live, new, call, strategy.ignored_fields)

@@ -1,0 +1,147 @@
+"""Patches: from what somebody wants to change to the object that he means.
+
+Comes in   a patch in one of four forms, and the object as it is
+Goes out   the object as it shall become, canonical and defaulted, with its managed fields; or a `StatusError`
+
+ 1. A patch applies to the object as clients see it; what comes out is read like a body.
+ 2. Server-side apply may create the object; the other forms need one.
+ 3. What does not fit the kind is a fault of the patch (422), not of a body (400).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mooring.api.document import Document
+from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
+from mooring.api.patching.errors import go_text
+from mooring.apiserver.apply.patch import apply_patch, unreadable
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.faults import go_json, invalid
+from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.refusals import invalid_object, plain_error, uid_mismatch_on_create
+from mooring.apiserver.registry.update import Changed, change
+from mooring.apiserver.resources import Reading, Resource
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.wire.examine import DecodingError
+from mooring.client.errors import BadRequestError, InvalidError, StatusError
+from mooring.client.promise import PatchForm
+
+JSON_PATCH_STEPS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A patch that was read; `strict_faults` are unknown and repeated fields of its own."""
+
+    form: PatchForm
+    content: object
+    strict_faults: tuple[str, ...] = ()
+
+
+ReadDocument = Callable[[Document], Reading]
+"""From plain JSON to a canonical document of the kind. Raises `DecodingError` with Go's words if it does not fit."""
+
+
+async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
+    """Patch an object; server-side apply creates it if it is missing."""
+    strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
+
+    async def make(old: Document | None) -> Document:
+        if wanted.form is PatchForm.APPLY:
+            new = _applied(parts, resource, strategy, call, wanted, old, read)
+        else:
+            assert old is not None, "only server-side apply may create"
+            new = _patched(resource, strategy, call, wanted, old, read)
+        metadata = new["metadata"]
+        if old is None and metadata.get("uid"):
+            raise uid_mismatch_on_create(resource.kind, call.name, metadata["uid"])
+        ensure_namespace(resource.kind, metadata, call.namespace)
+        ensure_name(metadata, call)
+        if wanted.form is not PatchForm.APPLY:
+            parts.stamp(resource, strategy, call, old, new)
+        return new
+
+    may_create = wanted.form is PatchForm.APPLY and not call.subresource
+    return await change(parts, resource, call, make, may_create=may_create)
+
+
+def _applied(
+    parts: Parts,
+    resource: Resource,
+    strategy: Strategy,
+    call: Call,
+    wanted: Patch,
+    old: Document | None,
+    read: ReadDocument,
+) -> Document:
+    assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
+    merged = apply_patch(parts.shape_of(resource), old, wanted.content, call, strategy.ignored_fields)
+    try:
+        new = read(merged).document
+    except DecodingError as error:
+        raise unreadable(wanted.content, resource.kind.api_version, resource.kind.kind, str(error)) from None
+    strategy.default(new)
+    return new
+
+
+def _patched(
+    resource: Resource, strategy: Strategy, call: Call, wanted: Patch, old: Document, read: ReadDocument
+) -> Document:
+    plain = patched_plain(wanted, old, resource.kind.api_version, resource.kind.kind)
+    new = read_patched(wanted, plain, call, read)
+    strategy.default(new)
+    return new
+
+
+def patched_plain(wanted: Patch, old: Document, api_version: str, kind: str) -> Document:
+    """What a patch makes of a document, before it is read by its kind."""
+    try:
+        match wanted.form:
+            case PatchForm.JSON:
+                if isinstance(wanted.content, list) and len(wanted.content) > JSON_PATCH_STEPS_MAX:
+                    raise _too_many_steps(len(wanted.content))
+                return apply_json_patch(old, wanted.content)
+            case PatchForm.MERGE:
+                return apply_merge_patch(old, wanted.content)
+            case _:
+                return apply_strategic_patch(old, wanted.content, api_version, kind)
+    except PatchError as error:
+        raise _refused(error) from None
+
+
+def read_patched(wanted: Patch, plain: Document, call: Call, read: ReadDocument) -> Document:
+    """The patched object, read by its kind; its strange fields are warned of or refused."""
+    shown = go_text(wanted.content) if wanted.form is PatchForm.STRATEGIC else go_json(plain)
+    try:
+        reading = read(plain)
+    except DecodingError as error:
+        raise invalid_object("", "", "", [invalid("patch", shown, str(error))]) from None
+    strict = (*wanted.strict_faults, *reading.strict_faults)
+    if strict and call.field_validation is FieldValidation.STRICT:
+        detail = f"strict decoding error: {', '.join(strict)}"
+        raise invalid_object("", "", "", [invalid("patch", shown, detail)])
+    if call.field_validation is FieldValidation.WARN:
+        for text in strict:
+            call.warn(text)
+    return reading.document
+
+
+def _refused(error: PatchError) -> StatusError:
+    match error.code:
+        case 400:
+            return BadRequestError(error.status_message)
+        case 422:
+            return InvalidError(error.status_message, details={})
+        case _:
+            return plain_error(error.status_message)
+
+
+def _too_many_steps(count: int) -> StatusError:
+    return StatusError(
+        f"The allowed maximum operations in a JSON patch is {JSON_PATCH_STEPS_MAX}, got {count}",
+        code=413,
+        reason="RequestEntityTooLarge",
+    )

@@ -1,0 +1,43 @@
+"""Replacing: an object that somebody sends whole.
+
+Comes in   a call, and a way to read the body anew for every try
+Goes out   the object as it is stored now, and whether it is a new one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.update import Changed, change
+from mooring.apiserver.resources import Resource
+
+
+async def put(parts: Parts, resource: Resource, call: Call, read_body: Callable[[], Document]) -> Changed:
+    """Replace an object, in whole or through a subresource. `read_body` gives a fresh document each time."""
+    strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
+    first: Document | None = read_body()
+    assert first is not None
+    uid = first["metadata"].get("uid", "")
+    _check(resource, call, first)
+
+    async def make(old: Document | None) -> Document:
+        nonlocal first
+        new, first = first, None
+        if new is None:
+            new = read_body()
+            _check(resource, call, new)
+        parts.stamp(resource, strategy, call, old, new)
+        return new
+
+    return await change(parts, resource, call, make, uid=uid)
+
+
+def _check(resource: Resource, call: Call, obj: Document) -> None:
+    metadata = obj["metadata"]
+    ensure_namespace(resource.kind, metadata, call.namespace)
+    ensure_name(metadata, call)
+    drop_duplicate_owners(metadata, call, is_after_admission=False)

@@ -1,0 +1,92 @@
+"""What can go wrong in the registry, in the words of kube-apiserver v1.36.
+
+The words that the client in the process needs too stand in `mooring.client.local_refusals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api.kinds import EVENT, Kind
+from mooring.apiserver.faults import Fault, Verbatim, aggregated, invalid
+from mooring.client.errors import (
+    BadRequestError,
+    Cause,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+)
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def invalid_object(called: str, group: str, name: str, faults: Sequence[Fault]) -> InvalidError:
+    """422, with all faults. `called` is the kind, in rare places the resource."""
+    full = f"{called}.{group}" if group else called
+    details = {"name": name, "group": group, "kind": called}
+    return InvalidError(
+        f'{full} "{name}" is invalid: {aggregated(faults)}',
+        causes=[Cause(fault.kind.reason, fault.body, fault.field) for fault in faults],
+        details={field: value for field, value in details.items() if value},
+    )
+
+
+def invalid_kind(kind: Kind, name: str, faults: Sequence[Fault]) -> InvalidError:
+    # Both event APIs share their rules, which speak of core events.
+    group = "" if kind is EVENT else kind.group
+    return invalid_object(kind.kind, group, name, faults)
+
+
+def revision_required(kind: Kind, name: str) -> InvalidError:
+    """A kind that is only replaced by those who know what they replace."""
+    fault = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
+    return invalid_object(kind.plural, kind.group, name, [fault])
+
+
+def forbidden(kind: Kind, name: str, why: str) -> ForbiddenError:
+    named = f'{kind.resource} "{name}"' if name else kind.resource
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return ForbiddenError(
+        f"{named} is forbidden: {why}", details={field: value for field, value in details.items() if value}
+    )
+
+
+def internal(text: str) -> ServerError:
+    return ServerError(f"Internal error occurred: {text}", causes=[Cause("", text, "")])
+
+
+def plain_error(text: str) -> ServerError:
+    """An error that kube-apiserver did not foresee: its text, with nothing around it."""
+    return ServerError(text, reason="")
+
+
+def uid_mismatch_on_create(kind: Kind, name: str, uid: object) -> ConflictError:
+    why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    return ConflictError(
+        f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}', details=_details(kind, name)
+    )
+
+
+def no_such_thing() -> NotFoundError:
+    return NotFoundError("the server could not find the requested resource", details={})
+
+
+def method_not_allowed() -> StatusError:
+    return StatusError(
+        "the server does not allow this method on the requested resource",
+        code=405,
+        reason="MethodNotAllowed",
+        details={},
+    )
+
+
+def other_namespace() -> BadRequestError:
+    return BadRequestError("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _details(kind: Kind, name: str) -> dict[str, str]:
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return {field: value for field, value in details.items() if value}

@@ -1,0 +1,104 @@
+"""Scaling: changing the replicas of an object and nothing else.
+
+Comes in   a Scale, or a patch of one
+Goes out   the Scale of the object as it is stored now
+
+ 1. The object is changed through its own strategy, on the condition that the Scale names.
+ 2. Whoever writes a Scale becomes the manager of the replicas, through the subresource `scale`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mooring.api.document import Document
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.patch import apply_as
+from mooring.apiserver.apply.scale import SCALE_VERSION, parent_entries, scale_entries
+from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.call import Call
+from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.patches import Patch, ReadDocument, patched_plain, read_patched
+from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.registry.update import change
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.validation.scale import scale_faults
+from mooring.client.local_refusals import other_uid
+from mooring.client.promise import PatchForm
+
+
+async def put_scale(parts: Parts, resource: Resource, call: Call, read_body: Callable[[], Document]) -> Document:
+    """Scale an object by a whole Scale."""
+    return await _scale(parts, resource, call, lambda _: read_body(), None)
+
+
+async def patch_scale(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Document:
+    """Scale an object by a patch of its Scale."""
+
+    def make(have: Document) -> Document:
+        if wanted.form is PatchForm.APPLY:
+            assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
+            applied = apply_as(
+                struct_shape(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale"),
+                have,
+                wanted.content,
+                manager=call.field_manager,
+                api_version=SCALE_VERSION,
+                kind="Scale",
+                subresource=call.subresource,
+                now=call.now,
+                ignored=(),
+                is_forced=call.is_forced,
+            )
+            return read(applied).document
+        return read_patched(wanted, patched_plain(wanted, have, SCALE_VERSION, "Scale"), call, read)
+
+    return await _scale(parts, resource, call, make, wanted)
+
+
+async def _scale(
+    parts: Parts, resource: Resource, call: Call, make_scale: Callable[[Document], Document], wanted: Patch | None
+) -> Document:
+    rules = resource.scale
+    assert rules is not None, f"{resource.kind} has no scale"
+    by_version = {resource.kind.api_version: rules.replicas_path}
+
+    async def make(old: Document | None) -> Document:
+        assert old is not None, "a scale never creates its object"
+        have = rules.scale_of(resource.kind, old)
+        managed = old["metadata"].get("managedFields") or []
+        have["metadata"]["managedFields"] = scale_entries(managed, by_version)
+        scale = make_scale(have)
+        metadata = scale["metadata"]
+        ensure_namespace(resource.kind, metadata, call.namespace)
+        ensure_name(metadata, call)
+        _check_uid(resource, call, scale, old)
+        if wanted is None or wanted.form is not PatchForm.APPLY:
+            writer = manager_id(call.field_manager, UPDATE, SCALE_VERSION, call.subresource)
+            shape = struct_shape(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
+            stamp(shape, have, scale, writer, call.now, (("status",),))
+        faults = scale_faults(scale)
+        if faults:
+            raise invalid_object("Scale", "autoscaling", call.name, faults)
+        new = rules.scaled(old, scale)
+        entries = parent_entries(managed, metadata.get("managedFields") or [], resource.kind.api_version, by_version)
+        if entries:
+            new["metadata"]["managedFields"] = entries
+        else:
+            new["metadata"].pop("managedFields", None)
+        return new
+
+    through_object = replace(call, subresource="")
+    changed = await change(parts, resource, through_object, make)
+    call.warnings[:] = through_object.warnings
+    return rules.scale_of(resource.kind, changed.document)
+
+
+def _check_uid(resource: Resource, call: Call, scale: Document, old: Document) -> None:
+    wanted, have = scale["metadata"].get("uid", ""), old["metadata"]["uid"]
+    if wanted and wanted != have:
+        raise other_uid(resource.kind, resource.kind.key(call.namespace, call.name), call.name, wanted, have)

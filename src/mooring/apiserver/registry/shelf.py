@@ -1,0 +1,70 @@
+"""The shelf: documents in the store.
+
+Comes in   kinds, names, documents
+Goes out   documents with their resourceVersion; writes under a condition
+
+ 1. A document that is handed out belongs to the caller, who may change it.
+ 2. In the store an object has no resourceVersion: its record has a revision. Here it has one, because strategies and
+    patches look at it.
+ 3. The events of both event APIs are stored in one form and handed out in the form of the kind that is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.client.local_events import inward, outward_plain, stored_kind
+from mooring.client.local_form import decoded, stored_form
+from mooring.store.promise import MUST_NOT_EXIST, Record, Store
+
+
+class Stored(NamedTuple):
+    """An object as it is in the store, and the revision of its record."""
+
+    document: Document
+    revision: int
+
+
+class Shelf:
+    """Reads and writes whole objects."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+        record = await self._store.get(kind.key(namespace, name))
+        return None if record is None else Stored(document_of(kind, record.value, record.revision), record.revision)
+
+    async def put(self, kind: Kind, document: Document, *, if_revision: int) -> int:
+        """Write a document, if the record still has that revision. Raises `WriteConflict`."""
+        metadata = document["metadata"]
+        key = kind.key(metadata.get("namespace", ""), metadata["name"])
+        return await self._store.put(key, self.form(kind, document), if_revision=if_revision)
+
+    async def find_form(self, kind: Kind, namespace: str, name: str) -> Record | None:
+        """An object as it is stored, for those who change a few bytes of it."""
+        return await self._store.get(kind.key(namespace, name))
+
+    async def put_form(self, key: str, value: bytes, *, if_revision: int) -> int:
+        """Write an object that is in its stored form already. Raises `WriteConflict`."""
+        return await self._store.put(key, value, if_revision=if_revision)
+
+    async def create(self, kind: Kind, document: Document) -> int:
+        return await self.put(kind, document, if_revision=MUST_NOT_EXIST)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
+        return await self._store.delete(kind.key(namespace, name), if_revision=if_revision)
+
+    def form(self, kind: Kind, document: Document) -> bytes:
+        """A document as it is stored."""
+        metadata = {field: value for field, value in document["metadata"].items() if field != "resourceVersion"}
+        return stored_form(stored_kind(kind), inward(kind, document), metadata)
+
+
+def document_of(kind: Kind, value: bytes, revision: int) -> Document:
+    """A stored object as a document, with its resourceVersion."""
+    document = cast(Document, outward_plain(kind, decoded(value)))
+    document["metadata"]["resourceVersion"] = str(revision)
+    return document

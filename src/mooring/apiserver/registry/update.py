@@ -1,0 +1,162 @@
+"""Changing: an object replaced by a PUT or a patch, in whole or through a subresource.
+
+Comes in   a call, and a way to get from the object as it is to the one that is wanted
+Goes out   the object as it is stored now; or a `StatusError`
+
+ 1. `make` may be called again, on what somebody else wrote meanwhile.
+ 2. A request that names a resourceVersion is for that state only: another one is a conflict.
+ 3. An object that only waits for its finalizers is deleted when the last one is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from mooring.api.document import Document
+from mooring.api.field_errors import quoted
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.apply.update import settle_times
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.registry.create import create_admitted
+from mooring.apiserver.registry.metadata import (
+    drop_duplicate_owners,
+    ensure_namespace,
+    keep_system_fields,
+)
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.refusals import invalid_kind, plain_error, revision_required
+from mooring.apiserver.registry.shelf import Stored
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.metadata import (
+    name_is_path_segment,
+    object_meta_faults,
+    object_meta_update_faults,
+)
+from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from mooring.client.errors import AlreadyExistsError
+from mooring.client.local_refusals import conflict, not_found, other_uid
+from mooring.store.promise import WriteConflict
+
+WRITE_TRIES_MAX = 64
+
+Make = Callable[[Document | None], Awaitable[Document]]
+"""From the object as it is (None: there is none) to the object that is wanted, with its managed fields."""
+
+
+class Changed(NamedTuple):
+    """The object after a change, and whether it is a new one."""
+
+    document: Document
+    is_created: bool
+
+
+async def change(
+    parts: Parts, resource: Resource, call: Call, make: Make, *, may_create: bool = False, uid: str = ""
+) -> Changed:
+    """Change an object through the strategy of the call's subresource, or of the object itself."""
+    kind = resource.kind
+    strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
+    may_create = may_create or strategy.allows_create_on_update
+    for _ in range(WRITE_TRIES_MAX):
+        found = await parts.shelf.find(kind, call.namespace, call.name)
+        if found is None and not may_create:
+            raise not_found(kind, call.name)
+        have = found.document["metadata"]["uid"] if found is not None else ""
+        if uid and uid != have:
+            raise other_uid(kind, kind.key(call.namespace, call.name), call.name, uid, have)
+        obj = await make(found.document if found is not None else None)
+        try:
+            if found is None:
+                return Changed(await _created(parts, resource, call, obj), True)
+            return Changed(await _replaced(parts, resource, strategy, call, found, obj), False)
+        except _Again:
+            continue
+    raise conflict(kind, call.name)
+
+
+class _Again(Exception):
+    """Somebody else wrote first."""
+
+
+async def _created(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+    await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
+    drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
+    try:
+        return await create_admitted(parts, resource, call, obj)
+    except AlreadyExistsError:
+        raise _Again from None
+
+
+async def _replaced(
+    parts: Parts, resource: Resource, strategy: Strategy, call: Call, found: Stored, obj: Document
+) -> Document:
+    old, metadata = found.document, obj["metadata"]
+    await parts.admission.admit(Attempt(Operation.UPDATE, call, obj, old))
+    drop_duplicate_owners(metadata, call, is_after_admission=True)
+    _check_revision(resource, strategy, call, metadata, found)
+    reservation = await parts.reserve(resource, call, obj, old)
+    try:
+        _prepare(resource, strategy, call, obj, old)
+        settle_times(obj, old)
+        await parts.admission.check(Attempt(Operation.UPDATE, call, obj, old))
+        await _write(parts, resource, call, found, obj)
+        reservation.keep()
+    except WriteConflict:
+        raise _Again from None  # a request that names its state finds another one now, and is refused then
+    finally:
+        reservation.close()
+    return obj
+
+
+def _check_revision(resource: Resource, strategy: Strategy, call: Call, metadata: Document, found: Stored) -> None:
+    given = metadata.get("resourceVersion", "")
+    if given in ("", "0"):
+        if not strategy.allows_unconditional_update:
+            raise revision_required(resource.kind, call.name)
+        metadata["resourceVersion"] = str(found.revision)
+    elif not (given.isascii() and given.isdecimal()):
+        raise plain_error(f"strconv.ParseUint: parsing {quoted(given)}: invalid syntax")
+    elif given != str(found.revision):
+        raise conflict(resource.kind, call.name)
+
+
+def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, old: Document) -> None:
+    kind, metadata, old_metadata = resource.kind, obj["metadata"], old["metadata"]
+    ensure_namespace(kind, metadata, call.namespace)
+    if "generation" in old_metadata:
+        metadata["generation"] = old_metadata["generation"]
+    else:
+        metadata.pop("generation", None)
+    strategy.prepare_for_update(obj, old, call)
+    metadata = obj["metadata"]
+    keep_system_fields(metadata, old_metadata)
+    faults = object_meta_faults(metadata, kind.is_namespaced, name_is_path_segment, "metadata")
+    faults += object_meta_update_faults(metadata, old_metadata, "metadata")
+    faults += strategy.validate_update(obj, old, call)
+    if faults:
+        raise invalid_kind(kind, call.name, faults)
+    for text in strategy.warnings_on_update(obj, old, call):
+        call.warn(text)
+    strategy.canonicalize(obj)
+    if resource.struct is not None:
+        forget_empty_lists(resource.struct, obj)
+
+
+async def _write(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> None:
+    kind, old, metadata = resource.kind, found.document, obj["metadata"]
+    if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
+        if not call.is_dry_run:
+            await parts.shelf.delete(kind, call.namespace, call.name, if_revision=found.revision)
+        return
+    metadata["resourceVersion"] = str(found.revision)
+    if obj == old or call.is_dry_run:
+        return
+    metadata["resourceVersion"] = str(await parts.shelf.put(kind, obj, if_revision=found.revision))
+
+
+def _is_finished(old: Document, new: Document) -> bool:
+    return (
+        bool(old.get("deletionTimestamp")) and not old.get("deletionGracePeriodSeconds") and not new.get("finalizers")
+    )
