@@ -1,0 +1,113 @@
+"""Bootstrap: what is in a cluster before anybody has put anything into it.
+
+Comes in   a store, perhaps with a cluster in it
+Goes out   the same with the namespaces, roles, bindings and priority classes that every cluster has
+
+ 1. What is there already is kept. Roles that somebody has changed get back what they lack, never lose what they have
+    (`access.reconciliation`), unless they opt out.
+"""
+
+from __future__ import annotations
+
+from mooring.api import kinds
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.access.default_roles import default_objects
+from mooring.apiserver.access.reconciliation import reconciled
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.registry.own_status import OWN_MANAGER
+from mooring.apiserver.registry.shelf import Shelf
+from mooring.kit.clock import Clock, format_rfc3339
+from mooring.kit.entropy import Entropy
+from mooring.store.promise import WriteConflict
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_PRIORITY_CLASSES = (
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+)
+
+
+async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
+    """Put what every cluster has into the store, where it is missing."""
+    maker = _Maker(shelf, clock, entropy)
+    for name in _NAMESPACES:
+        await maker.ensure(kinds.NAMESPACE, _namespace(name))
+    for name, value, description in _PRIORITY_CLASSES:
+        await maker.ensure(kinds.PRIORITY_CLASS, _priority_class(name, value, description))
+    for wanted in default_objects():
+        await maker.ensure_role(wanted.document)
+
+
+class _Maker:
+    def __init__(self, shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
+        self._shelf = shelf
+        self._now = format_rfc3339(int(clock.wall_s()))
+        self._entropy = entropy
+
+    async def ensure(self, kind: Kind, document: Document) -> None:
+        metadata = document["metadata"]
+        namespace = metadata.get("namespace", "")
+        if await self._shelf.find(kind, namespace, metadata["name"]) is not None:
+            return
+        metadata["uid"], metadata["creationTimestamp"] = self._entropy.uuid(), self._now
+        struct = struct_of_kind(kind.api_version, kind.kind)
+        assert struct is not None, f"{kind} has no schema"
+        writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "")
+        stamp(struct_shape(struct, kind.api_version, kind.kind), None, document, writer, self._now, ())
+        try:
+            await self._shelf.create(kind, document)
+        except WriteConflict:
+            return  # another server on the same store was quicker
+
+    async def ensure_role(self, wanted: Document) -> None:
+        kind = kinds.kind_named(wanted["apiVersion"], wanted["kind"])
+        metadata = wanted["metadata"]
+        found = await self._shelf.find(kind, metadata.get("namespace", ""), metadata["name"])
+        if found is None:
+            await self.ensure(kind, wanted)
+            return
+        changed = reconciled(found.document, wanted)
+        if changed is None:
+            return
+        try:
+            if "uid" in changed["metadata"]:
+                await self._shelf.put(kind, changed, if_revision=found.revision)
+                return
+            # A binding to another role: what a binding refers to never changes, so it is made anew.
+            await self._shelf.delete(kind, metadata.get("namespace", ""), metadata["name"], if_revision=found.revision)
+            await self.ensure(kind, changed)
+        except WriteConflict:
+            return
+
+
+def _namespace(name: str) -> Document:
+    return {
+        "kind": "Namespace",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+
+
+def _priority_class(name: str, value: int, description: str) -> Document:
+    return {
+        "kind": "PriorityClass",
+        "apiVersion": "scheduling.k8s.io/v1",
+        "metadata": {"name": name, "generation": 1},
+        "value": value,
+        "description": description,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }

@@ -1,0 +1,132 @@
+"""The desk: everything that stands behind the door, in one place.
+
+Comes in   a store, and what was configured
+Goes out   the parts that requests are answered with
+
+ 1. The desk knows no HTTP: the door serves it to the network, `inside` to parts of Mooring in the same process.
+ 2. It is built once (`assembly`), and only its resources change while it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mooring.api.document import Document
+from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.apiserver.access.authentication import Authenticator
+from mooring.apiserver.access.authorization import Authorizer
+from mooring.apiserver.access.service_account_tokens import Lookup as Peek
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
+from mooring.apiserver.admission.promise import Lookup
+from mooring.apiserver.call import Call
+from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.health import Health
+from mooring.apiserver.openapi.documents import OpenApi
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.patches import ReadDocument
+from mooring.apiserver.registry.pod_log import Logs
+from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.tables.promise import Tables
+from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.decode import NamedKind, canonical_object, decode_body, patched_strategically
+from mooring.apiserver.wire.strict import warn_or_refuse
+from mooring.client.promise import PatchForm
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.store.promise import Store
+
+_EVICTION_VERSIONS = ("policy/v1beta1",)
+
+
+@dataclass(slots=True)
+class Desk:
+    """What requests are answered with."""
+
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    resources: ResourceTable
+    parts: Parts
+    reader: Reader
+    lookup: Lookup
+    authenticator: Authenticator
+    authorizer: Authorizer
+    account_tokens: ServiceAccountTokens
+    peek: Peek
+    """Objects by plural, namespace and name, as far as this process knows them, without waiting."""
+    tables: Tables
+    health: Health = field(default_factory=Health)
+    discovery: Discovery = field(init=False)
+    openapi: OpenApi = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.discovery = Discovery(self.resources)
+        self.openapi = OpenApi(self.resources, self.discovery)
+
+    logs: Logs | None = None
+    """Who has the logs of containers; None if nobody has."""
+
+    # ------------------------------------------------------------------------------------------------- bodies
+
+    def body_reader(self, resource: Resource, call: Call, data: bytes, content_type: str) -> Callable[[], Document]:
+        """A body as a canonical, defaulted document; a fresh one each time. Raises `StatusError`."""
+
+        def read() -> Document:
+            if resource.read_body is not None:
+                return resource.read_body(data, content_type, call)
+            assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
+            decoded = decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
+            warn_or_refuse(decoded.strict_faults, call)
+            strategy = resource.strategies.get(call.subresource, resource.strategy)
+            strategy.default(decoded.document)
+            return decoded.document
+
+        return read
+
+    def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:
+        """How the result of a patch is read."""
+        if resource.read_document is not None:
+            return resource.read_document
+        struct, kind = resource.struct, resource.kind
+        assert struct is not None, f"{kind} has neither a schema nor a reader"
+        read_by_kind = patched_strategically if form is PatchForm.STRATEGIC else canonical_object
+
+        def read(plain: Document) -> Reading:
+            decoded = read_by_kind(struct, plain, kind)
+            return Reading(decoded.document, tuple(decoded.strict_faults))
+
+        return read
+
+    def read_other(self, call: Call, data: bytes, content_type: str, api_version: str, kind: str) -> Document:
+        """A body of a kind that is not stored: Binding, Eviction, TokenRequest, a review."""
+        struct = struct_of_kind(api_version, kind)
+        assert struct is not None, f"{kind} has no schema"
+        also = _EVICTION_VERSIONS if kind == "Eviction" else ()
+        decoded = decode_body(data, content_type, NamedKind(api_version, kind), struct, call.field_validation, also)
+        warn_or_refuse(decoded.strict_faults, call)
+        return decoded.document
+
+    def other_document_reader(self, api_version: str, kind: str) -> ReadDocument:
+        """How a patched document of such a kind is read."""
+        struct = struct_of_kind(api_version, kind)
+        assert struct is not None, f"{kind} has no schema"
+        named = NamedKind(api_version, kind)
+
+        def read(plain: Document) -> Reading:
+            decoded = canonical_object(struct, plain, named)
+            return Reading(decoded.document, tuple(decoded.strict_faults))
+
+        return read
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def knows_group(self, api_version: str) -> bool:
+        """Whether anything of this group is served, in whatever version."""
+        return self.discovery.knows_group(api_version.rpartition("/")[0])
+
+
+def canonical_metadata(raw: object) -> Document:
+    """The metadata of a custom resource."""
+    return canonical(struct_named("meta", "ObjectMeta"), raw, [])

@@ -1,0 +1,85 @@
+"""Addresses: what the path and the method of a request mean.
+
+Comes in   a method, a path, whether it watches
+Goes out   an `Address`: an object, a collection, or no resource at all
+
+    /api/v1/namespaces/default/pods/web/log       core, one object, a subresource
+    /apis/apps/v1/deployments                     a group, a collection over all namespaces
+    /api/v1/watch/namespaces/default/pods         the old way to watch
+    /healthz                                      no resource
+
+ 1. A path means the same to authorization, which comes first, and to those who answer: both read this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAMESPACE_SUBRESOURCES = ("status", "finalize")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a request goes."""
+
+    path: str
+    verb: str
+    """As authorization calls it; empty for a method that is no verb."""
+    is_resource: bool = False
+    api_prefix: str = ""
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: tuple[str, ...] = ()
+    """What follows the subresource: the path of a proxied request."""
+    is_old_watch: bool = False
+    is_below_namespace: bool = False
+    """Whether the path says a namespace, which a resource that has none does not understand."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def read_address(method: str, path: str, *, is_watch: bool) -> Address:
+    """What a request is about."""
+    verb = _VERBS.get(method, method.lower())
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    is_core = parts[0] == "api"
+    if parts[0] not in ("api", "apis") or len(parts) < (3 if is_core else 4):
+        return Address(path, verb)
+    group, version, parts = ("", parts[1], parts[2:]) if is_core else (parts[1], parts[2], parts[3:])
+    prefix = "api" if is_core else "apis"
+    is_old_watch = parts[0] in ("watch", "proxy") and len(parts) > 1
+    if is_old_watch:
+        verb, parts = parts[0], parts[1:]
+    namespace, is_below_namespace = "", False
+    if parts[0] == "namespaces":
+        namespace = parts[1] if len(parts) > 1 else ""
+        if len(parts) > 2 and not (parts[2] in _NAMESPACE_SUBRESOURCES and len(parts) == 3):
+            parts, is_below_namespace = parts[2:], True
+    resource, name, subresource = (*parts[:3], "", "")[:3]
+    if not name and verb == "get":
+        verb = "watch" if is_watch else "list"
+    elif not name and verb == "delete":
+        verb = "deletecollection"
+    return Address(
+        path=path,
+        verb=verb,
+        is_resource=True,
+        api_prefix=prefix,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=resource,
+        name=name,
+        subresource=subresource,
+        rest=tuple(parts[3:]),
+        is_old_watch=is_old_watch,
+        is_below_namespace=is_below_namespace,
+    )

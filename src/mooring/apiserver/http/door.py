@@ -1,0 +1,331 @@
+"""The door: one request, from its first byte to its answer.
+
+   who is it (401) · may he (403) · is there room (429) · what is it about (404, 405) · do it · answer
+
+1. Nobody learns anything, not even that something does not exist, before he is known and allowed.
+2. Every refusal is a Status with Kubernetes' words; an exception that nobody foresaw is a 500 without its text, which
+   goes to the log. `failures` counts them: each one is a bug.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from aiohttp import web
+
+from mooring.api.kinds import ENDPOINTS
+from mooring.apiserver.access.authorization import require
+from mooring.apiserver.access.impersonation import Impersonation, wanted_user
+from mooring.apiserver.access.request import Attributes, path_attributes
+from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.http.address import Address, read_address
+from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.metrics import DoorMetrics, PresentState
+from mooring.apiserver.http.negotiation import negotiated
+from mooring.apiserver.http.objects import Objects
+from mooring.apiserver.http.plain_paths import PlainPaths
+from mooring.apiserver.http.reply import Reply, error_reply, page_not_found, with_warnings
+from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.http.streams import Streams
+from mooring.apiserver.http.subresources import Subresources
+from mooring.apiserver.http.virtual import VirtualResources
+from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
+from mooring.apiserver.registry.store_trouble import refusal
+from mooring.apiserver.resources import Resource
+from mooring.client.errors import ClientError, ServerError, StatusError, TooManyRequestsError
+from mooring.kit.clock import format_rfc3339
+from mooring.store.promise import StoreError
+
+log = logging.getLogger(__name__)
+
+ENDPOINTS_DEPRECATED = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
+
+class Door:
+    """Answers requests."""
+
+    def __init__(self, desk: Desk, limits: DoorLimits) -> None:
+        self._desk = desk
+        self._limits = limits
+        self._objects = Objects(desk)
+        self._subresources = Subresources(desk)
+        self._streams = Streams(desk, limits, desk.entropy.fork("watches"))
+        self.metrics = DoorMetrics(desk.resources.serves)
+        self.metrics.registry.register(
+            PresentState(self._requests_open_by_kind, lambda: self.failures, desk.store.statistics)
+        )
+        self._plain = PlainPaths(desk, self.metrics)
+        self._virtual = VirtualResources(desk)
+        self._impersonation = Impersonation(desk.authorizer)
+        self.requests_open = 0
+        self.changes_open = 0
+        """Those of the open requests that change something."""
+        self.watches_open = 0
+        self.failures = 0
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer to a request; for a watch, after it has ended."""
+        incoming = Incoming(request, self._limits)
+        began_s = self._desk.clock.now_s()
+        response = await self._answered_somehow(request, incoming)
+        duration_s = self._desk.clock.now_s() - began_s
+        self.metrics.answered(incoming.address, incoming.is_dry_run, response.status, duration_s)
+        return response
+
+    async def _answered_somehow(self, request: web.BaseRequest, incoming: Incoming) -> web.StreamResponse:
+        try:
+            return await self._answered(request, incoming)
+        except StatusError as error:
+            reply = error_reply(error)
+        except StoreError as error:
+            log.error("the store failed during %s %s: %s", incoming.method, incoming.path, error)
+            reply = error_reply(refusal(error))
+        except ClientError as error:
+            reply = error_reply(ServerError(str(error)))
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:
+            self.failures += 1
+            log.exception("%s %s failed", incoming.method, incoming.path)
+            reply = error_reply(ServerError("Internal error occurred: see the log of the server"))
+        return self._response(request, reply)
+
+    async def _answered(self, request: web.BaseRequest, incoming: Incoming) -> web.StreamResponse:
+        user = self._desk.authenticator.authenticate(_certificate(request), request.headers.get("Authorization"))
+        address = incoming.address = self._address(incoming)
+        attributes = _attributes(user, address, incoming)
+        wanted = wanted_user(request.headers.items())
+        if wanted is not None:
+            user = self._impersonation.impersonated(wanted, attributes)
+            attributes = replace(attributes, user=user)
+        require(self._desk.authorizer, attributes)
+        if not address.is_resource:
+            return self._response(request, await self._plain.answer(address, incoming))
+        if address.verb == "watch":
+            return await self._watched(request, incoming, address, user)
+        reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
+        if reply.stream is not None:
+            return await _streamed(request, reply, reply.stream)
+        return self._response(request, reply)
+
+    def _address(self, incoming: Incoming) -> Address:
+        method = incoming.method
+        is_watch = method == "GET" and incoming.query.flag("watch")
+        return read_address(method, incoming.path, is_watch=is_watch)
+
+    # ------------------------------------------------------------------------------------------------ resources
+
+    async def _resource_reply(self, incoming: Incoming, address: Address, user: User) -> Reply:
+        virtual = self._virtual.answering(address)
+        if virtual is not None:
+            return await virtual(address, incoming, user)
+        resource = self._resource(address, incoming.method)
+        if resource is None:
+            return page_not_found() if not self._desk.knows_group(address.api_version) else error_reply(no_such_thing())
+        call = self._call(resource, address, user)
+        try:
+            reply = await self._object_reply(resource, call, address, incoming)
+        except StatusError as error:
+            reply = error_reply(error)
+        return with_warnings(reply, call.warnings)
+
+    async def _object_reply(self, resource: Resource, call: Call, address: Address, incoming: Incoming) -> Reply:
+        rendering = negotiated(self._desk, incoming, is_list=address.verb == "list")
+        if address.subresource and not self._is_changed_through(resource, address):
+            return await self._subresources.answer(resource, call, address, incoming, rendering)
+        match incoming.method, bool(address.name):
+            case "POST", False:
+                return await self._objects.create(resource, call, incoming, rendering)
+            case "GET", True:
+                return await self._objects.get(resource, call, incoming, rendering)
+            case "GET", False:
+                return await self._objects.list(resource, call, incoming, rendering)
+            case "PUT", True:
+                return await self._objects.update(resource, call, incoming, rendering)
+            case "PATCH", True:
+                return await self._objects.patch(resource, call, incoming, rendering)
+            case "DELETE", True:
+                return await self._objects.delete(resource, call, incoming, rendering)
+            case _:
+                return await self._objects.delete_collection(resource, call, incoming, rendering)
+
+    def _resource(self, address: Address, method: str) -> Resource | None:
+        """The resource of an address, if the address is one that it has. Raises if the method is not."""
+        resource = self._desk.resources.find(address.api_version, address.resource)
+        if resource is None:
+            return None
+        kind = resource.kind
+        if address.is_below_namespace and not kind.is_namespaced:
+            raise no_such_thing()
+        if kind.is_namespaced and not address.namespace and (address.name and address.verb not in _COLLECTION_VERBS):
+            raise no_such_thing()
+        if address.rest and address.subresource != "proxy":
+            raise no_such_thing()
+        allowed = resource.verbs
+        if address.subresource:
+            subresource = resource.subresources.get(address.subresource)
+            if subresource is None:
+                raise no_such_thing()
+            allowed = subresource.verbs
+        is_nowhere = kind.is_namespaced and not address.namespace and address.verb in ("create", "deletecollection")
+        is_misplaced = not address.subresource and address.verb in ("update", "patch") and not address.name
+        is_misplaced = is_misplaced or (address.verb == "create" and bool(address.name) and not address.subresource)
+        if address.verb not in allowed or is_nowhere or is_misplaced or method == "HEAD":
+            raise method_not_allowed()
+        return resource
+
+    def _is_changed_through(self, resource: Resource, address: Address) -> bool:
+        return address.subresource in resource.strategies or address.subresource == "scale"
+
+    def _call(self, resource: Resource, address: Address, user: User) -> Call:
+        now_s = self._desk.clock.wall_s()
+        namespace = address.namespace if resource.kind.is_namespaced else ""
+        warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else []
+        return Call(
+            verb=address.verb,
+            kind=resource.kind,
+            user=user,
+            now_s=now_s,
+            now=format_rfc3339(int(now_s)),
+            namespace=namespace,
+            name=address.name,
+            subresource=address.subresource,
+            warnings=warnings,
+        )
+
+    # -------------------------------------------------------------------------------------------------- watches
+
+    async def _watched(
+        self, request: web.BaseRequest, incoming: Incoming, address: Address, user: User
+    ) -> web.StreamResponse:
+        resource = self._resource(replace(address, verb="watch"), incoming.method)
+        if resource is None:
+            reply = (
+                page_not_found() if not self._desk.knows_group(address.api_version) else error_reply(no_such_thing())
+            )
+            return self._response(request, reply)
+        if self.watches_open >= self._limits.watches_max:
+            raise _no_room(self._limits)
+        call = self._call(resource, address, user)
+        options = incoming.query.list_options()
+        if address.is_old_watch:
+            options = replace(options, is_watch=True)
+            if address.name:
+                options = replace(options, fields=f"metadata.name={address.name}")
+        rendering = negotiated(self._desk, incoming, is_watch=True)
+        counted = self.metrics.watches_of(address)
+        self.watches_open += 1
+        counted.inc()
+        try:
+            return await self._streams.watch(resource, call, options, rendering, request)
+        finally:
+            self.watches_open -= 1
+            counted.dec()
+
+    # ------------------------------------------------------------------------------------------------- answers
+
+    async def _timed(self, work: object, method: str) -> Reply:
+        if self.requests_open >= self._limits.requests_max:
+            _close(work)
+            raise _no_room(self._limits)
+        is_change = method not in ("GET", "HEAD")
+        self.requests_open += 1
+        self.changes_open += is_change
+        try:
+            async with asyncio.timeout(self._limits.request_s_max):
+                return await work  # type: ignore[misc, no-any-return]
+        except TimeoutError:
+            raise StatusError(
+                "Timeout: request did not complete within the allotted timeout", code=504, reason="Timeout"
+            ) from None
+        finally:
+            self.requests_open -= 1
+            self.changes_open -= is_change
+
+    def _requests_open_by_kind(self) -> dict[str, int]:
+        return {"mutating": self.changes_open, "readOnly": self.requests_open - self.changes_open}
+
+    def _response(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+        body = reply.body
+        response = web.Response(body=body or None, status=reply.code)
+        if reply.code != 204 and reply.content_type:
+            response.headers["Content-Type"] = reply.content_type
+        for name, value in reply.headers:
+            response.headers.add(name, value)
+        response.headers.setdefault("Cache-Control", "no-cache, private")
+        if len(body) >= self._limits.gzip_bytes_min and "gzip" in request.headers.get("Accept-Encoding", ""):
+            response.body = gzip.compress(body, compresslevel=1)
+            response.headers["Content-Encoding"] = "gzip"
+            response.headers["Vary"] = "Accept-Encoding"
+        return response
+
+
+_COLLECTION_VERBS = ("list", "watch", "deletecollection")
+
+
+async def _streamed(request: web.BaseRequest, reply: Reply, pieces: AsyncIterator[bytes]) -> web.StreamResponse:
+    response = web.StreamResponse(status=reply.code)
+    response.headers["Content-Type"] = reply.content_type
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    async for piece in pieces:
+        await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+def _certificate(request: web.BaseRequest) -> bytes | None:
+    """The client's certificate, which the connection has verified."""
+    transport = request.transport
+    connection = transport.get_extra_info("ssl_object") if transport is not None else None
+    return connection.getpeercert(binary_form=True) if connection is not None else None
+
+
+def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:
+    if not address.is_resource:
+        return path_attributes(user, address.verb, address.path)
+    is_collection = address.verb in _COLLECTION_VERBS
+    return Attributes(
+        user=user,
+        verb=address.verb,
+        namespace=address.namespace,
+        api_group=address.group,
+        api_version=address.version,
+        resource=address.resource,
+        subresource=address.subresource,
+        # Whoever may read one object may list and watch it, by its name.
+        name=address.name or (_named_by_field(incoming) if is_collection else ""),
+        path=address.path,
+        fields_equal=_fields_equal(incoming) if is_collection else (),
+    )
+
+
+def _fields_equal(incoming: Incoming) -> tuple[tuple[str, str], ...]:
+    try:
+        return parse_field_equalities(incoming.query.text("fieldSelector"))
+    except FieldSelectorError:
+        return ()  # whoever lists will say what is wrong with it
+
+
+def _named_by_field(incoming: Incoming) -> str:
+    """A name that the field selector asks for, if it asks for nothing else."""
+    text = incoming.query.text("fieldSelector")
+    name = text.removeprefix("metadata.name=") if text.startswith("metadata.name=") else ""
+    return name if name and "," not in name and not name.startswith("=") else ""
+
+
+def _no_room(limits: DoorLimits) -> TooManyRequestsError:
+    return TooManyRequestsError("Too many requests, please try again later.", retry_after_s=float(limits.retry_after_s))
+
+
+def _close(work: object) -> None:
+    close = getattr(work, "close", None)
+    if close is not None:
+        close()

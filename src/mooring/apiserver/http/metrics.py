@@ -1,0 +1,136 @@
+"""Metrics: what the door counts, under kube-apiserver's names.
+
+Comes in   each request when it is answered, each watch when it begins and ends
+Goes out   `/metrics`, in the text form of Prometheus
+
+ 1. A series is made when it is first counted, and found by one look-up from then on.
+ 2. Only what the server serves gets a series of its own. Paths and methods that somebody makes up share one, so that
+    nobody fills the memory with names.
+ 3. What can be asked when it is wanted (requests open, the store, the process) costs nothing until a scrape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mooring.apiserver.http.address import Address
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SERIES_LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_WATCH_LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
+_BUCKETS_S = (
+    *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5),
+    *(2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
+)
+_VERBS = {
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETECOLLECTION",
+}
+_COMPONENT = "apiserver"
+
+Series = tuple[str, ...]
+
+
+class DoorMetrics:
+    """Counts for one door."""
+
+    def __init__(self, is_served: Callable[[str, str, str], bool]) -> None:
+        """`is_served` tells whether there is such an API version, resource and subresource."""
+        self.registry = CollectorRegistry()
+        self._is_served = is_served
+        self._requests = Counter(
+            "apiserver_request_total",
+            "Requests, by what they asked for and how they were answered.",
+            (*_SERIES_LABELS, "code"),
+            registry=self.registry,
+        )
+        self._durations = Histogram(
+            "apiserver_request_duration_seconds",
+            "How long requests took; for watches, how long they lasted.",
+            _SERIES_LABELS,
+            buckets=_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._watches = Gauge(
+            "apiserver_longrunning_requests", "Watches that are open.", _WATCH_LABELS, registry=self.registry
+        )
+        self._request_children: dict[tuple[Series, int], Counter] = {}
+        self._duration_children: dict[Series, Histogram] = {}
+        self._watch_children: dict[Series, Gauge] = {}
+        ProcessCollector(registry=self.registry)
+
+    def answered(self, address: Address | None, is_dry_run: bool, code: int, duration_s: float) -> None:
+        """One request is over. `address` is None if it was refused before anybody read it."""
+        series = self._series(address, is_dry_run)
+        requests = self._request_children.get((series, code))
+        if requests is None:
+            requests = self._request_children[series, code] = self._requests.labels(*series, str(code))
+        requests.inc()
+        durations = self._duration_children.get(series)
+        if durations is None:
+            durations = self._duration_children[series] = self._durations.labels(*series)
+        durations.observe(duration_s)
+
+    def watches_of(self, address: Address) -> Gauge:
+        """What counts the open watches of a resource."""
+        verb, _, *rest = self._series(address, False)
+        series = (verb, *rest)
+        found = self._watch_children.get(series)
+        if found is None:
+            found = self._watch_children[series] = self._watches.labels(*series)
+        return found
+
+    def text(self) -> bytes:
+        """Everything, as a scrape gets it."""
+        return generate_latest(self.registry)
+
+    def _series(self, address: Address | None, is_dry_run: bool) -> Series:
+        verb = "OTHER" if address is None else _VERBS.get(address.verb, "OTHER")
+        dry_run = "All" if is_dry_run else ""
+        if (
+            address is None
+            or not address.is_resource
+            or not self._is_served(address.api_version, address.resource, address.subresource)
+        ):
+            return (verb, dry_run, "", "", "", "", "", _COMPONENT)
+        scope = "resource" if address.name else "namespace" if address.namespace else "cluster"
+        place = (address.group, address.version, address.resource, address.subresource)
+        return (verb, dry_run, *place, scope, _COMPONENT)
+
+
+class PresentState(Collector):
+    """What is so at the moment of the scrape."""
+
+    def __init__(
+        self,
+        requests_open: Callable[[], dict[str, int]],
+        failures: Callable[[], int],
+        store_statistics: Callable[[], dict[str, int]],
+    ) -> None:
+        self._requests_open = requests_open
+        self._failures = failures
+        self._store_statistics = store_statistics
+
+    def collect(self) -> Iterator[Metric]:
+        name = "apiserver_current_inflight_requests"
+        in_flight = GaugeMetricFamily(name, "Requests in progress, watches apart.", labels=("request_kind",))
+        for request_kind, count in self._requests_open().items():
+            in_flight.add_metric((request_kind,), count)
+        yield in_flight
+        text = "Requests that failed in a way that nobody foresaw."
+        yield CounterMetricFamily("mooring_apiserver_failures_total", text, self._failures())
+        yield GaugeMetricFamily("mooring_tasks", "Tasks of the loop.", len(asyncio.all_tasks()))
+        for statistic, value in sorted(self._store_statistics().items()):
+            yield GaugeMetricFamily(f"mooring_store_{statistic}", "See the statistics of the store.", value)

@@ -1,0 +1,56 @@
+"""Negotiation: which form of an answer a client wants.
+
+Comes in   the Accept header and a few parameters
+Goes out   a `Rendering`; or 406
+"""
+
+from __future__ import annotations
+
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.faults import not_supported
+from mooring.apiserver.http.forms import Form, Included, Rendering
+from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.wire.media import YAML, check_producible, is_pretty, negotiate
+from mooring.client.errors import StatusError
+
+WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+
+
+def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False) -> Rendering:
+    """The form that the client wants. Raises a 406."""
+    accept = incoming.header("Accept")
+    check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
+    wanted = negotiate(accept, is_watch=is_watch)
+    form = Form.OBJECT
+    included = Included.METADATA
+    if wanted.conversion is not None:
+        form = Form.TABLE if wanted.conversion.kind == "Table" else Form.METADATA
+        if form is Form.TABLE:
+            included = _included(incoming.query.text("includeObject"))
+    pretty = incoming.query.texts("pretty")
+    return Rendering(
+        tables=desk.tables,
+        now_s=desk.clock.wall_s(),
+        form=form,
+        version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",
+        is_yaml=wanted.content_type == YAML,
+        is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header("User-Agent")),
+        included=included,
+    )
+
+
+PRODUCED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+PRODUCED_WATCHABLE = (*PRODUCED, *WATCHED)
+
+
+def _included(text: str) -> Included:
+    try:
+        return Included(text or "Metadata")
+    except ValueError:
+        fault = not_supported("includeObject", text, ("Metadata", "None", "Object", ""))
+        raise _bad_table_options(fault.message) from None
+
+
+def _bad_table_options(text: str) -> StatusError:
+    return invalid_object("TableOptions", "meta.k8s.io", "", [not_supported("includeObject", text, ())])

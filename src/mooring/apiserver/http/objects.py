@@ -1,0 +1,179 @@
+"""The verbs on objects: from a request to a reply.
+
+Comes in   a request whose sender is known and may do what he asks for
+Goes out   a `Reply`; watches go to `streams`
+
+ 1. Bodies are read by their kind (`wire`), then handed to the registry as documents.
+ 2. What is handed out of the store is not taken apart, unless somebody wants it as a table, as metadata or as YAML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.apiserver.apply.scale import SCALE_VERSION
+from mooring.apiserver.call import Call
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.http.forms import Rendering
+from mooring.apiserver.http.query import EXACT, Query, check_list_options
+from mooring.apiserver.http.reply import Reply
+from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.registry import create as creating
+from mooring.apiserver.registry import delete as deleting
+from mooring.apiserver.registry import patches, put, scale
+from mooring.apiserver.registry.delete_options import checked_delete_options
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.policies import SCALE_TABLE
+from mooring.apiserver.wire.decode import decode_options
+from mooring.apiserver.wire.patch_bodies import read_patch
+from mooring.client.errors import NotFoundError, StatusError
+from mooring.client.local_form import decoded
+from mooring.client.promise import Listing, PatchForm, Selection
+
+_PATCH_FORMS = {form.value: form for form in PatchForm}
+_SCALE = Kind(SCALE_VERSION, "Scale", "scales")
+_SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scale"), table=SCALE_TABLE)
+"""Scales are never stored, but they are printed."""
+
+
+class Objects:
+    """Carries out the verbs."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    # ---------------------------------------------------------------------------------------------- reading
+
+    async def get(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        revision = incoming.query.text("resourceVersion")
+        raw = await self._desk.reader.get(resource, call.namespace, call.name, revision)
+        if call.subresource == "scale":
+            assert resource.scale is not None, f"{resource.kind} has no scale"
+            return rendering.written(200, _SCALES, resource.scale.scale_of(resource.kind, cast(Document, decoded(raw))))
+        return rendering.stored(200, resource, raw)
+
+    async def list(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        return rendering.listing(resource, await self._listing(resource, call, incoming.query))
+
+    async def _listing(self, resource: Resource, call: Call, query: Query) -> Listing:
+        options = query.list_options()
+        check_list_options(options)
+        return await self._desk.reader.list(
+            resource,
+            Selection(call.namespace, options.labels, options.fields),
+            limit=options.limit,
+            continue_token=options.continue_token,
+            revision=options.revision,
+            is_exact=options.match == EXACT if options.match else None,
+        )
+
+    # ---------------------------------------------------------------------------------------------- writing
+
+    async def create(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        call = with_write_options(call, incoming, "CreateOptions")
+        obj = await self._body(resource, call, incoming)
+        if not resource.kind.is_namespaced and not call.name:
+            call = replace(call, name=obj["metadata"].get("name", ""))
+        created = await creating.create(self._desk.parts, resource, call, obj)
+        return rendering.written(201, resource, created)
+
+    async def update(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        call = with_write_options(call, incoming, "UpdateOptions")
+        if call.subresource == "scale":
+            return await self._update_scale(resource, call, incoming, rendering)
+        data = await incoming.body()
+        read = self._desk.body_reader(resource, call, data, incoming.content_type)
+        changed = await put.put(self._desk.parts, resource, call, read)
+        return rendering.written(201 if changed.is_created else 200, resource, changed.document)
+
+    async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        data = await incoming.body()
+
+        def read() -> Document:
+            return self._desk.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+
+        changed = await scale.put_scale(self._desk.parts, resource, call, read)
+        return rendering.written(200, _SCALES, changed)
+
+    async def patch(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        form = _PATCH_FORMS.get(incoming.content_type)
+        if form is None or (form is PatchForm.STRATEGIC and resource.struct is None):
+            raise _unsupported_patch(resource)
+        call = with_write_options(call, incoming, "PatchOptions", is_apply=form is PatchForm.APPLY)
+        wanted = read_patch(await incoming.body(), form, call)
+        if call.subresource == "scale":
+            read_scale = self._desk.other_document_reader(SCALE_VERSION, "Scale")
+            scaled = await scale.patch_scale(self._desk.parts, resource, call, wanted, read_scale)
+            return rendering.written(200, _SCALES, scaled)
+        read = self._desk.document_reader(resource, form)
+        changed = await patches.patch(self._desk.parts, resource, call, wanted, read)
+        return rendering.written(201 if changed.is_created else 200, resource, changed.document)
+
+    # ---------------------------------------------------------------------------------------------- deleting
+
+    async def delete(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        options, is_dry_run = await self._delete_options(incoming)
+        call = replace(call, is_dry_run=is_dry_run)
+        deleted = await deleting.delete(self._desk.parts, resource, call, options)
+        is_accepted = not deleted.is_gone and options.orphans is False
+        code = 202 if is_accepted else 200
+        if deleted.document.get("kind") == "Status":
+            return rendering.document(code, deleted.document)
+        return rendering.written(code, resource, deleted.document)
+
+    async def delete_collection(
+        self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering
+    ) -> Reply:
+        options, is_dry_run = await self._delete_options(incoming)
+        call = replace(call, is_dry_run=is_dry_run)
+        listing = await self._listing(resource, call, incoming.query)
+        for raw in listing.items:
+            metadata = cast(Document, decoded(raw))["metadata"]
+            one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
+            try:
+                await deleting.delete(self._desk.parts, resource, one, options)
+            except NotFoundError:
+                continue
+        return rendering.listing(resource, listing)
+
+    async def _delete_options(self, incoming: Incoming) -> tuple[deleting.DeleteOptions, bool]:
+        data = await incoming.body()
+        if data:
+            document = decode_options(data, incoming.content_type, struct_named("meta", "DeleteOptions"))
+        else:
+            document = incoming.query.delete_options()
+        return checked_delete_options(document)
+
+    # ----------------------------------------------------------------------------------------------- bodies
+
+    async def _body(self, resource: Resource, call: Call, incoming: Incoming) -> Document:
+        data = await incoming.body()
+        return self._desk.body_reader(resource, call, data, incoming.content_type)()
+
+
+def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_apply: bool = False) -> Call:
+    """The call with what its parameters say."""
+    options = incoming.query.write_options(options_kind, is_apply=is_apply)
+    return replace(
+        call,
+        is_dry_run=options.is_dry_run,
+        field_manager=options.field_manager or incoming.manager,
+        field_validation=options.field_validation,
+        is_forced=options.is_forced,
+    )
+
+
+def _unsupported_patch(resource: Resource) -> StatusError:
+    if resource.struct is None:
+        accepted = ", ".join(form.value for form in (PatchForm.JSON, PatchForm.MERGE, PatchForm.APPLY))
+        return StatusError(
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+            code=415,
+            reason="UnsupportedMediaType",
+        )
+    return StatusError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})

@@ -1,0 +1,178 @@
+"""The parameters of a request: from texts to options, with Kubernetes' words for what is wrong with them.
+
+Comes in   the query of an address
+Goes out   list, write and delete options; or a `StatusError`
+
+ 1. A parameter that nobody knows is ignored.
+ 2. A flag is false if it is absent, `false` or `0`; every other text means true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from multidict import MultiMapping
+
+from mooring.api.document import Document
+from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.faults import Fault, forbidden, not_supported, required
+from mooring.apiserver.registry.delete_options import META_GROUP, dry_run_faults
+from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.validation.metadata import field_manager_faults
+from mooring.client.errors import BadRequestError
+
+EXACT = "Exact"
+NOT_OLDER_THAN = "NotOlderThan"
+_INT64_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """What a list or a watch asks for."""
+
+    labels: str = ""
+    fields: str = ""
+    is_watch: bool = False
+    bookmarks: bool = False
+    revision: str = ""
+    match: str = ""
+    timeout_s: int | None = None
+    limit: int = 0
+    continue_token: str = ""
+    initial_events: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a create, an update or a patch asks for."""
+
+    is_dry_run: bool = False
+    field_manager: str = ""
+    field_validation: FieldValidation = FieldValidation.WARN
+    is_forced: bool = False
+
+
+class Query:
+    """The parameters of one request."""
+
+    def __init__(self, parameters: MultiMapping[str]) -> None:
+        self._parameters = parameters
+
+    def text(self, name: str) -> str:
+        return self._parameters.get(name, "")
+
+    def texts(self, name: str) -> list[str]:
+        return list(self._parameters.getall(name, ()))
+
+    def flag(self, name: str) -> bool:
+        found = self._parameters.get(name)
+        return found is not None and found not in ("false", "0")
+
+    def optional_flag(self, name: str) -> bool | None:
+        return self.flag(name) if name in self._parameters else None
+
+    def integer(self, name: str) -> int | None:
+        found = self._parameters.get(name)
+        return None if found is None else _integer(found)
+
+    # ---------------------------------------------------------------------------------------------- options
+
+    def list_options(self) -> ListOptions:
+        return ListOptions(
+            labels=self.text("labelSelector"),
+            fields=self.text("fieldSelector"),
+            is_watch=self.flag("watch"),
+            bookmarks=self.flag("allowWatchBookmarks"),
+            revision=self.text("resourceVersion"),
+            match=self.text("resourceVersionMatch"),
+            timeout_s=self.integer("timeoutSeconds"),
+            limit=max(0, self.integer("limit") or 0),
+            continue_token=self.text("continue"),
+            initial_events=self.optional_flag("sendInitialEvents"),
+        )
+
+    def write_options(self, options_kind: str, *, is_apply: bool = False) -> WriteOptions:
+        """`options_kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`."""
+        manager, validation, dry_runs = self.text("fieldManager"), self.text("fieldValidation"), self.texts("dryRun")
+        force = self.optional_flag("force") if options_kind == "PatchOptions" else None
+        faults: list[Fault] = []
+        if options_kind == "PatchOptions":
+            if is_apply and not manager:
+                faults.append(required("fieldManager", "is required for apply patch"))
+            if not is_apply and force is not None:
+                faults.append(forbidden("force", "may not be specified for non-apply patch"))
+        faults += field_manager_faults(manager, "fieldManager")
+        faults += dry_run_faults(dry_runs)
+        if validation not in ("", "Ignore", "Strict", "Warn"):
+            faults.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+        if faults:
+            raise invalid_object(options_kind, META_GROUP, "", faults)
+        chosen = FieldValidation(validation) if validation else FieldValidation.WARN
+        return WriteOptions(bool(dry_runs), manager, chosen, bool(force))
+
+    def delete_options(self) -> Document:
+        """As a DeleteOptions document, as if they had come in a body."""
+        options: Document = {}
+        for name in ("gracePeriodSeconds",):
+            if (number := self.integer(name)) is not None:
+                options[name] = number
+        if (orphans := self.optional_flag("orphanDependents")) is not None:
+            options["orphanDependents"] = orphans
+        if "propagationPolicy" in self._parameters:
+            options["propagationPolicy"] = self.text("propagationPolicy")
+        if dry_runs := self.texts("dryRun"):
+            options["dryRun"] = dry_runs
+        return options
+
+
+def check_list_options(options: ListOptions) -> None:
+    """Raises `InvalidError` if the options do not go together."""
+    faults = _watch_faults(options) if options.is_watch else _list_faults(options)
+    if faults:
+        raise invalid_object("ListOptions", META_GROUP, "", faults)
+
+
+def _list_faults(options: ListOptions) -> list[Fault]:
+    faults: list[Fault] = []
+    if options.match:
+        if not options.revision:
+            detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            faults.append(forbidden("resourceVersionMatch", detail))
+        if options.continue_token:
+            detail = "resourceVersionMatch is forbidden when continue is provided"
+            faults.append(forbidden("resourceVersionMatch", detail))
+        if options.match not in (EXACT, NOT_OLDER_THAN):
+            faults.append(not_supported("resourceVersionMatch", options.match, (EXACT, NOT_OLDER_THAN, "")))
+        if options.match == EXACT and options.revision == "0":
+            detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            faults.append(forbidden("resourceVersionMatch", detail))
+    if options.initial_events is not None:
+        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return faults
+
+
+def _watch_faults(options: ListOptions) -> list[Fault]:
+    faults: list[Fault] = []
+    if options.initial_events is not None and options.match != NOT_OLDER_THAN:
+        detail = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}"
+        faults.append(forbidden("resourceVersionMatch", detail))
+    if options.match:
+        if options.initial_events is None:
+            detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            faults.append(forbidden("resourceVersionMatch", detail))
+        if options.match != NOT_OLDER_THAN:
+            faults.append(not_supported("resourceVersionMatch", options.match, (NOT_OLDER_THAN,)))
+        if options.continue_token:
+            detail = "resourceVersionMatch is forbidden when continue is provided"
+            faults.append(forbidden("resourceVersionMatch", detail))
+    return faults
+
+
+def _integer(text: str) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdecimal()):
+        raise BadRequestError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    number = int(text)
+    if not -_INT64_MAX - 1 <= number <= _INT64_MAX:
+        raise BadRequestError(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return number

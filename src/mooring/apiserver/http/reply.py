@@ -1,0 +1,105 @@
+"""Replies: what is sent back for a request, before it is sent.
+
+Comes in   documents, bytes, errors
+Goes out   a `Reply`: a code, a body, its type, headers
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.client.errors import ExpiredError, StatusError
+
+JSON = "application/json"
+YAML = "application/yaml"
+TEXT = "text/plain; charset=utf-8"
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Reply:
+    """One answer."""
+
+    code: int
+    body: bytes
+    content_type: str = JSON
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+    """What follows, piece by piece, for as long as it takes: the log of a container."""
+
+
+def json_reply(code: int, document: Document) -> Reply:
+    return Reply(code, _encode(document))
+
+
+def text_reply(code: int, text: str) -> Reply:
+    return Reply(code, text.encode(), TEXT)
+
+
+def with_warnings(reply: Reply, warnings: Sequence[str]) -> Reply:
+    """A reply with what the client should know besides, each as RFC 7234 writes it; 299 is Kubernetes' code for all."""
+    for text in warnings:
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        reply.headers.append(("Warning", f'299 - "{escaped}"'))
+    return reply
+
+
+def page_not_found() -> Reply:
+    return text_reply(404, "404 page not found\n")
+
+
+def error_reply(error: StatusError) -> Reply:
+    """A refusal as a Status."""
+    reply = json_reply(error.code, status_document(error))
+    if error.retry_after_s is not None:
+        reply.headers.append(("Retry-After", str(int(error.retry_after_s))))
+    return reply
+
+
+def status_document(error: StatusError) -> Document:
+    """A refusal as clients read it."""
+    document: Document = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": _metadata(error),
+        "status": "Failure",
+        "message": error.message,
+    }
+    if error.reason:
+        document["reason"] = error.reason
+    details = _details(error)
+    if details or error.has_details:
+        document["details"] = details
+    document["code"] = error.code
+    return document
+
+
+def _metadata(error: StatusError) -> Document:
+    return {"continue": error.continue_token} if isinstance(error, ExpiredError) and error.continue_token else {}
+
+
+def _details(error: StatusError) -> Document:
+    details: Document = {
+        name: error.details[name] for name in ("name", "group", "kind", "uid") if name in error.details
+    }
+    if error.causes:
+        details["causes"] = [
+            {name: text for name, text in (("reason", c.reason), ("message", c.message), ("field", c.field)) if text}
+            for c in error.causes
+        ]
+    if error.retry_after_s:
+        details["retryAfterSeconds"] = int(error.retry_after_s)
+    return details
+
+
+def success_status(code: int, details: Document | None = None) -> Document:
+    document: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        document["details"] = details
+    document["code"] = code
+    return document

@@ -1,0 +1,70 @@
+"""An incoming request: what came over the network, read as far as everybody needs it.
+
+1. A body is read when somebody asks for it, whole, and never beyond the limit.
+2. Whoever writes without naming a field manager is called by the first part of his user agent.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from mooring.apiserver.http.address import Address
+from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.query import Query
+from mooring.client.errors import StatusError
+
+MANAGER_BYTES_MAX = 128
+
+
+class Incoming:
+    """One request."""
+
+    __slots__ = ("_limits", "_request", "address", "query")
+
+    def __init__(self, request: web.BaseRequest, limits: DoorLimits) -> None:
+        self._request = request
+        self._limits = limits
+        self.query = Query(request.query)
+        self.address: Address | None = None
+        """What it is about; None until somebody has read that."""
+
+    @property
+    def method(self) -> str:
+        return self._request.method
+
+    @property
+    def path(self) -> str:
+        return self._request.rel_url.raw_path
+
+    @property
+    def is_dry_run(self) -> bool:
+        return bool(self.query.text("dryRun"))
+
+    def header(self, name: str) -> str:
+        return self._request.headers.get(name, "")
+
+    @property
+    def content_type(self) -> str:
+        """The type of the body without its parameters; empty if none is given."""
+        return self._request.headers.get("Content-Type", "").partition(";")[0].strip()
+
+    @property
+    def manager(self) -> str:
+        """Who writes, as far as the user agent tells."""
+        name = self._request.headers.get("User-Agent", "").partition("/")[0]
+        printable = "".join(character for character in name if character.isprintable())
+        return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")
+
+    async def body(self) -> bytes:
+        """The whole body. Raises a `StatusError` of 413 if it is too long."""
+        limit = self._limits.body_bytes_max
+        if (self._request.content_length or 0) > limit:
+            raise _too_large(limit)
+        try:
+            return await self._request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise _too_large(limit) from None
+
+
+def _too_large(limit: int) -> StatusError:
+    return StatusError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")

@@ -1,0 +1,158 @@
+"""The way in for those who are in the process already: the client promise, kept by the desk without HTTP.
+
+Comes in   requests of the scheduler, the controllers and the kubelets of this process
+Goes out   what any client would get: everything is defaulted, admitted, validated and stamped
+
+ 1. Whoever is inside is trusted: he is neither authenticated nor asked whether he may. He has a name all the same,
+    which stands in the fields that he manages.
+ 2. Reading goes straight to the store, as bytes, shared with all watches.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.registry import create as creating
+from mooring.apiserver.registry import delete as deleting
+from mooring.apiserver.registry import patches, put
+from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.wire.decode import canonical_object
+from mooring.apiserver.wire.examine import DecodingError
+from mooring.client.errors import BadRequestError
+from mooring.client.local import LocalClient
+from mooring.client.promise import (
+    EVERYTHING,
+    Deletion,
+    JsonObject,
+    Listing,
+    PatchForm,
+    Selection,
+    Watch,
+)
+from mooring.kit.clock import format_rfc3339
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class InsideClient:
+    """Keeps the client promise for one part of Mooring in the process of the API server."""
+
+    def __init__(self, desk: Desk, client: LocalClient, user: User, manager: str) -> None:
+        self._desk = desk
+        self._client = client
+        self._user = user
+        self._manager = manager
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
+        return await self._client.get(kind, namespace, name)
+
+    async def list(
+        self,
+        kind: Kind,
+        selection: Selection = EVERYTHING,
+        *,
+        limit: int = 0,
+        continue_token: str = "",
+        revision: str = "",
+    ) -> Listing:
+        return await self._client.list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
+
+    def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
+        return self._client.watch(kind, selection, since=since, bookmarks=bookmarks)
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
+        resource = self._desk.resources.of_kind(kind)
+        call = self._call("create", kind, namespace)
+        obj = self._read(resource, body)
+        resource.strategy.default(obj)
+        created = await creating.create(self._desk.parts, resource, call, obj)
+        return _encode(created) if is_answer_wanted else b""
+
+    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
+        resource = self._desk.resources.of_kind(kind)
+        call = self._call("update", kind, namespace, name, subresource)
+        strategy = resource.strategies.get(subresource, resource.strategy)
+
+        def read() -> Document:
+            obj = self._read(resource, body)
+            strategy.default(obj)
+            return obj
+
+        changed = await put.put(self._desk.parts, resource, call, read)
+        return _encode(changed.document)
+
+    async def patch(
+        self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
+    ) -> bytes:
+        resource = self._desk.resources.of_kind(kind)
+        call = self._call("patch", kind, namespace, name, subresource)
+        wanted = patches.Patch(form, patch)
+        changed = await patches.patch(
+            self._desk.parts, resource, call, wanted, self._desk.document_reader(resource, form)
+        )
+        return _encode(changed.document)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
+        resource = self._desk.resources.of_kind(kind)
+        call = self._call("delete", kind, namespace, name)
+        await deleting.delete(self._desk.parts, resource, call, _delete_options(deletion))
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        call = self._call("create", POD, namespace, name, "binding")
+        metadata = {"name": name, "namespace": namespace}
+        if uid:
+            metadata["uid"] = uid
+        target = {"kind": "Node", "name": node_name}
+        await bind(self._desk.parts, call, {"metadata": metadata, "target": target})
+
+    # --------------------------------------------------------------------------------------------------- parts
+
+    def _call(self, verb: str, kind: Kind, namespace: str, name: str = "", subresource: str = "") -> Call:
+        now_s = self._desk.clock.wall_s()
+        return Call(
+            verb=verb,
+            kind=kind,
+            user=self._user,
+            now_s=now_s,
+            now=format_rfc3339(int(now_s)),
+            namespace=namespace if kind.is_namespaced else "",
+            name=name,
+            subresource=subresource,
+            field_manager=self._manager,
+            field_validation=FieldValidation.IGNORE,
+        )
+
+    def _read(self, resource: Resource, body: JsonObject) -> Document:
+        """A body as a document of its own: what comes in is never changed, and what nobody knows is dropped."""
+        plain = cast(Document, _decode(_encode(body)))
+        if resource.struct is None:
+            assert resource.read_document is not None, f"{resource.kind} has neither a schema nor a reader"
+            return resource.read_document(plain).document
+        try:
+            return canonical_object(resource.struct, plain, resource.kind).document
+        except DecodingError as error:
+            raise BadRequestError(str(error)) from None
+
+
+def _delete_options(deletion: Deletion | None) -> deleting.DeleteOptions:
+    if deletion is None:
+        return deleting.DeleteOptions()
+    return deleting.DeleteOptions(
+        grace_s=deletion.grace_s,
+        uid=deletion.uid or None,
+        revision=deletion.revision or None,
+        propagation=deletion.propagation.value if deletion.propagation is not None else None,
+    )

@@ -1,0 +1,121 @@
+"""`mooring up`: a cluster in one command.
+
+Comes in   options, Ctrl-C
+Goes out   a running control plane, a kubeconfig, and the one command to try next
+
+ 1. The first Ctrl-C ends everything in order, the second one at once.
+ 2. Nothing of the user's own is touched: the kubeconfig is a file of ours unless another is named.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from mooring.cli.problems import InputError, Problem
+
+_COMPONENTS = ("scheduler", "controllers", "nodes")
+
+
+@click.command()
+@click.option(
+    "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="Where to listen; 0: any."
+)
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="On which address to listen.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Where to keep the cluster. [default: ~/.local/share/mooring]"
+)
+@click.option("--ephemeral", is_flag=True, help="Keep the cluster in memory only.")
+@click.option("--store", "store_url", default="", help="Keep the objects on an etcd: etcd://host:port[,host:port].")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="Where to write the kubeconfig. [default: in the data directory]",
+)
+@click.option("--overwrite-kubeconfig", is_flag=True, help="Write it even over a file that is not ours.")
+@click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="How many simulated nodes to add.")
+@click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
+@click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
+@click.option(
+    "--token-auth-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="More users: CSV of token,user,uid,groups.",
+)
+@click.option("--anonymous-auth", is_flag=True, help="Let strangers in as system:anonymous.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A KubeSchedulerConfiguration for the scheduler.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
+def up(
+    port: int,
+    bind_address: str,
+    data_dir: Path | None,
+    ephemeral: bool,
+    store_url: str,
+    kubeconfig: Path | None,
+    overwrite_kubeconfig: bool,
+    nodes: int,
+    without: str,
+    token: str,
+    token_auth_file: Path | None,
+    anonymous_auth: bool,
+    config: Path | None,
+    verbose: bool,
+) -> None:
+    """Bring up a cluster that kubectl talks to, in this process.
+
+    Ctrl-C ends it. What is kept in the data directory is there again at the next start.
+    """
+    from mooring.cli import upping  # imports the world: not for `mooring --help`
+
+    _check_options(data_dir, ephemeral, store_url)
+    directory = None if ephemeral else data_dir or _default_directory()
+    upping.run_until_stopped(
+        upping.UpOptions(
+            port=port,
+            host=bind_address,
+            directory=directory,
+            store_url=store_url,
+            kubeconfig=kubeconfig or _default_kubeconfig(directory, port),
+            may_overwrite_kubeconfig=overwrite_kubeconfig,
+            nodes=nodes,
+            without=_components(without),
+            token=token,
+            token_file=token_auth_file,
+            is_anonymous_allowed=anonymous_auth,
+            scheduler_file=config,
+            is_verbose=verbose,
+        )
+    )
+
+
+def _check_options(data_dir: Path | None, ephemeral: bool, store_url: str) -> None:
+    if ephemeral and data_dir is not None:
+        raise InputError([Problem("", "--ephemeral and --data-dir contradict each other: leave one out")])
+    if ephemeral and store_url:
+        raise InputError([Problem("", "--ephemeral and --store contradict each other: leave one out")])
+
+
+def _components(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    unknown = sorted(names - set(_COMPONENTS))
+    if unknown:
+        choices = ", ".join(_COMPONENTS)
+        raise InputError([Problem("", f"--without {unknown[0]}: there is no such part; choose from {choices}")])
+    return names
+
+
+def _default_directory() -> Path:
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "mooring"
+
+
+def _default_kubeconfig(directory: Path | None, port: int) -> Path:
+    if directory is not None:
+        return directory / "kubeconfig"
+    return Path(tempfile.gettempdir()) / f"mooring-{os.getuid()}" / f"kubeconfig-{port}"

@@ -1,0 +1,158 @@
+"""What `mooring up` does once its options are read.
+
+Comes in   options
+Goes out   a running cluster, what it says to people, an end in order
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from mooring import __version__
+from mooring.api.yaml import YamlError, load_document
+from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
+from mooring.apiserver.access.users import User
+from mooring.cli.problems import InputError, Problem
+from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
+from mooring.cluster.settings import ClusterSettings
+from mooring.kit.clock import SystemClock
+from mooring.kit.entropy import system_entropy
+from mooring.kit.loop import run_real
+from mooring.scheduler.config.problems import ConfigurationError
+from mooring.scheduler.config.load import load_configuration
+
+EXIT_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What was typed."""
+
+    port: int
+    host: str
+    directory: Path | None
+    store_url: str
+    kubeconfig: Path
+    may_overwrite_kubeconfig: bool
+    nodes: int
+    without: frozenset[str]
+    token: str = field(repr=False)
+    token_file: Path | None
+    is_anonymous_allowed: bool
+    scheduler_file: Path | None
+    is_verbose: bool
+
+
+def run_until_stopped(options: UpOptions) -> None:
+    """Run a cluster until Ctrl-C."""
+    settings = _settings(options)
+    logging.basicConfig(
+        level=logging.INFO if options.is_verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        run_real(_run(settings))
+    except ClusterError as error:
+        click.echo(f"mooring: {error}", err=True)
+        raise SystemExit(EXIT_FAILED) from None
+    except ExceptionGroup as group:
+        _tell_failures(group)
+        raise SystemExit(EXIT_FAILED) from None
+
+
+async def _run(settings: ClusterSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            # The second time somebody does not want to wait.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGINT)
+        click.echo("\nstopping ... (again to stop at once)", err=True)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    async with run_cluster(settings, SystemClock(), system_entropy()) as cluster:
+        _greet(cluster, settings)
+        await stop.wait()
+
+
+def _greet(cluster: RunningCluster, settings: ClusterSettings) -> None:
+    where = "in memory, gone at the end" if settings.data_directory is None else str(settings.data_directory)
+    if settings.store_url:
+        where = settings.store_url
+    lines = [
+        f"mooring {__version__}, speaking Kubernetes v1.36",
+        "",
+        f"  API server   {cluster.url}",
+        f"  objects      {where}",
+        f"  running      {', '.join(cluster.components)}",
+        f"  kubeconfig   {cluster.kubeconfig}",
+        "",
+        "try:",
+        f"  kubectl --kubeconfig {cluster.kubeconfig} get namespaces",
+        "",
+        "Ctrl-C ends it.",
+    ]
+    click.echo("\n".join(lines))
+    sys.stdout.flush()
+
+
+def _settings(options: UpOptions) -> ClusterSettings:
+    return ClusterSettings(
+        data_directory=options.directory,
+        store_url=options.store_url,
+        host=options.host,
+        port=options.port,
+        kubeconfig=options.kubeconfig,
+        may_overwrite_kubeconfig=options.may_overwrite_kubeconfig,
+        token=options.token,
+        users=_users(options.token_file),
+        is_anonymous_allowed=options.is_anonymous_allowed,
+        without=options.without,
+        nodes=options.nodes,
+        scheduler_configuration=_scheduler_configuration(options.scheduler_file),
+    )
+
+
+def _users(path: Path | None) -> dict[str, User]:
+    if path is None:
+        return {}
+    try:
+        return parse_token_file(path.read_text(encoding="utf-8"), str(path))
+    except TokenFileError as error:
+        raise InputError([Problem("", str(error))]) from None
+    except OSError as error:
+        raise InputError([Problem(str(path), f"cannot be read: {error.strerror}")]) from None
+
+
+def _scheduler_configuration(path: Path | None) -> object | None:
+    if path is None:
+        return None
+    try:
+        data = load_document(path.read_bytes(), str(path)).data
+        load_configuration(data)
+        return data
+    except YamlError as error:
+        raise InputError([Problem("", str(error))]) from None
+    except ConfigurationError as error:
+        raise InputError(Problem(str(path), str(problem)) for problem in error.problems) from None
+
+
+def _tell_failures(group: ExceptionGroup[Exception]) -> None:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            _tell_failures(error)
+        else:
+            click.echo(f"mooring: {error}", err=True)
+            logging.getLogger(__name__).info("how it came to that", exc_info=error)

@@ -1,0 +1,125 @@
+"""A control plane in one process: store, API server, scheduler.
+
+Comes in   what was asked for, time and chance
+Goes out   a running cluster, until somebody stops it; then everything ends in order, last started first
+
+ 1. It is up when the API server answers `/readyz` with 200: the store is read, roles and defaults are there.
+ 2. The scheduler and the others come in through `InsideClient`: they write as any client would, without the network.
+ 3. What is wrong with the surroundings (a port in use, a directory that cannot be written) is a `ClusterError` in one
+    line.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.apiserver.access.certificates import ADMIN
+from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
+from mooring.apiserver.access.kubeconfig_file import KubeconfigError, kubeconfig_document, write_kubeconfig
+from mooring.apiserver.access.users import User
+from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.http.door import Door
+from mooring.apiserver.http.server import ApiServer, PortTakenError
+from mooring.apiserver.inside import InsideClient
+from mooring.client.local import LocalClient
+from mooring.cluster.settings import ClusterSettings
+from mooring.cluster.stores import KEYS_FOLDER, open_store
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.scheduler import Scheduler
+from mooring.store.promise import StoreError
+
+log = logging.getLogger(__name__)
+
+
+class ClusterError(Exception):
+    """The cluster cannot come up; the text says what to do, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster:
+    """A cluster that is up."""
+
+    url: str
+    kubeconfig: Path | None
+    desk: Desk
+    door: Door
+    components: tuple[str, ...]
+
+
+@asynccontextmanager
+async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy) -> AsyncIterator[RunningCluster]:
+    """A cluster while the block lasts. Raises `ClusterError`."""
+    with _in_words(), _keyring(settings, clock) as keys:
+        async with open_store(settings.data_directory, settings.store_url, clock) as store:
+            desk_settings = Settings(keys.token_key(), settings.tokens(), settings.is_anonymous_allowed)
+            async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
+                door = Door(desk, settings.limits)
+                hosts = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
+                tls = keys.server_tls(hosts)
+                async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
+                    _write_kubeconfig(settings, keys, server.url)
+                    async with TaskGroup("cluster") as group:
+                        components = _start_components(settings, desk, clock, entropy, group)
+                        yield RunningCluster(server.url, settings.kubeconfig, desk, door, components)
+
+
+def _start_components(
+    settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, group: TaskGroup
+) -> tuple[str, ...]:
+    started = ["apiserver"]
+    if settings.runs("scheduler"):
+        name = "system:kube-scheduler"
+        client = inside_client(desk, clock, entropy.fork("scheduler client"), name, "kube-scheduler")
+        scheduler = Scheduler(
+            client,
+            load_configuration(settings.scheduler_configuration),
+            clock=clock,
+            entropy=entropy.fork("scheduler"),
+        )
+        group.start_background(scheduler.run(), name="scheduler")
+        started.append("scheduler")
+    return tuple(started)
+
+
+def inside_client(desk: Desk, clock: Clock, entropy: Entropy, user: str, manager: str) -> InsideClient:
+    """A way in for a part of this process."""
+    local = LocalClient(desk.store, clock, entropy)
+    return InsideClient(desk, local, User(user, groups=("system:authenticated",)), manager)
+
+
+@contextmanager
+def _keyring(settings: ClusterSettings, clock: Clock) -> Iterator[Keyring]:
+    if settings.data_directory is None:
+        with ephemeral_keyring(clock) as keys:
+            yield keys
+    else:
+        yield Keyring(settings.data_directory / KEYS_FOLDER, clock)
+
+
+def _write_kubeconfig(settings: ClusterSettings, keys: Keyring, url: str) -> None:
+    if settings.kubeconfig is None:
+        return
+    authority = keys.authority().certificate_pem
+    document = kubeconfig_document(_reachable(url), authority, "admin", keys.client(ADMIN))
+    write_kubeconfig(settings.kubeconfig, document, may_overwrite=settings.may_overwrite_kubeconfig)
+
+
+def _reachable(url: str) -> str:
+    """Whoever listens everywhere is reached on loopback from here."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
+    except (PortTakenError, KeyringError, KubeconfigError, StoreError) as error:
+        raise ClusterError(str(error)) from error

@@ -1,0 +1,45 @@
+"""What was asked for when a cluster is brought up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mooring.apiserver.access.users import MASTERS_GROUP, User
+from mooring.apiserver.http.limits import DoorLimits
+
+DEFAULT_PORT = 6_443
+COMPONENTS = ("scheduler", "controllers", "nodes")
+"""What runs beside the API server unless it is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """Everything about a cluster that can be chosen."""
+
+    data_directory: Path | None = None
+    """Where the objects and keys are kept; None: nowhere, they are gone at the end."""
+    store_url: str = ""
+    """An etcd instead of a file: `etcd://host:port`."""
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    kubeconfig: Path | None = None
+    may_overwrite_kubeconfig: bool = False
+    token: str = field(default="", repr=False)
+    """A fixed token of the administrator."""
+    users: Mapping[str, User] = field(default_factory=dict, repr=False)
+    """Other users, by their tokens."""
+    is_anonymous_allowed: bool = False
+    without: frozenset[str] = frozenset()
+    nodes: int = 0
+    scheduler_configuration: object | None = None
+    limits: DoorLimits = field(default_factory=DoorLimits)
+
+    def runs(self, component: str) -> bool:
+        return component not in self.without
+
+    def tokens(self) -> dict[str, User]:
+        """Who has which token."""
+        admin = {self.token: User("admin", uid="admin", groups=(MASTERS_GROUP,))} if self.token else {}
+        return {**self.users, **admin}

@@ -1,0 +1,36 @@
+"""Where the objects are kept: in memory, in a file, or on an etcd.
+
+Comes in   what was asked for
+Goes out   an open store, closed at the end of the block
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mooring.kit.clock import Clock
+from mooring.store.memory import MemoryStore
+from mooring.store.promise import Store
+
+STORE_FOLDER = "store"
+KEYS_FOLDER = "keys"
+
+
+@asynccontextmanager
+async def open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
+    """The store that was asked for. Raises `StoreError`."""
+    if url:
+        from mooring.store.etcd import EtcdStore
+        from mooring.store.etcd_limits import EtcdLimits
+
+        async with await EtcdStore.open(url, clock, EtcdLimits()) as etcd:
+            yield etcd
+    elif directory is not None:
+        from mooring.store.sqlite import SqliteStore
+
+        async with await SqliteStore.open(directory / STORE_FOLDER, clock) as file:
+            yield file
+    else:
+        yield MemoryStore()
