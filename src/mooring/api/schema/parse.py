@@ -60,7 +60,9 @@ def parse_package(text: str) -> Package:
             case []:
                 pass
             case ["type", type_name, base, *choices]:
-                package.types[type_name] = Scalar(Basic(base), f"v1.{type_name}", tuple(choice.strip('"') for choice in choices))
+                package.types[type_name] = Scalar(
+                    Basic(base), f"v1.{type_name}", tuple(choice.strip('"') for choice in choices)
+                )
             case ["struct" | "object" as sort, type_name, *marks]:
                 openapi_name = f"{prefix}.{type_name}"
                 package.types[type_name] = Struct(name, type_name, openapi_name, sort == "object", "atomic" in marks)

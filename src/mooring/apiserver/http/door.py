@@ -79,6 +79,10 @@ class Door:
         self.metrics.answered(incoming.address, incoming.is_dry_run, response.status, duration_s)
         return response
 
+    def on_failure(self) -> None:
+        """Something failed that nobody foresaw."""
+        self.failures += 1
+
     async def _answered_somehow(self, request: web.BaseRequest, incoming: Incoming) -> web.StreamResponse:
         try:
             return await self._answered(request, incoming)
@@ -92,7 +96,7 @@ class Door:
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception:
-            self.failures += 1
+            self.on_failure()
             log.exception("%s %s failed", incoming.method, incoming.path)
             reply = error_reply(ServerError("Internal error occurred: see the log of the server"))
         return self._response(request, reply)

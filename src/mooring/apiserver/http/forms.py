@@ -78,6 +78,8 @@ class Rendering:
 
     def listing(self, resource: Resource, listing: Listing) -> Reply:
         metadata = _list_metadata(listing)
+        if resource.struct is None and self.form is Form.OBJECT:
+            metadata.setdefault("continue", "")  # lists of custom objects have no type that would leave it out
         if self.is_plain:
             return Reply(200, _list_bytes(resource, metadata, listing.items))
         items = [_decode(raw) for raw in listing.items]

@@ -54,7 +54,8 @@ class Objects:
         raw = await self._desk.reader.get(resource, call.namespace, call.name, revision)
         if call.subresource == "scale":
             assert resource.scale is not None, f"{resource.kind} has no scale"
-            return rendering.written(200, _SCALES, resource.scale.scale_of(resource.kind, cast(Document, decoded(raw))))
+            shown = resource.scale.shown or resource.scale.scale_of
+            return rendering.written(200, _SCALES, shown(resource.kind, cast(Document, decoded(raw))))
         return rendering.stored(200, resource, raw)
 
     async def list(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:

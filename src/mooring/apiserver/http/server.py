@@ -10,24 +10,30 @@ Goes out   a running server; at its end every open request is answered or cut of
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
-from aiohttp.http_exceptions import BadHttpMethod
+from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.limits import DoorLimits
-from mooring.apiserver.http.reply import error_reply
+from mooring.apiserver.http.reply import Reply, error_reply, text_reply
 from mooring.apiserver.registry.refusals import method_not_allowed
+
+log = logging.getLogger(__name__)
 
 STOP_S_MAX = 5.0
 """How long open requests are waited for."""
 HEADER_LINE_BYTES_MAX = 16 * 1024
+
+_METHOD = re.compile(r"b'[A-Za-z]+ /\S* HTTP/1")
 
 
 class PortTakenError(Exception):
@@ -45,12 +51,14 @@ class ApiServer:
         self._tls = tls
         self._server = _Server(
             door.answer,
+            door.on_failure,
             request_factory=_request_factory(limits),
             access_log=None,
             keepalive_timeout=75.0,
             max_line_size=HEADER_LINE_BYTES_MAX,
             max_field_size=limits.header_bytes_max,
-            auto_decompress=True,
+            # kube-apiserver takes a compressed body for what it is not, too.
+            auto_decompress=False,
             lingering_time=1.0,
         )
         self._runner = web.ServerRunner(self._server, shutdown_timeout=STOP_S_MAX)
@@ -81,7 +89,7 @@ class ApiServer:
 
 
 class _Handler(web.RequestHandler):
-    """aiohttp's handler, in Kubernetes' words where the parser itself refuses a request."""
+    """aiohttp's handler, in kube-apiserver's words where the parser itself refuses a request."""
 
     def handle_error(
         self,
@@ -90,17 +98,38 @@ class _Handler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        if isinstance(exc, BadHttpMethod):
-            reply = error_reply(method_not_allowed())
-            return web.Response(body=reply.body, status=reply.code, content_type=reply.content_type)
-        return super().handle_error(request, status, exc, message)
+        if not isinstance(exc, HttpProcessingError):
+            assert isinstance(self._manager, _Server)
+            self._manager.on_failure()
+            return super().handle_error(request, status, exc, message)
+        # Neither the request nor the parser's words are logged: a token may be in them.
+        log.info("what %s sends is not HTTP: %s", request.remote, type(exc).__name__)
+        reply = _unreadable(exc)
+        response = web.Response(body=reply.body, status=reply.code, headers={"Content-Type": reply.content_type})
+        response.force_close()
+        return response
 
 
 class _Server(web.Server):
     """Makes a handler of ours for each connection."""
 
+    def __init__(
+        self, handler: Callable[..., Awaitable[web.StreamResponse]], on_failure: Callable[[], None], **kwargs: Any
+    ):
+        super().__init__(handler, **kwargs)
+        self.on_failure = on_failure
+
     def __call__(self) -> web.RequestHandler:
         return _Handler(self, loop=asyncio.get_running_loop(), **self._kwargs)
+
+
+def _unreadable(error: HttpProcessingError) -> Reply:
+    """The answer to what is no request."""
+    if isinstance(error, BadHttpMethod) and _METHOD.search(error.message):
+        return error_reply(method_not_allowed())
+    if isinstance(error, LineTooLong):
+        return text_reply(431, "431 Request Header Fields Too Large")
+    return text_reply(400, "400 Bad Request")
 
 
 def _request_factory(limits: DoorLimits) -> Callable[..., web.BaseRequest]:

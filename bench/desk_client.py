@@ -1,0 +1,94 @@
+"""A cheap client: requests over a few TLS connections, many in flight, as little work for each as possible.
+
+Comes in   requests as bytes
+Goes out   answers as status and body; the order of a connection is kept
+
+The official client costs ten times what the server does, and would measure itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Sequence
+from time import perf_counter
+from typing import NamedTuple
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+class Connection(asyncio.Protocol):
+    """One connection; requests may be sent before earlier ones are answered."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._waiting: deque[asyncio.Future[Answer]] = deque()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while self._waiting:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = bytes(self._buffer[:end]).lower()
+            length = int(head.split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+            if len(self._buffer) < end + 4 + length:
+                return
+            body = bytes(self._buffer[end + 4 : end + 4 + length])
+            del self._buffer[: end + 4 + length]
+            self._waiting.popleft().set_result(Answer(int(head[9:12]), body))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        while self._waiting:
+            self._waiting.popleft().set_exception(ConnectionError(f"the server hung up: {error}"))
+
+    def ask(self, request: bytes) -> asyncio.Future[Answer]:
+        assert self._transport is not None, "not connected"
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        self._transport.write(request)
+        return answer
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+def request(token: str, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> bytes:
+    """A request as it goes over the wire."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\nAccept: application/json\r\n"
+    if body:
+        head += f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+async def connect(host: str, port: int, count: int) -> list[Connection]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    loop = asyncio.get_running_loop()
+    return [(await loop.create_connection(Connection, host, port, ssl=context))[1] for _ in range(count)]
+
+
+async def ask_all(connections: Sequence[Connection], requests: Sequence[bytes]) -> tuple[list[Answer], float]:
+    """All requests, spread over the connections, one in flight on each; the answers, and how long it took."""
+    answers: list[Answer] = []
+
+    async def ask_some(connection: Connection, some: Sequence[bytes]) -> None:
+        for each in some:
+            answers.append(await connection.ask(each))
+
+    began_s = perf_counter()
+    shares = [requests[index :: len(connections)] for index in range(len(connections))]
+    async with asyncio.TaskGroup() as group:
+        for connection, share in zip(connections, shares):
+            group.create_task(ask_some(connection, share))
+    return answers, perf_counter() - began_s

@@ -1,0 +1,1 @@
+"""OpenAPI: the shapes of all kinds and the paths at which they are served, written for clients."""

@@ -1,0 +1,107 @@
+"""The documents: made when somebody asks, kept as bytes.
+
+Comes in   the table of resources
+Goes out   the document of the second dialect; the index and the documents of the third
+
+ 1. A document is made when it is first asked for, never at start; after a custom kind came or went, the documents that
+    speak of it are made anew.
+ 2. The hash of a document is part of its address in the index: who keeps what he got there need not ask again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.discovery.virtual_kinds import VIRTUAL_KINDS
+from mooring.apiserver.openapi.plain_paths import ROOTS
+from mooring.apiserver.openapi.writing import second_document, third_document, third_plain_document
+from mooring.apiserver.resources import Resource, ResourceTable
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document as it is sent."""
+
+    body: bytes
+    digest: str
+
+
+class OpenApi:
+    """Writes OpenAPI documents, and remembers them."""
+
+    def __init__(self, resources: ResourceTable, discovery: Discovery) -> None:
+        self._resources = resources
+        self._discovery = discovery
+        self._second: tuple[int, Written] | None = None
+        self._third: dict[str, tuple[tuple[Resource, ...], Written]] = {}
+
+    def second(self) -> Written:
+        """Everything in one document."""
+        generation = self._resources.generation
+        if self._second is None or self._second[0] != generation:
+            written = _written(second_document(self._resources, VIRTUAL_KINDS))
+            self._second = generation, written
+        return self._second[1]
+
+    def third(self, name: str) -> Written | None:
+        """The document with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
+        if name not in self._names():
+            return None
+        resources, api_version = self._about(name)
+        # Whoever redefines a custom kind makes a new resource, so that the same ones mean the same document.
+        state = tuple(resources)
+        known = self._third.get(name)
+        if known is None or known[0] != state:
+            known = self._third[name] = state, _written(self._made(name, api_version, resources))
+        return known[1]
+
+    def index(self) -> Document:
+        """Where the documents are."""
+        paths: Document = {}
+        for name in sorted(self._names()):
+            written = self.third(name)
+            assert written is not None, f"{name} is no document"
+            paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={written.digest}"}
+        return {"paths": paths}
+
+    def _names(self) -> dict[str, None]:
+        return dict.fromkeys(self._all_names())
+
+    def _all_names(self) -> Iterator[str]:
+        yield from ROOTS
+        for api_version in self._discovery.api_versions():
+            if "/" not in api_version:
+                yield f"api/{api_version}"
+                continue
+            yield f"apis/{api_version}"
+            if not any(resource.struct is None for resource in self._of(api_version)):
+                yield f"apis/{api_version.partition('/')[0]}"
+
+    def _about(self, name: str) -> tuple[list[Resource], str]:
+        parts = name.split("/")
+        if name not in ROOTS and len(parts) == (2 if parts[0] == "api" else 3):
+            api_version = "/".join(parts[1:])
+            return self._of(api_version), api_version
+        return [], ""
+
+    def _of(self, api_version: str) -> list[Resource]:
+        return [resource for resource in self._resources if resource.kind.api_version == api_version]
+
+    def _made(self, name: str, api_version: str, resources: list[Resource]) -> Document:
+        if not api_version:
+            return third_plain_document(name)
+        virtual = [kind for kind in VIRTUAL_KINDS if kind.api_version == api_version]
+        return third_document(api_version, resources, virtual)
+
+
+def _written(document: Document) -> Written:
+    body = _encode(document)
+    return Written(body, hashlib.sha512(body).hexdigest().upper())

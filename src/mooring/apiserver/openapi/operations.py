@@ -1,0 +1,263 @@
+"""Operations: what can be done at which path, before it is written in a dialect.
+
+Comes in   the resources of an API version, and the kinds that are never stored
+Goes out   `Path`s with `Operation`s
+
+    /apis/apps/v1/deployments                                  list, over all namespaces
+    /apis/apps/v1/namespaces/{namespace}/deployments           list, post, deletecollection
+    /apis/apps/v1/namespaces/{namespace}/deployments/{name}    get, put, patch, delete
+    …/{name}/status                                            get, put, patch
+    /apis/apps/v1/watch/…                                      the old way to watch
+
+ 1. The name of an operation is made of its verb, its group and version, and its kind: generated clients call their
+    methods by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mooring.api.kinds import NAMESPACE, Kind
+from mooring.apiserver.openapi.parameters import CONNECTED, DELETING, DELETING_MANY, LISTING, LOG, PATCHING, WRITING
+from mooring.apiserver.resources import Resource, Subresource
+
+DELETE_OPTIONS, PATCH, STATUS, WATCH_EVENT, TEXT = "DeleteOptions", "Patch", "Status", "WatchEvent", "text"
+"""Bodies and answers that are no kind of the resource's own group."""
+
+_METHODS = {"get": "get", "update": "put", "patch": "patch", "create": "post"}
+_ACTIONS = {"get": "read", "put": "replace", "patch": "patch", "post": "create"}
+_PROXY_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A kind that goes in or comes out; an empty version is that of the document."""
+
+    kind: str
+    api_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that can be done at a path."""
+
+    method: str
+    action: str
+    name: str
+    about: Shown
+    """The kind that the operation is about."""
+    answer: Shown
+    codes: tuple[str, ...] = ("200",)
+    body: Shown | None = None
+    is_body_required: bool = True
+    parameters: tuple[str, ...] = ()
+    is_streaming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path; its parameters are those of all its operations."""
+
+    path: str
+    operations: tuple[Operation, ...]
+    parameters: tuple[str, ...] = field(default=())
+
+
+def camel(api_version: str) -> str:
+    """`AppsV1`, `RbacAuthorizationV1`, `CoreV1`: how operations call an API version."""
+    group, _, version = api_version.rpartition("/")
+    parts = (group or "core").removesuffix(".k8s.io").replace("-", ".").split(".")
+    return "".join(part[:1].upper() + part[1:] for part in (*parts, version))
+
+
+def tag(api_version: str) -> str:
+    """`apps_v1`, `rbacAuthorization_v1`: the drawer into which generated clients put an operation."""
+    version = api_version.rpartition("/")[2]
+    name = camel(api_version).removesuffix(version[:1].upper() + version[1:])
+    return f"{name[:1].lower()}{name[1:]}_{version}"
+
+
+def base_path(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+# --- stored kinds -----------------------------------------------------------------------------------------------
+
+
+def resource_paths(resource: Resource) -> Iterator[Path]:
+    """Everything that can be done with a stored kind."""
+    kind = resource.kind
+    base, where = base_path(kind.api_version), _where(kind)
+    if kind.is_namespaced:
+        yield Path(f"{base}/{kind.plural}", (_list(resource, is_everywhere=True),), ("pretty",))
+        yield Path(f"{base}/namespaces/{{namespace}}/{kind.plural}", _of_collection(resource), ("namespace", "pretty"))
+        single = f"{base}/namespaces/{{namespace}}/{kind.plural}/{{name}}"
+    else:
+        yield Path(f"{base}/{kind.plural}", _of_collection(resource), ("pretty",))
+        single = f"{base}/{kind.plural}/{{name}}"
+    given = _given(kind, "name")
+    yield Path(single, tuple(_of_object(resource, where)), given)
+    for subresource in resource.subresources.values():
+        yield from _subresource_paths(resource, subresource, single, given)
+    if resource.struct is not None:
+        yield from _watch_paths(resource, base)
+
+
+def _given(kind: Kind, *names: str) -> tuple[str, ...]:
+    """What every operation at a path takes."""
+    return (*names, "namespace", "pretty") if kind.is_namespaced else (*names, "pretty")
+
+
+def _where(kind: Kind) -> str:
+    return f"{camel(kind.api_version)}{'Namespaced' if kind.is_namespaced else ''}"
+
+
+def _list(resource: Resource, *, is_everywhere: bool = False) -> Operation:
+    kind = resource.kind
+    where = camel(kind.api_version) if is_everywhere else _where(kind)
+    name = f"list{where}{kind.kind}{'ForAllNamespaces' if is_everywhere else ''}"
+    shown, answer = Shown(kind.kind), Shown(resource.list_kind)
+    return Operation("get", "list", name, shown, answer, parameters=LISTING, is_streaming=resource.struct is not None)
+
+
+def _of_collection(resource: Resource) -> tuple[Operation, ...]:
+    kind, where = resource.kind, _where(resource.kind)
+    shown = Shown(kind.kind)
+    found = [
+        _list(resource),
+        Operation(
+            "post", "post", f"create{where}{kind.kind}", shown, shown, ("200", "201", "202"), shown, parameters=WRITING
+        ),
+    ]
+    if "deletecollection" in resource.verbs:
+        name = f"delete{where.removesuffix('Namespaced')}Collection"
+        name += f"{'Namespaced' if kind.is_namespaced else ''}{kind.kind}"
+        body = Shown(DELETE_OPTIONS) if resource.struct is not None else None
+        parameters = DELETING_MANY if resource.struct is not None else LISTING
+        found.append(
+            Operation(
+                "delete",
+                "deletecollection",
+                name,
+                shown,
+                Shown(STATUS),
+                body=body,
+                is_body_required=False,
+                parameters=parameters,
+            )
+        )
+    return tuple(found)
+
+
+def _of_object(resource: Resource, where: str) -> Iterator[Operation]:
+    kind = resource.kind
+    shown = Shown(kind.kind)
+    yield from _changing(resource, ("get", "update"), where, kind.kind, shown, shown)
+    # A namespace is returned, too, but kube-apiserver does not tell.
+    deleted = shown if resource.returns_deleted and kind is not NAMESPACE else Shown(STATUS)
+    yield Operation(
+        "delete",
+        "delete",
+        f"delete{where}{kind.kind}",
+        shown,
+        deleted,
+        ("200", "202"),
+        Shown(DELETE_OPTIONS),
+        is_body_required=False,
+        parameters=DELETING,
+    )
+    yield from _changing(resource, ("patch",), where, kind.kind, shown, shown)
+
+
+def _changing(
+    resource: Resource, verbs: tuple[str, ...], where: str, name: str, about: Shown, shown: Shown
+) -> Iterator[Operation]:
+    is_custom = resource.struct is None
+    for verb in verbs:
+        method = _METHODS[verb]
+        operation_name = f"{_ACTIONS[method]}{where}{name}"
+        match verb:
+            case "get":
+                parameters = ("resourceVersion",) if is_custom else ()
+                yield Operation(method, "get", operation_name, about, shown, parameters=parameters)
+            case "patch":
+                codes: tuple[str, ...] = ("200",) if is_custom else ("200", "201")
+                yield Operation(method, "patch", operation_name, about, shown, codes, Shown(PATCH), parameters=PATCHING)
+            case "update":
+                yield Operation(method, "put", operation_name, about, shown, ("200", "201"), shown, parameters=WRITING)
+            case _:
+                codes = ("200", "201", "202")
+                yield Operation(method, "post", operation_name, about, shown, codes, shown, parameters=WRITING)
+
+
+# --- what lies below an object ----------------------------------------------------------------------------------
+
+
+def _subresource_paths(
+    resource: Resource, subresource: Subresource, single: str, given: tuple[str, ...]
+) -> Iterator[Path]:
+    kind, where = resource.kind, _where(resource.kind)
+    path = f"{single}/{subresource.name}"
+    title = subresource.name[:1].upper() + subresource.name[1:]
+    shown = Shown(subresource.kind or kind.kind, subresource.api_version)
+    if subresource.name == "log":
+        read = Operation("get", "get", f"read{where}{kind.kind}Log", shown, Shown(TEXT), parameters=LOG)
+        yield Path(path, (read,), given)
+    elif shown.kind in CONNECTED:
+        plain = tuple(name for name in given if name != "pretty")
+        methods = _PROXY_METHODS if subresource.name == "proxy" else ("get", "post")
+        yield Path(path, tuple(_connect(methods, where, f"{kind.kind}{title}", shown)), plain)
+        if subresource.name == "proxy":
+            below = tuple(_connect(methods, where, f"{kind.kind}ProxyWithPath", shown))
+            yield Path(f"{path}/{{path}}", below, (*plain, "path"))
+    else:
+        name = f"{kind.kind}{title}"
+        order = ("get", "update", "patch", "create")
+        verbs = tuple(verb for verb in order if verb in subresource.verbs)
+        about = Shown(kind.kind) if resource.struct is None else shown
+        yield Path(path, tuple(_changing(resource, verbs, where, name, about, shown)), given)
+
+
+def _connect(methods: tuple[str, ...], where: str, name: str, shown: Shown) -> Iterator[Operation]:
+    for method in methods:
+        verb = method[:1].upper() + method[1:]
+        operation_name = f"connect{where.removesuffix('Namespaced')}{verb}"
+        operation_name += f"{'Namespaced' if where.endswith('Namespaced') else ''}{name}"
+        parameters = CONNECTED[shown.kind]
+        yield Operation(method, "connect", operation_name, shown, Shown(TEXT), parameters=parameters)
+
+
+# --- the old way to watch ---------------------------------------------------------------------------------------
+
+
+def _watch_paths(resource: Resource, base: str) -> Iterator[Path]:
+    kind, version = resource.kind, camel(resource.kind.api_version)
+    if kind.is_namespaced:
+        everywhere = _watch("watchlist", f"watch{version}{kind.kind}ListForAllNamespaces", kind)
+        yield Path(f"{base}/watch/{kind.plural}", (everywhere,), ("pretty",))
+        below = f"{base}/watch/namespaces/{{namespace}}"
+    else:
+        below = f"{base}/watch"
+    where, given = _where(kind), _given(kind)
+    many = _watch("watchlist", f"watch{where}{kind.kind}List", kind)
+    yield Path(f"{below}/{kind.plural}", (many,), given)
+    one = _watch("watch", f"watch{where}{kind.kind}", kind)
+    yield Path(f"{below}/{kind.plural}/{{name}}", (one,), ("name", *given))
+
+
+def _watch(action: str, name: str, kind: Kind) -> Operation:
+    return Operation("get", action, name, Shown(kind.kind), Shown(WATCH_EVENT), parameters=LISTING, is_streaming=True)
+
+
+# --- kinds that are never stored --------------------------------------------------------------------------------
+
+
+def virtual_path(kind: Kind) -> Path:
+    """A kind that can only be created."""
+    base, shown = base_path(kind.api_version), Shown(kind.kind)
+    name = f"create{_where(kind)}{kind.kind}"
+    create = Operation("post", "post", name, shown, shown, ("200", "201", "202"), shown, parameters=WRITING)
+    if kind.is_namespaced:
+        return Path(f"{base}/namespaces/{{namespace}}/{kind.plural}", (create,), ("namespace", "pretty"))
+    return Path(f"{base}/{kind.plural}", (create,), ("pretty",))

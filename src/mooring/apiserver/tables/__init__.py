@@ -1,0 +1,1 @@
+"""Tables: what `kubectl get` prints. Columns and cells of every kind."""

@@ -1,0 +1,72 @@
+"""The table of one kind: its columns, and how an object becomes a row of cells.
+
+Comes in   short descriptions of columns, and functions that fill cells
+Goes out   a `KindTable`
+
+ 1. A row has a cell for each column, those of lower priority too: who prints, leaves out what is too wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mooring.api.document import Document
+
+Cell = object
+"""A text, a number, a truth value or None."""
+Cells = Callable[[Document, float], list[Cell]]
+"""The cells of an object; the second argument is the time, from which ages are counted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindTable:
+    """How one kind is printed."""
+
+    columns: Sequence[Document]
+    cells: Cells
+    conditions: Callable[[Document], list[Document] | None] | None = None
+    """What marks a row as a whole, if anything does."""
+
+    def row(self, obj: Document, now_s: float) -> Document:
+        row: Document = {"cells": self.cells(obj, now_s)}
+        if self.conditions is not None and (conditions := self.conditions(obj)):
+            row["conditions"] = conditions
+        return row
+
+
+def column(name: str, about: str, *, type_name: str = "string", form: str = "", is_wide: bool = False) -> Document:
+    """A column; `is_wide` ones are shown only to those who ask for more."""
+    return {
+        "name": name,
+        "type": type_name,
+        "format": form,
+        "description": about,
+        "priority": 1 if is_wide else 0,
+    }
+
+
+def integer(name: str, about: str) -> Document:
+    return column(name, about, type_name="integer")
+
+
+def boolean(name: str, about: str) -> Document:
+    return column(name, about, type_name="boolean")
+
+
+def wide(name: str, about: str) -> Document:
+    return column(name, about, is_wide=True)
+
+
+NAME = column("Name", "Its name, which nothing else of this kind has in the same place.", form="name")
+AGE = column("Age", "How long ago it was made.")
+CREATED_AT = column("Created At", "When it was made.", type_name="date")
+
+
+def _made_at(obj: Document, now_s: float) -> list[Cell]:
+    metadata = obj["metadata"]
+    return [metadata["name"], metadata.get("creationTimestamp")]
+
+
+DEFAULT_TABLE = KindTable((NAME, CREATED_AT), _made_at)
+"""For kinds of which there is nothing to tell."""

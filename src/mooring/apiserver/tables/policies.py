@@ -1,0 +1,156 @@
+"""Configuration, accounts, rights, quotas, classes and devices in a table."""
+
+from __future__ import annotations
+
+from mooring.api import kinds
+from mooring.api.document import Document
+from mooring.apiserver.tables.ages import age
+from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
+
+
+def _only_age(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], age(obj, now_s)]
+
+
+def _config_map(obj: Document, now_s: float) -> list[Cell]:
+    count = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
+    return [obj["metadata"]["name"], count, age(obj, now_s)]
+
+
+def _secret(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), age(obj, now_s)]
+
+
+def _quota(obj: Document, now_s: float) -> list[Cell]:
+    status = obj.get("status") or {}
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    requests: list[str] = []
+    limits: list[str] = []
+    for name in sorted(hard):
+        text = f"{name}: {used.get(name, '0')}/{hard[name]}"
+        (limits if name.startswith("limits.") else requests).append(text)
+    return [obj["metadata"]["name"], ", ".join(requests), ", ".join(limits), age(obj, now_s)]
+
+
+def _role_binding(obj: Document, now_s: float) -> list[Cell]:
+    role = obj.get("roleRef") or {}
+    subjects = obj.get("subjects") or ()
+    return [
+        obj["metadata"]["name"],
+        f"{role.get('kind', '')}/{role.get('name', '')}",
+        age(obj, now_s),
+        ", ".join(each["name"] for each in subjects if each["kind"] == "User"),
+        ", ".join(each["name"] for each in subjects if each["kind"] == "Group"),
+        ", ".join(f"{each.get('namespace', '')}/{each['name']}" for each in subjects if each["kind"] == _ACCOUNT),
+    ]
+
+
+_ACCOUNT = "ServiceAccount"
+
+
+def _priority_class(obj: Document, now_s: float) -> list[Cell]:
+    return [
+        obj["metadata"]["name"],
+        obj.get("value", 0),
+        bool(obj.get("globalDefault")),
+        age(obj, now_s),
+        obj.get("preemptionPolicy") or "",
+    ]
+
+
+def _runtime_class(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], obj.get("handler", ""), age(obj, now_s)]
+
+
+def _resource_claim(obj: Document, now_s: float) -> list[Cell]:
+    status, is_deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
+    states = ["deleted"] if is_deleted else []
+    if status.get("allocation") is not None:
+        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
+    elif not is_deleted:
+        states.append("pending")
+    return [obj["metadata"]["name"], ",".join(states), age(obj, now_s)]
+
+
+def _resource_slice(obj: Document, now_s: float) -> list[Cell]:
+    spec = obj.get("spec") or {}
+    return [
+        obj["metadata"]["name"],
+        spec.get("nodeName") or "",
+        spec.get("driver", ""),
+        (spec.get("pool") or {}).get("name", ""),
+        age(obj, now_s),
+    ]
+
+
+def _scale(obj: Document, now_s: float) -> list[Cell]:
+    wanted, found = (obj.get(part) or {} for part in ("spec", "status"))
+    return [obj["metadata"]["name"], wanted.get("replicas", 0), found.get("replicas", 0), age(obj, now_s)]
+
+
+SCALE_TABLE = KindTable(
+    (
+        {**NAME, "format": ""},
+        integer("Desired", "How many are wanted."),
+        integer("Available", "How many there are."),
+        AGE,
+    ),
+    _scale,
+)
+"""Of the scales of all kinds that have one."""
+
+_BINDING = KindTable(
+    (
+        NAME,
+        column("Role", "What it allows."),
+        AGE,
+        wide("Users", "Users who may do that."),
+        wide("Groups", "Groups whose members may."),
+        wide("ServiceAccounts", "Service accounts that may."),
+    ),
+    _role_binding,
+)
+_NAME_AND_AGE = KindTable((NAME, AGE), _only_age)
+
+TABLES = {
+    kinds.CONFIG_MAP: KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map),
+    kinds.SECRET: KindTable(
+        (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret
+    ),
+    kinds.SERVICE_ACCOUNT: _NAME_AND_AGE,
+    kinds.RESOURCE_QUOTA: KindTable(
+        (
+            NAME,
+            column("Request", "What is used and allowed, of requests and of objects."),
+            column("Limit", "What is used and allowed, of limits."),
+            AGE,
+        ),
+        _quota,
+    ),
+    kinds.ROLE_BINDING: _BINDING,
+    kinds.CLUSTER_ROLE_BINDING: _BINDING,
+    kinds.PRIORITY_CLASS: KindTable(
+        (
+            NAME,
+            integer("Value", "The priority of its pods."),
+            boolean("Global-Default", "Whether pods get it that name none."),
+            AGE,
+            column("PreemptionPolicy", "Whether its pods push others away."),
+        ),
+        _priority_class,
+    ),
+    kinds.RUNTIME_CLASS: KindTable((NAME, column("Handler", "What runs its pods."), AGE), _runtime_class),
+    kinds.RESOURCE_CLAIM: KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim),
+    kinds.RESOURCE_CLAIM_TEMPLATE: _NAME_AND_AGE,
+    kinds.DEVICE_CLASS: _NAME_AND_AGE,
+    kinds.RESOURCE_SLICE: KindTable(
+        (
+            NAME,
+            column("Node", "Where its devices are."),
+            column("Driver", "Who speaks for them."),
+            column("Pool", "The pool that they are of."),
+            AGE,
+        ),
+        _resource_slice,
+    ),
+}

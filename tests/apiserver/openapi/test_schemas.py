@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.openapi.dialect import SECOND, THIRD
+from mooring.apiserver.openapi.schemas import Schemas
+
+CORE = "io.k8s.api.core.v1"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+
+
+def third(name: str) -> Document:
+    schemas = Schemas(THIRD, ("v1",))
+    schemas.need(struct_named("core", name))
+    return schemas.found[f"{CORE}.{name}"]
+
+
+def second(name: str) -> Document:
+    schemas = Schemas(SECOND, ("v1",))
+    schemas.need(struct_named("core", name))
+    return schemas.found[f"{CORE}.{name}"]
+
+
+def ref(name: str) -> Document:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+@pytest.mark.parametrize(
+    ("struct", "field", "wanted"),
+    [
+        pytest.param("Container", "name", {"type": "string", "default": ""}, id="always written"),
+        pytest.param("Container", "image", {"type": "string"}, id="left out when empty"),
+        pytest.param(
+            "Container",
+            "imagePullPolicy",
+            {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]},
+            id="one of a few",
+        ),
+        pytest.param("Container", "livenessProbe", {"allOf": [ref(f"{CORE}.Probe")]}, id="a struct that may be absent"),
+        pytest.param(
+            "Container",
+            "resources",
+            {"default": {}, "allOf": [ref(f"{CORE}.ResourceRequirements")]},
+            id="a struct that is always there",
+        ),
+        pytest.param(
+            "Container",
+            "ports",
+            {
+                "type": "array",
+                "items": {"default": {}, "allOf": [ref(f"{CORE}.ContainerPort")]},
+                "x-kubernetes-list-map-keys": ["containerPort", "protocol"],
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-patch-merge-key": "containerPort",
+                "x-kubernetes-patch-strategy": "merge",
+            },
+            id="a list that is merged by keys",
+        ),
+        pytest.param(
+            "ContainerPort",
+            "protocol",
+            {"type": "string", "default": "TCP", "enum": ["SCTP", "TCP", "UDP"]},
+            id="a default of its own",
+        ),
+        pytest.param(
+            "ResourceRequirements",
+            "limits",
+            {
+                "type": "object",
+                "additionalProperties": ref("io.k8s.apimachinery.pkg.api.resource.Quantity"),
+            },
+            id="a map of quantities",
+        ),
+        pytest.param(
+            "Secret",
+            "data",
+            {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+            id="a map of bytes",
+        ),
+        pytest.param("Secret", "kind", {"type": "string"}, id="what every object has"),
+        pytest.param(
+            "PodSpec",
+            "nodeSelector",
+            {
+                "type": "object",
+                "additionalProperties": {"type": "string", "default": ""},
+                "x-kubernetes-map-type": "atomic",
+            },
+            id="a map that is written as a whole",
+        ),
+        pytest.param("HostPathVolumeSource", "path", {"type": "string", "default": ""}),
+    ],
+)
+def test_fields(struct: str, field: str, wanted: Document) -> None:
+    assert third(struct)["properties"][field] == wanted
+
+
+def test_structs() -> None:
+    pod = third("Pod")
+    assert pod["type"] == "object"
+    assert list(pod["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
+    assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
+    assert third("Container")["required"] == ["name"]
+    assert third("ConfigMapKeySelector")["x-kubernetes-map-type"] == "atomic"
+    assert third("SeccompProfile")["x-kubernetes-unions"][0]["discriminator"] == "type"
+
+
+def test_the_empty_text_may_be_a_choice() -> None:
+    assert third("HostPathVolumeSource")["properties"]["type"]["enum"][0] == ""
+
+
+def test_the_second_dialect_has_no_defaults_and_no_wrapping() -> None:
+    container = second("Container")["properties"]
+    assert container["name"] == {"type": "string"}
+    assert container["resources"] == {"$ref": f"#/definitions/{CORE}.ResourceRequirements"}
+    assert container["env"]["items"] == {"$ref": f"#/definitions/{CORE}.EnvVar"}
+
+
+@pytest.mark.parametrize(
+    ("name", "of_third", "of_second"),
+    [
+        (
+            "io.k8s.apimachinery.pkg.api.resource.Quantity",
+            {"oneOf": [{"type": "string"}, {"type": "number"}]},
+            {"type": "string"},
+        ),
+        (
+            "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+            {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+            {"type": "string", "format": "int-or-string"},
+        ),
+        (f"{META}.Time", {"type": "string", "format": "date-time"}, {"type": "string", "format": "date-time"}),
+    ],
+)
+def test_values_that_are_written_in_their_own_way(name: str, of_third: Document, of_second: Document) -> None:
+    for dialect, wanted in ((THIRD, of_third), (SECOND, of_second)):
+        schemas = Schemas(dialect, ())
+        schemas.need_special(name)
+        assert schemas.found[name] == wanted
+
+
+def test_a_schema_brings_along_what_it_refers_to() -> None:
+    schemas = Schemas(THIRD, ())
+    schemas.need_special(f"{META}.APIGroupList")
+    assert set(schemas.found) == {
+        f"{META}.{name}"
+        for name in ("APIGroupList", "APIGroup", "GroupVersionForDiscovery", "ServerAddressByClientCIDR")
+    }
+
+
+def test_the_options_of_deletions_belong_to_every_group_of_the_document() -> None:
+    schemas = Schemas(THIRD, ("apps/v1",))
+    schemas.need(struct_named("meta", "DeleteOptions"))
+    found = schemas.found[f"{META}.DeleteOptions"]["x-kubernetes-group-version-kind"]
+    assert [each["group"] for each in found] == ["", "apps"]

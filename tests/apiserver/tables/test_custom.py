@@ -1,0 +1,87 @@
+"""Columns of custom kinds. The cells were printed by kube-apiserver v1.36.4, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.tables.custom import custom_columns
+from mooring.apiserver.tables.kind_table import Cell
+
+NOW_S = 1_000_000.0
+OBJ = {
+    "metadata": {"name": "x", "creationTimestamp": "1970-01-12T13:46:00Z"},
+    "spec": {
+        "integer": 7,
+        "number": 1.5,
+        "large": 1000000.5,
+        "larger": 123456789.5,
+        "small": 0.00001,
+        "huge": 1e22,
+        "text": "text <&>",
+        "flag": True,
+        "null": None,
+        "list": ["x", 2],
+        "map": {"b": "1", "a": 2},
+        "undated": "nope",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "type_name", "cell"),
+    [
+        (".spec.integer", "string", "7"),
+        (".spec.integer", "integer", 7),
+        (".spec.integer", "number", 7),
+        (".spec.integer", "boolean", None),
+        (".spec.integer", "date", None),
+        (".spec.number", "string", "1.5"),
+        (".spec.number", "integer", 1),
+        (".spec.number", "number", 1.5),
+        (".spec.large", "string", "1.0000005e+06"),
+        (".spec.larger", "string", "1.234567895e+08"),
+        (".spec.small", "string", "1e-05"),
+        (".spec.huge", "string", "1e+22"),
+        (".spec.huge", "integer", -(2**63)),
+        (".spec.text", "string", "text <&>"),
+        (".spec.text", "integer", None),
+        (".spec.flag", "string", "true"),
+        (".spec.flag", "boolean", True),
+        (".spec.flag", "integer", None),
+        (".spec.null", "string", "<no value>"),
+        (".spec.null", "integer", None),
+        (".spec.list", "string", '["x",2]'),
+        (".spec.map", "string", '{"a":2,"b":"1"}'),
+        (".spec.list[5]", "string", None),
+        (".spec.none", "string", None),
+        (".metadata.creationTimestamp", "date", "40s"),
+        (".metadata.creationTimestamp", "string", "1970-01-12T13:46:00Z"),
+        (".spec.undated", "date", "<invalid>"),
+    ],
+)
+def test_cells(path: str, type_name: str, cell: Cell) -> None:
+    table = custom_columns([{"name": "It", "type": type_name, "jsonPath": path}])
+    assert table.row(OBJ, NOW_S) == {"cells": ["x", cell]}
+
+
+def test_a_kind_without_columns_has_its_age() -> None:
+    table = custom_columns(())
+    assert [column["name"] for column in table.columns] == ["Name", "Age"]
+    assert table.row(OBJ, NOW_S) == {"cells": ["x", "40s"]}
+
+
+def test_headings() -> None:
+    given = {"name": "A", "type": "integer", "jsonPath": ".a", "format": "int32", "priority": 3, "description": "d"}
+    assert custom_columns([given]).columns[1] == {
+        "name": "A",
+        "type": "integer",
+        "format": "int32",
+        "description": "d",
+        "priority": 3,
+    }
+
+
+def test_columns_after_one_that_cannot_be_read_are_left_out() -> None:
+    paths = (".a", ".b[", ".c")
+    table = custom_columns([{"name": path, "type": "string", "jsonPath": path} for path in paths])
+    assert [column["name"] for column in table.columns] == ["Name", ".a"]
