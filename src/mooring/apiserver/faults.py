@@ -152,7 +152,7 @@ def go_value(value: object) -> str:
             return go_json(value)
 
 
-def go_json(value: object) -> str:
-    """JSON as Go writes it: keys of maps sorted, `<`, `>` and `&` escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def go_json(value: object, *, is_sorted: bool = False) -> str:
+    """JSON as Go writes it: `<`, `>` and `&` escaped; keys in order if it is no struct."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

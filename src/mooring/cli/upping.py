@@ -92,7 +92,7 @@ def _greet(cluster: RunningCluster, settings: ClusterSettings) -> None:
     if settings.store_url:
         where = settings.store_url
     lines = [
-        f"mooring {__version__}, speaking Kubernetes v1.36",
+        f"Mooring {__version__}, speaking Kubernetes v1.36",
         "",
         f"  API server   {cluster.url}",
         f"  objects      {where}",

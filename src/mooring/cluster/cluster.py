@@ -19,7 +19,12 @@ from pathlib import Path
 
 from mooring.apiserver.access.certificates import ADMIN
 from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
-from mooring.apiserver.access.kubeconfig_file import KubeconfigError, kubeconfig_document, write_kubeconfig
+from mooring.apiserver.access.kubeconfig_file import (
+    KubeconfigError,
+    TokenCredential,
+    kubeconfig_document,
+    write_kubeconfig,
+)
 from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
@@ -108,7 +113,9 @@ def _write_kubeconfig(settings: ClusterSettings, keys: Keyring, url: str) -> Non
     if settings.kubeconfig is None:
         return
     authority = keys.authority().certificate_pem
-    document = kubeconfig_document(_reachable(url), authority, "admin", keys.client(ADMIN))
+    # Whoever has named a token wants to be who the token says.
+    credential = TokenCredential(settings.token) if settings.token else keys.client(ADMIN)
+    document = kubeconfig_document(_reachable(url), authority, "admin", credential)
     write_kubeconfig(settings.kubeconfig, document, may_overwrite=settings.may_overwrite_kubeconfig)
 
 

@@ -66,7 +66,7 @@ def _aggregated(discovery: Discovery, incoming: Incoming, content_type: str, *, 
 def _version(discovery: Discovery, incoming: Incoming, group: str, version: str) -> Reply:
     found = discovery.resource_list(f"{group}/{version}" if group else version)
     if found is None:
-        return error_reply(no_such_thing()) if discovery.knows_group(group) else page_not_found()
+        return error_reply(no_such_thing()) if discovery.is_built_in_group(group) else page_not_found()
     _require_get(incoming)
     check_producible(incoming.header("Accept"))
     return _document_reply(incoming, found)

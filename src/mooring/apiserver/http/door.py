@@ -26,6 +26,8 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.address import Address, read_address
+from mooring.apiserver.http.custom_address import is_custom_address
+from mooring.apiserver.http.lasting import LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.metrics import DoorMetrics, PresentState
 from mooring.apiserver.http.negotiation import negotiated
@@ -39,7 +41,7 @@ from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.registry.store_trouble import refusal
 from mooring.apiserver.resources import Resource
-from mooring.client.errors import ClientError, ServerError, StatusError, TooManyRequestsError
+from mooring.client.errors import BadRequestError, ClientError, ServerError, StatusError, TooManyRequestsError
 from mooring.kit.clock import format_rfc3339
 from mooring.store.promise import StoreError
 
@@ -56,7 +58,8 @@ class Door:
         self._limits = limits
         self._objects = Objects(desk)
         self._subresources = Subresources(desk)
-        self._streams = Streams(desk, limits, desk.entropy.fork("watches"))
+        self._lasting = LastingAnswers(limits.stalled_s_max)
+        self._streams = Streams(desk, limits, self._lasting, desk.entropy.fork("watches"))
         self.metrics = DoorMetrics(desk.resources.serves)
         self.metrics.registry.register(
             PresentState(self._requests_open_by_kind, lambda: self.failures, desk.store.statistics)
@@ -79,6 +82,10 @@ class Door:
         self.metrics.answered(incoming.address, incoming.is_dry_run, response.status, duration_s)
         return response
 
+    def end_lasting(self) -> None:
+        """The server stops: whoever watches is told that it is over."""
+        self._lasting.end()
+
     def on_failure(self) -> None:
         """Something failed that nobody foresaw."""
         self.failures += 1
@@ -95,6 +102,9 @@ class Door:
             reply = error_reply(ServerError(str(error)))
         except (ConnectionError, asyncio.CancelledError):
             raise
+        except RecursionError:
+            # The bodies are bounded where they are read; what a patch makes of an object may still be too deep.
+            reply = error_reply(BadRequestError("exceeded max depth"))
         except Exception:
             self.on_failure()
             log.exception("%s %s failed", incoming.method, incoming.path)
@@ -102,6 +112,7 @@ class Door:
         return self._response(request, reply)
 
     async def _answered(self, request: web.BaseRequest, incoming: Incoming) -> web.StreamResponse:
+        incoming.check_headers()
         user = self._desk.authenticator.authenticate(_certificate(request), request.headers.get("Authorization"))
         address = incoming.address = self._address(incoming)
         attributes = _attributes(user, address, incoming)
@@ -116,7 +127,7 @@ class Door:
             return await self._watched(request, incoming, address, user)
         reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
         if reply.stream is not None:
-            return await _streamed(request, reply, reply.stream)
+            return await self._streamed(request, reply, reply.stream)
         return self._response(request, reply)
 
     def _address(self, incoming: Incoming) -> Address:
@@ -145,7 +156,7 @@ class Door:
         if address.subresource and not self._is_changed_through(resource, address):
             return await self._subresources.answer(resource, call, address, incoming, rendering)
         match incoming.method, bool(address.name):
-            case "POST", False:
+            case "POST", _:
                 return await self._objects.create(resource, call, incoming, rendering)
             case "GET", True:
                 return await self._objects.get(resource, call, incoming, rendering)
@@ -165,6 +176,8 @@ class Door:
         resource = self._desk.resources.find(address.api_version, address.resource)
         if resource is None:
             return None
+        if resource.struct is None:
+            return resource if is_custom_address(resource, address) else None
         kind = resource.kind
         if address.is_below_namespace and not kind.is_namespaced:
             raise no_such_thing()
@@ -191,7 +204,7 @@ class Door:
     def _call(self, resource: Resource, address: Address, user: User) -> Call:
         now_s = self._desk.clock.wall_s()
         namespace = address.namespace if resource.kind.is_namespaced else ""
-        warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else []
+        warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else list(resource.warnings)
         return Call(
             verb=address.verb,
             kind=resource.kind,
@@ -233,6 +246,19 @@ class Door:
             self.watches_open -= 1
             counted.dec()
 
+    async def _streamed(
+        self, request: web.BaseRequest, reply: Reply, pieces: AsyncIterator[bytes]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=reply.code)
+        response.headers["Content-Type"] = reply.content_type
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        async with self._lasting.lasting(request, None) as lasting:
+            async for piece in pieces:
+                await lasting.write(response, piece)
+        await response.write_eof()
+        return response
+
     # ------------------------------------------------------------------------------------------------- answers
 
     async def _timed(self, work: object, method: str) -> Reply:
@@ -272,17 +298,6 @@ class Door:
 
 
 _COLLECTION_VERBS = ("list", "watch", "deletecollection")
-
-
-async def _streamed(request: web.BaseRequest, reply: Reply, pieces: AsyncIterator[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(status=reply.code)
-    response.headers["Content-Type"] = reply.content_type
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    async for piece in pieces:
-        await response.write(piece)
-    await response.write_eof()
-    return response
 
 
 def _certificate(request: web.BaseRequest) -> bytes | None:

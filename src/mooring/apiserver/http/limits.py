@@ -24,6 +24,8 @@ class DoorLimits:
     """How long a request may take, watches apart. Answer beyond it: 504."""
     watch_s_min: float = 1_800.0
     """How long a watch lasts at least if its client does not say; at most twice that. It just ends."""
+    stalled_s_max: float = 60.0
+    """How long a client of a watch or a followed log may take nothing of what is sent. Beyond it he is cut off."""
     gzip_bytes_min: int = 128 * 1024
     """Answers from this size on are compressed for clients who can read that."""
     retry_after_s: int = 1

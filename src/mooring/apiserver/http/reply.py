@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mooring.api.document import Document
+from mooring.apiserver.http.warnings import warning_headers
 from mooring.client.errors import ExpiredError, StatusError
 
 JSON = "application/json"
@@ -42,10 +43,8 @@ def text_reply(code: int, text: str) -> Reply:
 
 
 def with_warnings(reply: Reply, warnings: Sequence[str]) -> Reply:
-    """A reply with what the client should know besides, each as RFC 7234 writes it; 299 is Kubernetes' code for all."""
-    for text in warnings:
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        reply.headers.append(("Warning", f'299 - "{escaped}"'))
+    """A reply with what the client should know besides."""
+    reply.headers += [("Warning", header) for header in warning_headers(warnings)]
     return reply
 
 

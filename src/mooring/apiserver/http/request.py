@@ -55,6 +55,16 @@ class Incoming:
         printable = "".join(character for character in name if character.isprintable())
         return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")
 
+    def check_headers(self) -> None:
+        """Raises a `StatusError` of 431 if the headers are too long together."""
+        headers = self._request.raw_headers
+        if sum([len(name) + len(value) for name, value in headers]) > self._limits.header_bytes_max:
+            raise StatusError(
+                f"Request headers too large: limit is {self._limits.header_bytes_max}",
+                code=431,
+                reason="RequestHeaderFieldsTooLarge",
+            )
+
     async def body(self) -> bytes:
         """The whole body. Raises a `StatusError` of 413 if it is too long."""
         limit = self._limits.body_bytes_max

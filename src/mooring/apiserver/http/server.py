@@ -23,6 +23,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from mooring.apiserver.http.door import Door
+from mooring.apiserver.http.lasting import ConnectionHandler
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.reply import Reply, error_reply, text_reply
 from mooring.apiserver.registry.refusals import method_not_allowed
@@ -46,6 +47,7 @@ class ApiServer:
     def __init__(
         self, door: Door, limits: DoorLimits, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None
     ) -> None:
+        self._door = door
         self._host = host
         self._asked_port = port
         self._tls = tls
@@ -85,10 +87,11 @@ class ApiServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._door.end_lasting()
         await self._runner.cleanup()
 
 
-class _Handler(web.RequestHandler):
+class _Handler(ConnectionHandler):
     """aiohttp's handler, in kube-apiserver's words where the parser itself refuses a request."""
 
     def handle_error(
@@ -98,10 +101,12 @@ class _Handler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        if not isinstance(exc, HttpProcessingError):
-            assert isinstance(self._manager, _Server)
-            self._manager.on_failure()
+        if not isinstance(exc, HttpProcessingError | ConnectionError):
+            if isinstance(self._manager, _Server):
+                self._manager.on_failure()
             return super().handle_error(request, status, exc, message)
+        if isinstance(exc, ConnectionError):
+            return web.Response(status=400)  # nobody is there to read it
         # Neither the request nor the parser's words are logged: a token may be in them.
         log.info("what %s sends is not HTTP: %s", request.remote, type(exc).__name__)
         reply = _unreadable(exc)

@@ -20,6 +20,7 @@ from aiohttp import web
 from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.forms import Rendering
+from mooring.apiserver.http.lasting import Lasting, LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.query import ListOptions, check_list_options
 from mooring.apiserver.http.reply import status_document
@@ -36,8 +37,9 @@ _INITIAL_EVENTS_END = b'"annotations":{"k8s.io/initial-events-end":"true"}'
 class Streams:
     """Serves watches."""
 
-    def __init__(self, desk: Desk, limits: DoorLimits, entropy: Entropy) -> None:
+    def __init__(self, desk: Desk, limits: DoorLimits, answers: LastingAnswers, entropy: Entropy) -> None:
         self._desk = desk
+        self._answers = answers
         self._limits = limits
         self._entropy = entropy
 
@@ -59,14 +61,12 @@ class Streams:
         response.content_type = "application/json"
         response.enable_chunked_encoding()
         wants_state = options.initial_events is True or (options.initial_events is None and since == 0)
-        stream = _Stream(self._desk, resource, selection, rendering, response)
         timeout_s = self._timeout_s(options)
         await response.prepare(request)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self._answers.lasting(request, timeout_s) as lasting:
+                stream = _Stream(self._desk, resource, selection, rendering, response, lasting)
                 await stream.run(since, wants_state, options, timeout_s)
-        except TimeoutError:
-            pass
         except (ConnectionError, asyncio.IncompleteReadError):
             return response
         await _finish(response)
@@ -95,7 +95,9 @@ class _Stream:
         selection: Selection,
         rendering: Rendering,
         response: web.StreamResponse,
+        lasting: Lasting,
     ) -> None:
+        self._lasting = lasting
         self._desk = desk
         self._resource = resource
         self._selection = selection
@@ -115,7 +117,7 @@ class _Stream:
             await self._send_changes(since, options, timeout_s)
         except StatusError as error:
             line = _encode({"type": "ERROR", "object": status_document(error)})
-            await self._response.write(line + b"\n")
+            await self._lasting.write(self._response, line + b"\n")
 
     async def _send_state(self, options: ListOptions) -> int:
         listing = await self._desk.reader.list(
@@ -126,14 +128,15 @@ class _Stream:
         if options.bookmarks and (options.initial_events or not options.revision):
             lines.append(self._bookmark(int(listing.revision), _INITIAL_EVENTS_END))
         if lines:
-            await self._response.write(b"".join(lines))
+            await self._lasting.write(self._response, b"".join(lines))
         return int(listing.revision)
 
     async def _send_changes(self, since: int, options: ListOptions, timeout_s: float) -> None:
         watch = self._desk.reader.watch(self._resource, self._selection, since=since, bookmarks=options.bookmarks)
         async with watch:
             while batch := await watch.next_batch():
-                await self._response.write(b"".join([self._event_line(event) for event in batch]))
+                lines = b"".join([self._event_line(event) for event in batch])
+                await self._lasting.write(self._response, lines)
 
     def _event_line(self, event: WatchEvent) -> bytes:
         if event.change is Change.BOOKMARK:

@@ -26,7 +26,9 @@ from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.examine import DecodingError
+from mooring.apiserver.wire.yaml_text import sorted_keys
 from mooring.client.errors import BadRequestError, InvalidError, StatusError
+from mooring.client.local_refusals import not_found
 from mooring.client.promise import PatchForm
 
 JSON_PATCH_STEPS_MAX = 10_000
@@ -53,7 +55,8 @@ async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, rea
         if wanted.form is PatchForm.APPLY:
             new = _applied(parts, resource, strategy, call, wanted, old, read)
         else:
-            assert old is not None, "only server-side apply may create"
+            if old is None:  # also of kinds that a PUT may create
+                raise not_found(resource.kind, call.name)
             new = _patched(resource, strategy, call, wanted, old, read)
         metadata = new["metadata"]
         if old is None and metadata.get("uid"):
@@ -91,7 +94,9 @@ def _patched(
     resource: Resource, strategy: Strategy, call: Call, wanted: Patch, old: Document, read: ReadDocument
 ) -> Document:
     plain = patched_plain(wanted, old, resource.kind.api_version, resource.kind.kind)
-    new = read_patched(wanted, plain, call, read)
+    if resource.struct is None:
+        plain = sorted_keys(plain)  # without a type, fields have no order of their own
+    new = read_patched(wanted, plain, call, read, is_custom=resource.struct is None)
     strategy.default(new)
     return new
 
@@ -112,9 +117,17 @@ def patched_plain(wanted: Patch, old: Document, api_version: str, kind: str) -> 
         raise _refused(error) from None
 
 
-def read_patched(wanted: Patch, plain: Document, call: Call, read: ReadDocument) -> Document:
-    """The patched object, read by its kind; its strange fields are warned of or refused."""
-    shown = go_text(wanted.content) if wanted.form is PatchForm.STRATEGIC else go_json(plain)
+def read_patched(
+    wanted: Patch, plain: Document, call: Call, read: ReadDocument, *, is_custom: bool = False
+) -> Document:
+    """The patched object, read by its kind; its strange fields are warned of or refused.
+
+    Messages show the object: in the order of its type, or of its keys if it has none.
+    """
+    if wanted.form is PatchForm.STRATEGIC:
+        shown = go_text(wanted.content)
+    else:
+        shown = go_json(plain, is_sorted=is_custom)
     try:
         reading = read(plain)
     except DecodingError as error:

@@ -101,10 +101,11 @@ class Reader:
         if not selection.fields:
             return selection
         allowed = resource.selectable_fields
-        everywhere = _EVERYWHERE if resource.kind.is_namespaced or not allowed else _EVERYWHERE[:1]
+        is_typed = resource.struct is not None
+        everywhere = _EVERYWHERE if resource.kind.is_namespaced or (is_typed and not allowed) else _EVERYWHERE[:1]
         for term in parse_field_selector(selection.fields):
             if term.path not in allowed and term.path not in everywhere:
-                raise BadRequestError(_refusal(resource.kind, term.path, bool(allowed)))
+                raise BadRequestError(_refusal(resource.kind, term.path, bool(allowed) or not is_typed))
         fields = selection.fields
         for name, path in _PATHS.get(resource.kind, {}).items():
             fields = re.sub(rf"(^|,){re.escape(name)}(?=[=!])", rf"\1{path}", fields)

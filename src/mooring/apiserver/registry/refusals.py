@@ -83,6 +83,16 @@ def method_not_allowed() -> StatusError:
     )
 
 
+def method_not_supported(kind: Kind, verb: str) -> StatusError:
+    """The same for kinds that users define, in other words."""
+    return StatusError(
+        f'{verb} is not supported on resources of kind "{kind.resource}"',
+        code=405,
+        reason="MethodNotAllowed",
+        details={"group": kind.group, "kind": kind.plural},
+    )
+
+
 def other_namespace() -> BadRequestError:
     return BadRequestError("the namespace of the provided object does not match the namespace sent on the request")
 

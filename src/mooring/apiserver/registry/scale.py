@@ -81,7 +81,7 @@ async def _scale(
             writer = manager_id(call.field_manager, UPDATE, SCALE_VERSION, call.subresource)
             shape = struct_shape(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
             stamp(shape, have, scale, writer, call.now, (("status",),))
-        faults = scale_faults(scale)
+        faults = rules.faults(scale)
         if faults:
             raise invalid_object("Scale", "autoscaling", call.name, faults)
         new = rules.scaled(old, scale)

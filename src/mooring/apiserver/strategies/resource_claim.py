@@ -1,6 +1,7 @@
 """Claims of devices.
 
 1. A report on a device that was taken away goes with it.
+2. What needs a look-up (may they have access as administrators, may they allocate) is what `access.device_guard` found.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ class ResourceClaimStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_resource_claim(obj)
 
+    def validate(self, obj: Document, call: Call) -> list[Fault]:
+        return call.prior_faults + super().validate(obj, call)
+
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
         return claim_spec_faults(obj["spec"], "spec")
 
@@ -48,6 +52,9 @@ class ResourceClaimStatusStrategy(StatusStrategy):
         keep(obj, old, "spec")
         keep_metadata(obj, old)
         drop_reports_on_lost_devices(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return call.prior_faults + super().validate_update(obj, old, call)
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return claim_status_faults(obj, old)

@@ -17,6 +17,9 @@ class ResourceClaimTemplateStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_resource_claim_template(obj)
 
+    def validate(self, obj: Document, call: Call) -> list[Fault]:
+        return call.prior_faults + super().validate(obj, call)
+
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
         return claim_template_faults(obj["spec"], "spec")
 

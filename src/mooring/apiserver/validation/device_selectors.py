@@ -3,7 +3,8 @@
 Comes in   `selectors` and `config` of device classes, claims and allocations
 Goes out   faults
 
- 1. Expressions that do not compile are told in the words of the compiler. One that is too long is not compiled.
+ 1. Expressions that do not compile are told in the words of the compiler. One that is too long is not compiled, and one
+    that could cost too much is refused, whatever it would cost in truth.
  2. What was stored stays: parameters may be larger than they may be today.
 """
 
@@ -13,9 +14,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mooring.api.cel import DeviceSelectorError, compile_device_selector
+from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, internal, invalid, required, too_long
+from mooring.apiserver.faults import Fault, forbidden, internal, invalid, required, too_long
 from mooring.apiserver.validation.device_names import driver_faults, each_faults
 
 SELECTORS_COUNT_MAX = 32
@@ -60,4 +61,4 @@ def _selector_faults(selector: Document, path: str) -> list[Fault]:
     except DeviceSelectorError as error:
         words = str(error)
         return [internal(here, words) if words.startswith(_INTERNAL) else invalid(here, expression, words)]
-    return []
+    return [forbidden(here, "too complex, exceeds cost limit")] if worst_selector_cost(expression) > COST_MAX else []

@@ -24,6 +24,7 @@ from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of
 from mooring.apiserver.wire.json_syntax import SyntaxFault
 from mooring.apiserver.wire.json_text import Pairs, has_repeated_keys, parse_carefully, repeats_keys
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
+from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarFault
 from mooring.apiserver.wire.yaml_text import parse_yaml
 from mooring.client.errors import BadRequestError
@@ -100,6 +101,7 @@ def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
             return parse_yaml(data)
         try:
             value = msgspec.json.decode(data)
+            check_nesting(data, value)
             is_json = True
             is_plain = type(value) is not dict or msgspec.json.encode(value) == data.rstrip(b" \t\r\n")
             if is_plain or not repeats_keys(data):

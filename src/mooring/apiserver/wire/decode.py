@@ -29,6 +29,7 @@ from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of
 from mooring.apiserver.wire.json_syntax import SyntaxFault
 from mooring.apiserver.wire.json_text import NumberText, has_repeated_keys, parse_carefully, plain, repeats_keys
 from mooring.apiserver.wire.media import BodyForm, body_form
+from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.protobuf import ProtobufFault, message, open_envelope
 from mooring.apiserver.wire.scalars import Irregular, ScalarFault
 from mooring.apiserver.wire.strict import strict_text
@@ -204,6 +205,7 @@ def _read_json(data: bytes) -> tuple[Any, Any]:
     """The value, and the same as it was written if we had to look that closely."""
     try:
         value = msgspec.json.decode(data)
+        check_nesting(data, value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         careful = parse_carefully(data)
         return plain(careful), careful

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from typing import Any, NoReturn
 
 from mooring.apiserver.wire.json_syntax import SyntaxFault, syntax_fault
+from mooring.apiserver.wire.nesting import NESTING_MAX, check_nesting
 
 REPLACEMENT = "\ufffd"
 
-NESTING_MAX = 400
-"""Deeper bodies are refused, though Go allows 10,000 levels: everybody behind us recurses, and no kind is that deep."""
+
+INTEGER_DIGITS_MAX = 4_000
 
 
 class NumberText(float):
@@ -58,10 +60,13 @@ def parse_carefully(data: bytes, *, is_json: bool = False) -> object:
     if fault is not None:
         raise SyntaxFault(fault)
     text = data.decode("utf-8", _HANDLER)
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPE.sub(_without_half_pairs, text)
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
         raise SyntaxFault(f"exceeded max depth of {NESTING_MAX}") from error
+    check_nesting(data, value)
     return value
 
 
@@ -120,6 +125,15 @@ def _refuse_constant(name: str) -> NoReturn:
     raise AssertionError(f"the syntax check lets no {name} through")
 
 
+def _without_half_pairs(found: re.Match[str]) -> str:
+    return "\\ufffd" if found["half"] else found[0]
+
+
+def _integer(text: str) -> int | NumberText:
+    # Python refuses to read an integer of more digits, because that takes long. No field of ours holds one anyway.
+    return int(text) if len(text) <= INTEGER_DIGITS_MAX else NumberText(text)
+
+
 class _RepeatedKey(Exception):
     """An object has a key twice."""
 
@@ -129,9 +143,16 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> None:
         raise _RepeatedKey
 
 
+_ESCAPE = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 _HANDLER = "mooring-replace-each-byte"
 codecs.register_error(_HANDLER, _each_byte_replaced)
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=Pairs, parse_float=NumberText, parse_constant=_refuse_constant, strict=False
+    object_pairs_hook=Pairs,
+    parse_float=NumberText,
+    parse_int=_integer,
+    parse_constant=_refuse_constant,
+    strict=False,
 )
-_REPEATED_KEY_FINDER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)
+_REPEATED_KEY_FINDER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, parse_int=_integer, strict=False)

@@ -15,6 +15,7 @@ from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.wire.examine import repeated_fields
 from mooring.apiserver.wire.json_syntax import SyntaxFault
 from mooring.apiserver.wire.json_text import has_repeated_keys, parse_carefully, plain
+from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.yaml_text import parse_yaml
 from mooring.client.errors import BadRequestError
 from mooring.client.promise import PatchForm
@@ -50,6 +51,7 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
 def _read_json(data: bytes) -> tuple[object, list[str]]:
     try:
         content = msgspec.json.decode(data)
+        check_nesting(data, content)
         if msgspec.json.encode(content) == data.rstrip():
             return content, []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,0 +1,163 @@
+"""The guard of devices: who may look into devices that others use, who may give devices away, who may report on them.
+
+Comes in   a claim of devices or a template of claims that somebody is about to write
+Goes out   nothing; what is wrong is left with the call, and told first of all faults
+
+ 1. Access as an administrator is for claims in namespaces that a label marks for it.
+ 2. Who writes the status needs a further right for each part: the allocation and its users are the scheduler's
+    (`resourceclaims/binding`), and the reports are each driver's own (`resourceclaims/driver`, named after the driver,
+    with verbs that say whether the driver runs on the node of the allocation).
+ 3. It is asked where mutating admission ends, because the rules of a kind wait for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api import kinds
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.apiserver.access.authorization import Authorizer, forbidden
+from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
+from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.faults import Fault
+from mooring.apiserver.faults import forbidden as forbidden_field
+from mooring.apiserver.strategies.resource_claim import drop_reports_on_lost_devices
+from mooring.apiserver.validation.resource_claim_status import device_key
+from mooring.apiserver.validation.semantic_equality import means_the_same
+
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+
+_NOT_ADMIN = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+_ON_THE_NODE, _ANYWHERE = "associated-node:", "arbitrary-node:"
+
+
+class DeviceGuard(Admission):
+    """Checks writes of claims and of templates of claims."""
+
+    name = "DeviceGuard"
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        if subresource:
+            return kind is kinds.RESOURCE_CLAIM and subresource == "status" and operation is Operation.UPDATE
+        return kind in (kinds.RESOURCE_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE) and operation is Operation.CREATE
+
+    async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
+        call, obj = attempt.call, attempt.obj
+        assert obj is not None, "a write has an object"
+        if attempt.old is None:
+            spec = obj["spec"]["spec"] if call.kind is kinds.RESOURCE_CLAIM_TEMPLATE else obj["spec"]
+            path = _admin_request(spec)
+            call.prior_faults = await _admin_faults(path, call.namespace, lookup)
+            return
+        changed: Document = {"status": dict(obj.get("status") or {})}
+        drop_reports_on_lost_devices(changed, attempt.old)
+        status, old_status = changed["status"], attempt.old.get("status") or {}
+        path = "" if _admin_result(old_status) else _admin_result(status)
+        call.prior_faults = await _admin_faults(path, call.namespace, lookup)
+        call.prior_faults += self._binding_faults(call, status, old_status)
+        if status.get("allocation") is not None:
+            call.prior_faults += self._reports_faults(call, status, old_status)
+
+    def _binding_faults(self, call: Call, status: Document, old: Document) -> list[Fault]:
+        is_same = means_the_same(status.get("allocation"), old.get("allocation"), "resource", "AllocationResult")
+        if is_same and (status.get("reservedFor") or []) == (old.get("reservedFor") or []):
+            return []
+        refusal = self._refusal(_attributes(call, call.verb, "binding", "", ""))
+        if not refusal:
+            return []
+        needed = f'resource="resourceclaims/binding", verb="{call.verb}" permission'
+        detail = f"changing status.allocation or status.reservedFor requires {needed}: {refusal}"
+        return [forbidden_field("status.allocation", detail)]
+
+    def _reports_faults(self, call: Call, status: Document, old: Document) -> list[Fault]:
+        verbs = [f"{_ANYWHERE}{call.verb}"]
+        if _runs_on(call.user, _allocated_node(status)):
+            verbs.insert(0, f"{_ON_THE_NODE}{call.verb}")
+        faults = []
+        for driver in _drivers_that_report(status, old):
+            refusals = [self._refusal(_attributes(call, verb, "driver", call.namespace, driver)) for verb in verbs]
+            if all(refusals):
+                needed = f'resource="resourceclaims/driver", verb="[{" ".join(verbs)}]" permission'
+                faults.append(
+                    forbidden_field("status.devices", f"changing status.devices requires {needed}: {refusals[0]}")
+                )
+        return faults
+
+    def _refusal(self, attributes: Attributes) -> str:
+        decision = self._authorizer.authorize(attributes)
+        return "" if decision.is_allowed else str(forbidden(attributes, decision.reason))
+
+
+def _attributes(call: Call, verb: str, subresource: str, namespace: str, name: str) -> Attributes:
+    return Attributes(
+        user=call.user,
+        verb=verb,
+        namespace=namespace,
+        api_group=call.kind.group,
+        api_version=call.kind.api_version.rpartition("/")[2],
+        resource=call.kind.plural,
+        subresource=subresource,
+        name=name,
+    )
+
+
+# --- administrators -----------------------------------------------------------------------------------------------
+
+
+async def _admin_faults(path: str, namespace: str, lookup: Lookup) -> list[Fault]:
+    if not path:
+        return []
+    found = await lookup.get(kinds.NAMESPACE, "", namespace)
+    labels = (found["metadata"].get("labels") or {}) if found is not None else {}
+    return [] if labels.get(ADMIN_LABEL) == "true" else [forbidden_field(path, _NOT_ADMIN)]
+
+
+def _admin_request(spec: Document) -> str:
+    """Where a claim asks for such access; empty if it does not."""
+    for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            return f"spec.devices.requests[{index}].adminAccess"
+    return ""
+
+
+def _admin_result(status: Document) -> str:
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    for index, result in enumerate(results):
+        if result.get("adminAccess"):
+            return f"status.allocation.devices.results[{index}].adminAccess"
+    return ""
+
+
+# --- drivers ------------------------------------------------------------------------------------------------------
+
+
+def _drivers_that_report(status: Document, old: Document) -> Sequence[str]:
+    """The drivers whose reports are new, changed or gone."""
+    before = {device_key(device): device for device in old.get("devices") or ()}
+    drivers = set()
+    for device in status.get("devices") or ():
+        if before.pop(device_key(device), None) != device:
+            drivers.add(device.get("driver", ""))
+    return sorted(drivers | {device.get("driver", "") for device in before.values()})
+
+
+def _allocated_node(status: Document) -> str:
+    """The node whose devices were given away, if it is one node's."""
+    terms = ((status.get("allocation") or {}).get("nodeSelector") or {}).get("nodeSelectorTerms") or []
+    if len(terms) != 1 or terms[0].get("matchExpressions") or len(terms[0].get("matchFields") or []) != 1:
+        return ""
+    wanted = terms[0]["matchFields"][0]
+    values = wanted.get("values") or []
+    is_one = wanted.get("key") == "metadata.name" and wanted.get("operator") == "In" and len(values) == 1
+    return str(values[0]) if is_one else ""
+
+
+def _runs_on(user: User, node: str) -> bool:
+    is_account = service_account_of(user.name) is not None
+    return bool(node) and is_account and tuple(user.extra.get(NODE_NAME_KEY, ())) == (node,)

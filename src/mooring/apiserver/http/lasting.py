@@ -1,0 +1,118 @@
+"""Lasting answers: those that go on until somebody ends them, watches and followed logs.
+
+Comes in   a request, how long its answer may last at most
+Goes out   a block that ends when the time is over, the client goes away, the client stops reading, or the server stops
+
+ 1. A client that goes away ends its answer at once, even if there is nothing to tell him: an answer that waits for
+    something to happen would not notice.
+ 2. A client that takes nothing for `stalled_s_max` is cut off, before twice that. Nobody else waits for him meanwhile:
+    what he should read is kept by the store as far as its limits allow.
+ 3. When the server stops, lasting answers end in order, as if their time were over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+
+class ConnectionHandler(web.RequestHandler):
+    """A connection that knows which of its answers lasts: one at a time."""
+
+    __slots__ = ("lasting",)
+
+    lasting: Lasting | None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        lasting = getattr(self, "lasting", None)
+        if lasting is not None:
+            lasting.end()
+
+
+class Lasting:
+    """One answer that lasts."""
+
+    __slots__ = ("_limit", "_request", "is_writing", "writes", "writes_seen")
+
+    def __init__(self, limit: asyncio.Timeout, request: web.BaseRequest) -> None:
+        self._limit = limit
+        self._request = request
+        self.is_writing = False
+        self.writes = 0
+        self.writes_seen = -1
+
+    async def write(self, response: web.StreamResponse, data: bytes) -> None:
+        """Send some more. Raises `ConnectionError` if the client is gone."""
+        self.is_writing = True
+        self.writes += 1
+        await response.write(data)
+        self.is_writing = False
+
+    def end(self) -> None:
+        """The block is over, at the next time that it waits."""
+        if not self._limit.expired():
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    def check_stalled(self) -> bool:
+        """Cut it off if it has waited for the same write since the last time somebody asked."""
+        is_stalled = self.is_writing and self.writes == self.writes_seen
+        self.writes_seen = self.writes
+        if is_stalled and self._request.transport is not None:
+            self._request.transport.abort()
+        return is_stalled
+
+
+class LastingAnswers:
+    """All answers of a server that last."""
+
+    def __init__(self, stalled_s_max: float) -> None:
+        self._stalled_s_max = stalled_s_max
+        self._open: set[Lasting] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._is_over = False
+        self.stalled = 0
+        """How many were cut off because their clients did not read."""
+
+    @asynccontextmanager
+    async def lasting(self, request: web.BaseRequest, seconds_max: float | None) -> AsyncIterator[Lasting]:
+        """A block that is left quietly when it has to end."""
+        lasting: Lasting | None = None
+        handler = request.protocol if isinstance(request.protocol, ConnectionHandler) else None
+        try:
+            async with asyncio.timeout(0 if self._is_over else seconds_max) as limit:
+                lasting = Lasting(limit, request)
+                self._begin(lasting)
+                if handler is not None:
+                    handler.lasting = lasting
+                yield lasting
+        except TimeoutError:
+            pass
+        finally:
+            if lasting is not None:
+                self._open.discard(lasting)
+            if handler is not None:
+                handler.lasting = None
+
+    def end(self) -> None:
+        """End all of them, and those that come later at once."""
+        self._is_over = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        for lasting in self._open:
+            lasting.end()
+
+    def _begin(self, lasting: Lasting) -> None:
+        self._open.add(lasting)
+        if self._alarm is None and not self._is_over:
+            self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._look_for_stalled)
+
+    def _look_for_stalled(self) -> None:
+        self._alarm = None
+        self.stalled += sum([lasting.check_stalled() for lasting in self._open])
+        if self._open:
+            self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._look_for_stalled)

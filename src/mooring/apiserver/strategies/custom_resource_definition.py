@@ -1,0 +1,80 @@
+"""How definitions of custom kinds behave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.custom_resource_definition import default_definition
+from mooring.apiserver.faults import Fault
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.custom_definition import (
+    definition_faults,
+    definition_update_faults,
+    name_faults,
+    unrecognized_formats,
+)
+from mooring.apiserver.validation.custom_names import names_faults
+from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
+
+_EMPTY_STATUS = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}
+
+
+class CustomResourceDefinitionStrategy(Strategy):
+    """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
+
+    allows_unconditional_update = False
+    refuses_odd_finalizers = False
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": DefinitionStatusStrategy(self.kind, self)}
+
+    def default(self, obj: Document) -> None:
+        default_definition(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["status"] = {**_EMPTY_STATUS, "acceptedNames": {"plural": "", "kind": ""}}
+        obj["metadata"]["generation"] = 1
+        _note_stored_version(obj)
+
+    def validate(self, obj: Document, call: Call) -> list[Fault]:
+        faults = object_meta_faults(obj["metadata"], False, name_faults(obj), "metadata")
+        return faults + definition_faults(obj)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _format_warnings(unrecognized_formats(obj))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+        self.count_generation(obj, old)
+        _note_stored_version(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        return faults + definition_update_faults(obj, old)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        known = unrecognized_formats(old)
+        return _format_warnings([name for name in unrecognized_formats(obj) if name not in known])
+
+
+class DefinitionStatusStrategy(StatusStrategy):
+    """Writing the status of a definition. Its metadata can be written along, as kube-apiserver lets it be."""
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        return faults + names_faults(obj["status"].get("acceptedNames") or {}, "status.acceptedNames")
+
+
+def _note_stored_version(obj: Document) -> None:
+    """A version in which objects were ever stored stays noted until somebody has converted them all."""
+    stored = next((each["name"] for each in obj["spec"].get("versions") or () if each.get("storage")), None)
+    known: list[str] = obj["status"].get("storedVersions") or []
+    if stored is not None and stored not in known:
+        obj["status"] = {**obj["status"], "storedVersions": [*known, stored]}
+
+
+def _format_warnings(names: list[str]) -> list[str]:
+    return [f'unrecognized format "{name}"' for name in names]

@@ -1,0 +1,401 @@
+"""What is wrong with the definition of a custom kind.
+
+Comes in   a definition, and what it was before
+Goes out   faults
+
+ 1. Inside of kube-apiserver, what all versions have in common stands once, at the top: a definition with one version
+    is told of `spec.validation`, not of `spec.versions[0].schema`. `_Inside` is that form.
+ 2. What was accepted once is not asked for more than it was then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.conditions import is_true
+from mooring.apiserver.custom.defaulting import copied
+from mooring.apiserver.custom.formats import known_format
+from mooring.apiserver.custom.naming import APPROVED_ANNOTATION, approval_of, is_protected
+from mooring.apiserver.custom.schema import any_schema, read_schema, schemas_in
+from mooring.apiserver.faults import Fault, invalid, required
+from mooring.apiserver.validation.custom_columns import (
+    SELECTABLE_FIELDS_MAX,
+    column_faults,
+    selectable_faults,
+    subresources_faults,
+)
+from mooring.apiserver.validation.custom_conversion import (
+    bundle_faults,
+    choice_faults,
+    conversion_faults,
+    has_known_review,
+)
+from mooring.apiserver.validation.custom_lists import has_unatomic_set, map_set_faults
+from mooring.apiserver.validation.custom_names import names_faults
+from mooring.apiserver.validation.custom_schema import TYPES, SchemaWishes, schema_faults
+from mooring.apiserver.validation.custom_structural import structural_faults, unsupported
+from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.metadata import NameCheck, immutable_faults, name_is_dns_subdomain
+from mooring.apiserver.validation.syntax import dns_1035_label_faults, dns_subdomain_faults
+
+WARNING_LENGTH_MAX = 256
+
+
+def name_faults(definition: Document) -> NameCheck:
+    """A definition is named after what it defines."""
+    spec = definition["spec"]
+    wanted = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
+
+    def faults(name: str, is_prefix: bool) -> Sequence[str]:
+        found = list(name_is_dns_subdomain(name, is_prefix))
+        if name != wanted:
+            found.append('must be spec.names.plural+"."+spec.group')
+        return found
+
+    return faults
+
+
+def definition_faults(definition: Document) -> list[Fault]:
+    """What is wrong with a new definition, apart from its metadata."""
+    inside = _Inside.of(definition["spec"])
+    faults = _spec_faults(inside, _Wishes(SchemaWishes()))
+    faults += _status_faults(definition)
+    faults += _approval_faults(definition, None)
+    return faults + _preserving_faults(definition, None)
+
+
+def definition_update_faults(definition: Document, old: Document) -> list[Fault]:
+    inside, before = _Inside.of(definition["spec"]), _Inside.of(old["spec"])
+    faults = _spec_faults(inside, _wishes_after(definition, old))
+    faults += _immutable_faults(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
+    faults += _status_faults(definition)
+    faults += _approval_faults(definition, old)
+    del before
+    return faults + _preserving_faults(definition, old)
+
+
+def unrecognized_formats(definition: Document) -> list[str]:
+    """Formats in schemas that nobody checks."""
+    inside = _Inside.of(definition["spec"])
+    return [
+        schema["format"]
+        for raw in inside.schemas()
+        for schema in schemas_in(raw)
+        if schema.get("format") and not known_format(schema["format"], schema.get("type", ""))
+    ]
+
+
+# --- the form inside --------------------------------------------------------------------------------------------
+
+_SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A spec with what its versions have in common taken out of them."""
+
+    spec: Document
+    shared: Document
+    versions: Sequence[Document]
+
+    @classmethod
+    def of(cls, spec: Document) -> _Inside:
+        versions: list[Document] = spec.get("versions") or []
+        shared: Document = {}
+        if versions:
+            first = versions[0]
+            shared = {
+                name: first.get(name)
+                for name in _SHARED
+                if all(version.get(name) == first.get(name) for version in versions)
+            }
+        rest = [{name: value for name, value in version.items() if name not in shared} for version in versions]
+        return cls(spec, shared, rest)
+
+    def schemas(self) -> list[Document]:
+        held = [self.shared.get("schema"), *(version.get("schema") for version in self.versions)]
+        return [each["openAPIV3Schema"] for each in held if each and each.get("openAPIV3Schema") is not None]
+
+    def any_schema(self, holds: Callable[[Document], bool]) -> bool:
+        return any(any_schema(raw, holds) for raw in self.schemas())
+
+    def has_status(self, version: Document) -> bool:
+        return "status" in (version.get("subresources") or self.shared.get("subresources") or {})
+
+    def shown_versions(self) -> list[Document]:
+        return [internal_value(version, "CustomResourceDefinitionVersion", "apiextensions") for version in self.versions]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """What is asked of a definition."""
+
+    schema: SchemaWishes
+    needs_known_review: bool = True
+    may_have_bad_bundle: bool = True
+    unchanged_versions: frozenset[str] = frozenset()
+    """Versions whose schema is the one of before."""
+    crowded_versions: frozenset[str] = frozenset()
+    """Versions that have as many selectable fields as before, too many; an empty name for all of them."""
+
+    def of(self, version: str) -> SchemaWishes:
+        return replace(self.schema, has_known_costs=version in self.unchanged_versions)
+
+
+def _wishes_after(definition: Document, old: Document) -> _Wishes:
+    before, spec = _Inside.of(old["spec"]), definition["spec"]
+    old_versions = {version["name"]: version for version in old["spec"].get("versions") or ()}
+    unchanged = [
+        version["name"]
+        for version in spec.get("versions") or ()
+        if version["name"] in old_versions and version.get("schema") == old_versions[version["name"]].get("schema")
+    ]
+    crowded = [
+        version["name"]
+        for version in spec.get("versions") or ()
+        if version["name"] in old_versions
+        and len(version.get("selectableFields") or ()) > SELECTABLE_FIELDS_MAX
+        and version["selectableFields"] == old_versions[version["name"]].get("selectableFields")
+    ]
+    if crowded and len(crowded) == len(spec["versions"]):
+        crowded.append("")
+    schemas = before.schemas()
+    is_structural = not any(unsupported(raw) or structural_faults(raw, "") for raw in schemas)
+    conversion = old["spec"].get("conversion")
+    return _Wishes(
+        SchemaWishes(
+            needs_schema=len(schemas) > 0 and (bool(before.shared.get("schema")) or len(schemas) == len(before.versions)),
+            needs_known_types=not before.any_schema(lambda raw: bool(raw.get("type")) and raw["type"] not in TYPES),
+            needs_structural=is_structural,
+            needs_pruned_defaults=True,
+            needs_atomic_sets=not before.any_schema(has_unatomic_set),
+            needs_safe_keys=not before.any_schema(lambda raw: bool(map_set_faults(raw, ""))),
+        ),
+        needs_known_review=has_known_review(conversion),
+        may_have_bad_bundle=_may_have_bad_bundle(old, conversion),
+        unchanged_versions=frozenset(unchanged),
+        crowded_versions=frozenset(crowded),
+    )
+
+
+def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
+    if not is_true(old, "Established"):
+        return True
+    bundle = (((conversion or {}).get("webhook") or {}).get("clientConfig") or {}).get("caBundle")
+    return bool(bundle) and bool(bundle_faults(bundle, ""))
+
+
+# --- the spec ---------------------------------------------------------------------------------------------------
+
+
+def _spec_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
+    spec = inside.spec
+    preserves = spec.get("preserveUnknownFields", False)
+    faults = _group_faults(spec.get("group", ""))
+    faults += choice_faults(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
+    has_defaults = inside.any_schema(lambda raw: raw.get("default") is not None)
+    if not preserves or has_defaults or inside.any_schema(_has_extension):
+        wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))
+    faults += _missing_schema_faults(inside, wishes.schema.needs_schema, preserves)
+    if has_defaults and preserves:
+        why = "must be false in order to use defaults in the schema"
+        faults.append(invalid("spec.preserveUnknownFields", True, why))
+    faults += _versions_faults(inside, wishes)
+    faults += _names_faults(spec.get("names") or {})
+    faults += _shared_faults(inside, wishes)
+    conversion = spec.get("conversion")
+    if conversion is not None and conversion.get("strategy") != "None" and preserves:
+        why = "must be None if spec.preserveUnknownFields is true"
+        faults.append(invalid("spec.conversion.strategy", conversion.get("strategy", ""), why))
+    faults += conversion_faults(
+        conversion,
+        "spec.conversion",
+        needs_known_review=wishes.needs_known_review,
+        may_have_bad_bundle=wishes.may_have_bad_bundle,
+    )
+    return faults
+
+
+def _group_faults(group: str) -> list[Fault]:
+    if not group:
+        return [required("spec.group")]
+    wrong = dns_subdomain_faults(group)
+    if wrong:
+        return [invalid("spec.group", group, ",".join(wrong))]
+    return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _missing_schema_faults(inside: _Inside, needs_schema: bool, preserves: bool) -> list[Fault]:
+    if (inside.shared.get("schema") or {}).get("openAPIV3Schema") is not None:
+        return []
+    faults: list[Fault] = []
+    for index, version in enumerate(inside.versions):
+        place = f"spec.versions[{index}].schema.openAPIV3Schema"
+        if (version.get("schema") or {}).get("openAPIV3Schema") is not None:
+            continue
+        if needs_schema:
+            faults.append(required(place))
+        elif not preserves and version.get("served"):
+            faults.append(required(place, "because otherwise all fields are pruned"))
+    return faults
+
+
+def _has_extension(raw: Document) -> bool:
+    return (
+        raw.get("x-kubernetes-preserve-unknown-fields") is not None
+        or raw.get("x-kubernetes-list-type") is not None
+        or any(
+            raw.get(f"x-kubernetes-{name}")
+            for name in ("embedded-resource", "int-or-string", "list-map-keys", "validations")
+        )
+    )
+
+
+def _versions_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
+    faults: list[Fault] = []
+    for index, version in enumerate(inside.versions):
+        path = f"spec.versions[{index}]"
+        wrong = dns_1035_label_faults(version.get("name", ""))
+        if wrong:
+            faults.append(invalid(f"{path}.name", version.get("name", ""), ",".join(wrong)))
+        faults += _version_faults(inside, version, path, wishes)
+    names = [version.get("name", "") for version in inside.versions]
+    if len(frozenset(names)) != len(names):
+        faults.append(invalid("spec.versions", inside.shown_versions(), "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in inside.versions) != 1:
+        why = "must have exactly one version marked as storage version"
+        faults.append(invalid("spec.versions", inside.shown_versions(), why))
+    if names and names[0]:
+        wrong = dns_1035_label_faults(names[0])
+        if wrong:
+            faults.append(invalid("spec.version", names[0], ",".join(wrong)))
+    return faults
+
+
+def _version_faults(inside: _Inside, version: Document, path: str, wishes: _Wishes) -> list[Fault]:
+    warning = version.get("deprecationWarning")
+    faults = [
+        invalid(f"{path}.deprecationWarning", warning, why)
+        for why in _warning_faults(version.get("deprecated", False), warning)
+    ]
+    has_status = inside.has_status(version)
+    faults += schema_faults(
+        version.get("schema"), f"{path}.schema", wishes.of(version.get("name", "")), has_status=has_status
+    )
+    faults += subresources_faults(version.get("subresources"), f"{path}.subresources")
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        faults += column_faults(column, f"{path}.additionalPrinterColumns[{index}]")
+    fields, place = version.get("selectableFields") or (), f"{path}.selectableFields"
+    raw = (version.get("schema") or {}).get("openAPIV3Schema")
+    if fields and raw is None:
+        why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        faults.append(invalid(place, "", why))
+    elif fields:
+        may = version["name"] in wishes.crowded_versions
+        faults += selectable_faults(fields, read_schema(raw), place, may_be_too_many=may)
+    return faults
+
+
+def _warning_faults(is_deprecated: bool, warning: str | None) -> list[str]:
+    if warning is None:
+        return []
+    if not is_deprecated:
+        return ["can only be set for deprecated versions"]
+    faults = []
+    if len(warning.encode()) > WARNING_LENGTH_MAX:
+        faults.append(f"must be <= {WARNING_LENGTH_MAX} characters long")
+    if not warning:
+        faults.append("must not be an empty string")
+    position = 0
+    for letter in warning:
+        if not letter.isprintable():
+            why = "must only contain printable UTF-8 characters; non-printable character found at index"
+            faults.append(f"{why} {position}")
+            break
+        position += len(letter.encode())
+    return faults
+
+
+def _names_faults(names: Document) -> list[Fault]:
+    faults = [
+        required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
+    ]
+    return faults + names_faults(names, "spec.names")
+
+
+def _shared_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
+    shared = inside.shared
+    has_status = any(inside.has_status(version) for version in inside.versions)
+    first = inside.versions[0].get("name", "") if inside.versions else ""
+    faults = schema_faults(shared.get("schema"), "spec.validation", wishes.of(first), has_status=has_status)
+    faults += subresources_faults(shared.get("subresources"), "spec.subresources")
+    for index, column in enumerate(shared.get("additionalPrinterColumns") or ()):
+        faults += column_faults(column, f"spec.additionalPrinterColumns[{index}]")
+    fields, raw = shared.get("selectableFields") or (), (shared.get("schema") or {}).get("openAPIV3Schema")
+    if fields and raw is None:
+        faults.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
+    elif fields:
+        may = "" in wishes.crowded_versions
+        faults += selectable_faults(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
+    return faults
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------
+
+
+def _immutable_faults(spec: Document, old: Document, *, is_established: bool) -> list[Fault]:
+    names, old_names = spec.get("names") or {}, old.get("names") or {}
+    faults: list[Fault] = []
+    if is_established:
+        faults += immutable_faults(spec.get("scope", ""), old.get("scope", ""), "spec.scope")
+        faults += immutable_faults(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
+    faults += immutable_faults(spec.get("group", ""), old.get("group", ""), "spec.group")
+    return faults + immutable_faults(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")
+
+
+def _status_faults(definition: Document) -> list[Fault]:
+    status = definition["status"]
+    faults = names_faults(status.get("acceptedNames") or {}, "status.acceptedNames")
+    path, stored = "status.storedVersions", status.get("storedVersions")
+    if not stored:
+        return [*faults, invalid(path, stored, "must have at least one stored version")]
+    left: dict[str, int] = {name: index for index, name in enumerate(stored)}
+    for version in definition["spec"].get("versions") or ():
+        name = version.get("name", "")
+        if version.get("storage") and name not in left and name not in stored:
+            faults.append(invalid(path, copied(stored), f"must have the storage version {name}"))
+        left.pop(name, None)
+    for name, index in left.items():
+        why = (
+            f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+            f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
+            "status.storedVersions"
+        )
+        faults.append(invalid(f"{path}[{index}]", name, why))
+    return faults
+
+
+def _approval_faults(definition: Document, old: Document | None) -> list[Fault]:
+    if not is_protected(definition["spec"].get("group", "")):
+        return []
+    annotations = definition["metadata"].get("annotations") or {}
+    state, why = approval_of(annotations)
+    if old is not None and approval_of(old["metadata"].get("annotations") or {})[0] == state:
+        return []
+    path = f"metadata.annotations[{APPROVED_ANNOTATION}]"
+    if state == "Missing":
+        return [required(path, why)]
+    return [invalid(path, annotations[APPROVED_ANNOTATION], why)] if state == "Invalid" else []
+
+
+def _preserving_faults(definition: Document, old: Document | None) -> list[Fault]:
+    def preserves(each: Any) -> bool:
+        return bool(each["spec"].get("preserveUnknownFields", False))
+
+    if not preserves(definition) or (old is not None and preserves(old)):
+        return []
+    why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+    return [invalid("spec.preserveUnknownFields", True, why)]

@@ -1,0 +1,236 @@
+"""What is wrong with the schema of a custom kind.
+
+Comes in   a schema as it was written, and what is asked of it
+Goes out   faults: of the schema first, of its CEL rules after them
+
+    structural (`custom_structural`) · defaults (`custom_defaults`) · what a schema may not say · list and map types ·
+    CEL rules (`custom_rules`)
+
+ 1. Rules are looked at only where nothing is wrong with the schema at their place or below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.schema import META_FIELDS, read_schema
+from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.custom_defaults import default_faults
+from mooring.apiserver.validation.custom_lists import list_faults, map_set_faults
+from mooring.apiserver.validation.custom_rules import RuleScope, rule_faults, rule_text_faults, total_cost_faults
+from mooring.apiserver.validation.custom_structural import structural_faults, unsupported
+from mooring.apiserver.validation.internal_value import internal_value
+
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+
+_ROOT_FIELDS = (
+    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
+    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
+    "XValidations"
+)
+_NOT_AT_ROOT_BEFORE_TYPE = ("id", "$schema", "$ref")
+_NOT_AT_ROOT = (
+    "nullable",
+    "default",
+    "enum",
+    "maxProperties",
+    "minProperties",
+    "allOf",
+    "oneOf",
+    "anyOf",
+    "not",
+    "additionalProperties",
+    "patternProperties",
+    "dependencies",
+    "additionalItems",
+    "definitions",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+)
+_FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaWishes:
+    """What is asked of a schema. Definitions that were accepted once are not asked for more than they were then."""
+
+    needs_schema: bool = True
+    needs_known_types: bool = True
+    needs_structural: bool = True
+    needs_pruned_defaults: bool = True
+    needs_atomic_sets: bool = True
+    needs_safe_keys: bool = True
+    has_known_costs: bool = False
+    """Whether the rules are those of before: then a single one may be as expensive as it was."""
+
+
+@dataclass(slots=True)
+class SchemaFaults:
+    """Faults of a schema, and of its rules."""
+
+    own: list[Fault] = field(default_factory=list)
+    rules: list[Fault] = field(default_factory=list)
+
+    def add(self, other: SchemaFaults) -> None:
+        self.own += other.own
+        self.rules += other.rules
+
+
+def schema_faults(validation: Document | None, path: str, wishes: SchemaWishes, *, has_status: bool) -> list[Fault]:
+    """What is wrong with `schema` of a version."""
+    raw: Document | None = (validation or {}).get("openAPIV3Schema")
+    if raw is None:
+        return []
+    place = f"{path}.openAPIV3Schema"
+    faults = list(_root_faults(raw, place)) if has_status else []
+    if raw.get("nullable"):
+        faults.append(forbidden(f"{place}.nullable", "nullable cannot be true at the root"))
+    scope: RuleScope | None = None
+    late = ""
+    if wishes.needs_structural:
+        late = unsupported(raw)
+        wrong = [] if late else structural_faults(raw, place)
+        if not late and not wrong:
+            schema = read_schema(raw)
+            wrong = default_faults(schema, place, needs_pruned=wishes.needs_pruned_defaults)
+            scope = RuleScope.root(schema) if not wrong else None
+        faults += wrong
+    found = _Walk(wishes).faults(raw, place, _Place(is_root=True), scope)
+    faults += found.own + found.rules
+    if late and not faults:
+        # This says what other faults say better, but for one that nobody else looks at.
+        faults.append(invalid(place, "", late))
+    return faults + (total_cost_faults(scope, place) if scope is not None else [])
+
+
+def _root_faults(raw: Document, path: str) -> Iterator[Fault]:
+    """With a status of its own, the root must not say what would be lost to it."""
+    why = f"only [{_ROOT_FIELDS}] fields are allowed at the root of the schema if the status subresource is enabled"
+    shown = internal_value(raw, "JSONSchemaProps", "apiextensions")
+    if any(raw.get(name) for name in _NOT_AT_ROOT_BEFORE_TYPE):
+        yield invalid(path, shown, why)
+    elif raw.get("type") and raw["type"] != "object":
+        only = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        yield invalid(f"{path}.type", raw["type"], only)
+    elif any(raw.get(name) not in (None, False, "", [], {}) or raw.get(name) is False and name == "additionalProperties"
+             for name in _NOT_AT_ROOT):
+        yield invalid(path, shown, why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a schema something stands."""
+
+    is_root: bool = False
+    is_meta: bool = False
+    no_default_because: str | None = None
+    no_old_value_within: str = ""
+    """The first list on the way whose items have no old values to be compared with."""
+
+
+class _Walk:
+    def __init__(self, wishes: SchemaWishes) -> None:
+        self._wishes = wishes
+
+    def faults(self, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> SchemaFaults:
+        found = SchemaFaults(list(self._own_faults(raw, path, at)))
+        inner = replace(at, is_root=False)
+        self._additional(found, raw, path, inner, scope)
+        for name, held in sorted((raw.get("properties") or {}).items()):
+            below = _below_property(raw, at, inner, name)
+            place = f"{path}.properties[{name}]"
+            found.add(self.faults(held, place, below, scope and scope.of_property(name, held)))
+        if raw.get("not") is not None:
+            found.add(self.faults(raw["not"], f"{path}.not", inner, None))
+        for name in ("allOf", "oneOf", "anyOf"):
+            for index, held in enumerate(raw.get(name) or ()):
+                found.add(self.faults(held, f"{path}.{name}[{index}]", inner, None))
+        for name, held in sorted((raw.get("definitions") or {}).items()):
+            found.add(self.faults(held, f"{path}.definitions[{name}]", inner, None))
+        self._items(found, raw, path, inner, scope)
+        for name, held in sorted((raw.get("dependencies") or {}).items()):
+            if isinstance(held, dict):
+                found.add(self.faults(held, f"{path}.dependencies[{name}]", inner, None))
+        found.own += list_faults(raw, path, needs_atomic_sets=self._wishes.needs_atomic_sets)
+        if self._wishes.needs_safe_keys:
+            found.own += map_set_faults(raw, path)
+        self._rules(found, raw, path, at, scope)
+        return found
+
+    def _own_faults(self, raw: Document, path: str, at: _Place) -> Iterator[Fault]:
+        type_name = raw.get("type", "")
+        if self._wishes.needs_known_types and type_name and type_name not in TYPES:
+            yield not_supported(f"{path}.type", type_name, TYPES)
+        if raw.get("default") is not None and at.no_default_because is not None:
+            yield forbidden(f"{path}.default", f"must not be set {at.no_default_because}")
+        for name in _FORBIDDEN:
+            if raw.get(name) not in (None, "", {}):
+                yield forbidden(f"{path}.{name}", f"{name} is not supported")
+        if type_name == "null":
+            yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+        if isinstance(raw.get("items"), list):
+            yield forbidden(f"{path}.items", "items must be a schema object and not an array")
+        if at.is_meta and raw.get("x-kubernetes-embedded-resource"):
+            yield forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+        if raw.get("uniqueItems"):
+            why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+            yield forbidden(f"{path}.uniqueItems", why)
+
+    def _additional(
+        self, found: SchemaFaults, raw: Document, path: str, inner: _Place, scope: RuleScope | None
+    ) -> None:
+        additional = raw.get("additionalProperties")
+        if additional is None:
+            return
+        if raw.get("properties") and additional is not True:
+            why = "additionalProperties and properties are mutual exclusive"
+            found.own.append(forbidden(f"{path}.additionalProperties", why))
+        if isinstance(additional, dict):
+            if inner.is_meta:
+                why = "inside additionalProperties applying to object metadata"
+                inner = replace(inner, no_default_because=why)
+            below = scope and scope.of_additional(additional)
+            found.add(self.faults(additional, f"{path}.additionalProperties", inner, below))
+
+    def _items(self, found: SchemaFaults, raw: Document, path: str, inner: _Place, scope: RuleScope | None) -> None:
+        items = raw.get("items")
+        if items is None:
+            return
+        if raw.get("x-kubernetes-list-type") != "map" and not inner.no_old_value_within:
+            inner = replace(inner, no_old_value_within=path)
+        if isinstance(items, dict):
+            found.add(self.faults(items, f"{path}.items", inner, scope and scope.of_items(items)))
+        else:
+            for index, held in enumerate(items):
+                found.add(self.faults(held, f"{path}.items[{index}]", inner, None))
+
+    def _rules(self, found: SchemaFaults, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> None:
+        rules = raw.get("x-kubernetes-validations")
+        if not rules:
+            return
+        found.own += rule_text_faults(raw, path)
+        if not found.own and scope is not None:
+            found.rules += rule_faults(
+                scope,
+                path,
+                no_old_value_within=at.no_old_value_within,
+                has_known_costs=self._wishes.has_known_costs,
+            )
+
+
+def _below_property(raw: Document, at: _Place, inner: _Place, name: str) -> _Place:
+    is_resource = at.is_root or raw.get("x-kubernetes-embedded-resource", False)
+    if is_resource and name in META_FIELDS:
+        inner = replace(inner, is_meta=True)
+        if at.is_root:
+            inner = replace(inner, no_default_because=f"in top-level {name}")
+    return inner
+
+
+def schema_required(path: str) -> Fault:
+    return required(f"{path}.openAPIV3Schema")

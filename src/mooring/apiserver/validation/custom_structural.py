@@ -1,0 +1,196 @@
+"""Is a schema structural? Everything that it says of a value must have its place in one tree of types.
+
+Comes in   a schema as it was written, and its path
+Goes out   faults, sorted by their words
+
+ 1. What stands in `allOf`, `anyOf`, `oneOf` and `not` restricts values, and says nothing of types, defaults or
+    descriptions. The one exception is a number or a text (`x-kubernetes-int-or-string`), written in one of two ways.
+ 2. What is restricted there must be defined outside of it.
+ 3. Nothing is said of metadata but how it may be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+from mooring.api.cel.regex import RegexError, compiled_regex
+from mooring.api.document import Document
+from mooring.apiserver.custom.schema import schemas_in
+from mooring.apiserver.faults import Fault, forbidden, invalid, required
+
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+_UNSUPPORTED = ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions")
+
+
+class _Level(Enum):
+    ROOT = "at the root"
+    ITEM = "for specified array items"
+    FIELD = "for specified object fields"
+
+
+def structural_faults(raw: Document, path: str) -> list[Fault]:
+    """Why a schema is not structural."""
+    faults = [*_invariants(raw, _Level.ROOT, path), *_incomplete(raw, raw, path, path)]
+    return sorted(faults, key=lambda fault: fault.message)
+
+
+def unsupported(raw: Document) -> str:
+    """What a schema has that cannot be in a structural one at all; empty if there is nothing."""
+    for schema in schemas_in(raw):
+        for name in _UNSUPPORTED:
+            if schema.get(name):
+                return f"OpenAPIV3Schema '{name.removeprefix('$') if name == '$schema' else name}' is not supported"
+        if isinstance(schema.get("items"), list):
+            return "OpenAPIV3Schema 'items' must be a schema, but is an array"
+        if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+            return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
+    return ""
+
+
+def _invariants(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
+    items, additional, type_name = raw.get("items"), raw.get("additionalProperties"), raw.get("type", "")
+    if type_name == "array" and items is None:
+        yield required(f"{path}.items", "must be specified")
+    if isinstance(items, dict):
+        yield from _invariants(items, _Level.ITEM, f"{path}.items")
+    for name, held in (raw.get("properties") or {}).items():
+        yield from _invariants(held, _Level.FIELD, f"{path}.properties[{name}]")
+    if additional is not None and level is _Level.ROOT:
+        yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    if isinstance(additional, dict):
+        yield from _invariants(additional, _Level.FIELD, f"{path}.additionalProperties")
+    yield from _extension_faults(raw, path)
+    all_of = raw.get("allOf") or ()
+    skips_first = bool(all_of) and all_of[0].get("anyOf") == _INT_OR_STRING
+    yield from _restriction_faults(raw, path, skips_any=raw.get("anyOf") == _INT_OR_STRING, skips_first=skips_first)
+    yield from _type_faults(raw, level, path, type_name)
+    yield from _meta_faults(raw, level, path)
+
+
+def _extension_faults(raw: Document, path: str) -> Iterator[Fault]:
+    if raw.get("x-kubernetes-int-or-string"):
+        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            if raw.get(name):
+                yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
+
+
+def _type_faults(raw: Document, level: _Level, path: str, type_name: str) -> Iterator[Fault]:
+    is_embedded = raw.get("x-kubernetes-embedded-resource", False)
+    is_free = raw.get("x-kubernetes-int-or-string") or raw.get("x-kubernetes-preserve-unknown-fields")
+    if is_embedded and type_name != "object":
+        why = "must be object if x-kubernetes-embedded-resource is true"
+        yield invalid(f"{path}.type", type_name, why) if type_name else required(f"{path}.type", why)
+    elif not type_name and not is_free:
+        yield required(f"{path}.type", f"must not be empty {level.value}")
+    if is_embedded and raw.get("additionalProperties") is not None:
+        why = "must not be used if x-kubernetes-embedded-resource is set"
+        yield forbidden(f"{path}.additionalProperties", why)
+    if level is _Level.ROOT and type_name and type_name != "object":
+        yield invalid(f"{path}.type", type_name, "must be object at the root")
+
+
+def _meta_faults(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
+    properties: Document = raw.get("properties") or {}
+    is_embedded = raw.get("x-kubernetes-embedded-resource", False)
+    is_resource = level is _Level.ROOT or is_embedded
+    for name in ("kind", "apiVersion"):
+        if is_resource and name in properties and properties[name].get("type", "") != "string":
+            yield invalid(f"{path}.properties[{name}].type", properties[name].get("type", ""), "must be string")
+    metadata = properties.get("metadata")
+    if metadata is not None:
+        place = f"{path}.properties[metadata]"
+        if is_resource and metadata.get("type", "") != "object":
+            yield invalid(f"{place}.type", metadata.get("type", ""), "must be object")
+        if level is _Level.ROOT and not _restricts_names_only(metadata):
+            why = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+            yield forbidden(place, why)
+    if is_embedded and not raw.get("x-kubernetes-preserve-unknown-fields") and not properties:
+        yield required(
+            f"{path}.properties",
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
+        )
+
+
+def _restricts_names_only(metadata: Document) -> bool:
+    names = frozenset(metadata.get("properties") or ())
+    rest = [name for name in metadata if name not in ("type", "default", "properties")]
+    return not rest and names <= {"name", "generateName"}
+
+
+# --- restrictions -----------------------------------------------------------------------------------------------
+
+_MUST_BE = {
+    "type": "empty",
+    "additionalProperties": "undefined",
+    "default": "undefined",
+    "title": "empty",
+    "description": "empty",
+    "nullable": "false",
+    "x-kubernetes-preserve-unknown-fields": "false",
+    "x-kubernetes-embedded-resource": "false",
+    "x-kubernetes-int-or-string": "false",
+    "x-kubernetes-list-map-keys": "empty",
+    "x-kubernetes-list-type": "undefined",
+    "x-kubernetes-map-type": "undefined",
+    "x-kubernetes-validations": "empty",
+}
+
+
+def _restriction_faults(raw: Document, path: str, *, skips_any: bool, skips_first: bool) -> Iterator[Fault]:
+    if not skips_any:
+        for index, held in enumerate(raw.get("anyOf") or ()):
+            yield from _nested_faults(held, f"{path}.anyOf[{index}]")
+    for index, held in enumerate(raw.get("allOf") or ()):
+        yield from _nested_faults(held, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
+    for index, held in enumerate(raw.get("oneOf") or ()):
+        yield from _nested_faults(held, f"{path}.oneOf[{index}]")
+    if raw.get("not") is not None:
+        yield from _nested_faults(raw["not"], f"{path}.not")
+    if raw.get("pattern"):
+        try:
+            compiled_regex(raw["pattern"])
+        except RegexError as error:
+            why = f"must be a valid regular expression, but isn't: {error}"
+            yield invalid(f"{path}.pattern", raw["pattern"], why)
+
+
+def _nested_faults(raw: Document, path: str, *, skips_any: bool = False) -> Iterator[Fault]:
+    yield from _restriction_faults(raw, path, skips_any=skips_any, skips_first=False)
+    if isinstance(raw.get("items"), dict):
+        yield from _nested_faults(raw["items"], f"{path}.items")
+    for name, held in (raw.get("properties") or {}).items():
+        yield from _nested_faults(held, f"{path}.properties[{name}]")
+    for name, wanted in _MUST_BE.items():
+        if raw.get(name) not in (None, False, "", []):
+            yield forbidden(f"{path}.{name}", f"must be {wanted} to be structural")
+    if "metadata" in (raw.get("properties") or ()):
+        yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+
+
+# --- completeness -----------------------------------------------------------------------------------------------
+
+
+def _incomplete(restriction: Document, schema: Document | None, path: str, at: str) -> Iterator[Fault]:
+    """What is restricted at a place and defined nowhere."""
+    if restriction.get("not") is not None:
+        yield from _nested_incomplete(restriction["not"], schema, path, f"{at}.not")
+    for name in ("allOf", "anyOf", "oneOf"):
+        for index, held in enumerate(restriction.get(name) or ()):
+            yield from _nested_incomplete(held, schema, path, f"{at}.{name}[{index}]")
+
+
+def _nested_incomplete(restriction: Any, schema: Document | None, path: str, at: str) -> Iterator[Fault]:
+    if schema is None:
+        yield required(path, f"because it is defined in {at}")
+        return
+    yield from _incomplete(restriction, schema, path, at)
+    if isinstance(restriction.get("items"), dict):
+        items = schema.get("items")
+        yield from _nested_incomplete(
+            restriction["items"], items if isinstance(items, dict) else None, f"{path}.items", f"{at}.items"
+        )
+    known: Document = schema.get("properties") or {}
+    for name, held in (restriction.get("properties") or {}).items():
+        yield from _nested_incomplete(held, known.get(name), f"{path}.properties[{name}]", f"{at}.properties[{name}]")

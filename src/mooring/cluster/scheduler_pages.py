@@ -1,0 +1,174 @@
+"""What a scheduler shows on its secure port.
+
+Comes in   the scheduler, its elector, its configuration and flags
+Goes out   pages by path
+
+    /healthz /livez /readyz    and each check below them
+    /metrics                   numbers under kube-scheduler's names
+    /metrics/resources         what pods request, pod by pod; nothing while standing by
+    /configz /flagz /statusz   how it was started
+    /debug/queue               who waits where and why        ?pod=NAMESPACE/NAME
+    /debug/cache               what nodes are believed to hold ?node=NAME
+    /debug/decisions           what was decided lately         ?pod=NAMESPACE/NAME&limit=100
+    /debug/pprof/…             profiles, if they are wanted
+    /debug/flags/v             PUT a number: how much is logged
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import Metric
+
+from mooring import __version__
+from mooring.client.leader_election import LeaderElector
+from mooring.kit.clock import Clock
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config.encode import encode_configuration
+from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.reporting.inspection import cache_told, queue_told
+from mooring.scheduler.reporting.pod_resources import pod_resources_text
+from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.answers import Answer, Question, as_json, text
+from mooring.serving.health import Check, health_pages
+from mooring.serving.pages import configuration_page, flags_page, status_page
+from mooring.serving.profiling import Profiler
+from mooring.serving.server import Page
+
+EMULATES = "1.36"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz")
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """Everything that pages look at."""
+
+    name: str
+    scheduler: Scheduler
+    elector: LeaderElector | None
+    configuration: SchedulerConfiguration
+    flags: Mapping[str, str]
+    metrics: CollectorRegistry
+    hidden_metrics: frozenset[str]
+    may_lead: Callable[[], bool]
+    is_stopping: Callable[[], bool]
+    clock: Clock
+    set_verbosity: Callable[[int], None] | None = None
+
+
+def scheduler_pages(insight: Insight) -> dict[str, Page]:
+    """Every page, by its path."""
+    started_wall_s, started_s = insight.clock.wall_s(), insight.clock.now_s()
+    _add_gauges(insight)
+
+    def statusz(question: Question) -> Answer:
+        return status_page(
+            insight.name,
+            started_wall_s=started_wall_s,
+            up_s=insight.clock.now_s() - started_s,
+            version=__version__,
+            emulates=EMULATES,
+            paths=LISTED,
+        )
+
+    pages: dict[str, Page] = {
+        **health_pages(_checks(insight)),
+        "/metrics": lambda question: Answer(_metrics(insight), content_type=METRICS_TYPE),
+        "/metrics/resources": lambda question: Answer(_resources(insight), content_type=METRICS_TYPE),
+        "/configz": lambda question: configuration_page(encode_configuration(insight.configuration)),
+        "/flagz": lambda question: flags_page(insight.name, insight.flags),
+        "/statusz": statusz,
+        "/debug/queue": lambda question: as_json(
+            queue_told(insight.scheduler.queue, insight.clock, pod=_first(question, "pod"))
+        ),
+        "/debug/cache": lambda question: as_json(
+            cache_told(insight.scheduler.engine.columns, insight.scheduler.assumptions, node=_first(question, "node"))
+        ),
+        "/debug/decisions": lambda question: as_json(
+            insight.scheduler.reports.decisions.told(
+                pod=_first(question, "pod"), limit=int(question.number("limit", 1_000))
+            )
+        ),
+    }
+    if insight.configuration.enable_profiling:
+        pages |= Profiler(insight.clock).pages()
+        if insight.set_verbosity is not None:
+            pages["/debug/flags/v"] = _verbosity_page(insight.set_verbosity)
+    return pages
+
+
+def _checks(insight: Insight) -> dict[str, dict[str, Check]]:
+    healthy: dict[str, Check] = {}
+    if insight.elector is not None:
+        healthy["leaderElection"] = insight.elector.ailment
+    ready: dict[str, Check] = {
+        **healthy,
+        "shutdown": lambda: "process is shutting down" if insight.is_stopping() else "",
+        "sched-handler-sync": lambda: "" if insight.scheduler.has_synced else "handlers are not fully synchronized",
+    }
+    return {"healthz": healthy, "livez": {}, "readyz": ready}
+
+
+def _add_gauges(insight: Insight) -> None:
+    elector = insight.elector
+    if elector is not None:
+        leads = Gauge(
+            "leader_election_master_status",
+            "Whether this process leads: 1, or 0.",
+            ("name",),
+            registry=insight.metrics,
+        )
+        leads.labels(insight.name).set_function(lambda: float(elector.is_leading))
+    build = Gauge("mooring_build_info", "What runs here.", ("version", "emulates"), registry=insight.metrics)
+    build.labels(__version__, EMULATES).set(1)
+
+
+def _metrics(insight: Insight) -> bytes:
+    if not insight.hidden_metrics:
+        return generate_latest(insight.metrics)
+    return generate_latest(_Visible(insight.metrics, insight.hidden_metrics))
+
+
+class _Visible(CollectorRegistry):
+    """A registry without some of its metrics."""
+
+    def __init__(self, whole: CollectorRegistry, hidden: frozenset[str]) -> None:
+        super().__init__(auto_describe=False)
+        self._whole = whole
+        self._hidden = hidden
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._whole.collect():
+            if metric.name not in self._hidden and f"{metric.name}_total" not in self._hidden:
+                yield metric
+
+
+def _resources(insight: Insight) -> bytes:
+    if not insight.may_lead():
+        return b""
+    scheduler = insight.scheduler
+    placed: Mapping[str, PodRecord] = scheduler.engine.columns.pods
+    pending = (entry.pod for entry in scheduler.queue.entries() if entry.pod.uid not in placed)
+    return pod_resources_text(chain(placed.values(), pending))
+
+
+def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
+    def page(question: Question) -> Answer:
+        if question.method != "PUT":
+            return text("unsupported http method\n", 406)
+        wanted = question.body.decode(errors="replace").strip()
+        if not wanted.isdecimal():
+            return text(f"failed to set klog.logging.verbosity to {wanted!r}: wanted a number\n", 400)
+        set_verbosity(int(wanted))
+        return text(f"successfully set klog.logging.verbosity to {wanted}")
+
+    return page
+
+
+def _first(question: Question, name: str) -> str:
+    values = question.query.get(name)
+    return values[0] if values else ""

@@ -1,0 +1,108 @@
+"""The secure port of a component, opened: who may come in is asked of the API server.
+
+Comes in   addresses, files, connections to the API server that knows users; pages
+Goes out   a port that is served while the block lasts
+
+ 1. Without a connection for authentication every token is a stranger's; without one for authorization only what
+    everybody may see is shown, except to administrators.
+ 2. If the cluster does not say whose certificates to trust, nobody is known by a certificate; the start fails only if
+    the operator wants that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from mooring.client.http import HttpClient, HttpLimits
+from mooring.client.http_connection import Connection
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+from mooring.serving.authentication import Authenticator
+from mooring.serving.authorities import Authorities, AuthoritiesError, AuthorityFiles
+from mooring.serving.authorization import AllowedPaths, Authorizer
+from mooring.serving.server import Page, SecureServer
+from mooring.serving.tls import ServingTls, serving_context, trust
+
+REVIEW_LIMITS = HttpLimits(requests_per_s=200.0, burst=400, request_s_max=10.0)
+EVERYBODY_SEES = ("/healthz", "/readyz", "/livez")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurePort:
+    """What was asked for."""
+
+    host: str
+    port: int
+    tls: ServingTls
+    authorities: AuthorityFiles = field(default_factory=AuthorityFiles)
+    authentication: Connection | None = field(default=None, repr=False)
+    authorization: Connection | None = field(default=None, repr=False)
+    is_lookup_skipped: bool = False
+    is_lookup_failure_tolerated: bool = True
+    allowed_paths: tuple[str, ...] = EVERYBODY_SEES
+    token_remembered_s: float = 10.0
+    allowed_remembered_s: float = 10.0
+    denied_remembered_s: float = 10.0
+    shares_address: bool = False
+    shares_port: bool = False
+
+
+@asynccontextmanager
+async def open_secure_port(
+    asked: SecurePort, pages: Mapping[str, Page], clock: Clock, entropy: Entropy
+) -> AsyncIterator[int]:
+    """The number of the port that is listened on."""
+    tls = serving_context(asked.tls, clock.wall_s())
+    async with AsyncExitStack() as stack:
+        authentication = await _client(stack, asked.authentication, clock, entropy.fork("authentication"))
+        authorization = await _client(stack, asked.authorization, clock, entropy.fork("authorization"))
+        authorities = Authorities(asked.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem))
+        if not asked.is_lookup_skipped:
+            await _look_up(authorities, asked)
+        authenticator = Authenticator(authorities.trust, authentication, clock, remembered_s=asked.token_remembered_s)
+        authorizer = Authorizer(
+            AllowedPaths(asked.allowed_paths),
+            authorization,
+            clock,
+            allowed_s=asked.allowed_remembered_s,
+            denied_s=asked.denied_remembered_s,
+        )
+        server = SecureServer(
+            pages,
+            authenticator,
+            authorizer,
+            host=asked.host,
+            port=asked.port,
+            tls=tls,
+            shares_address=asked.shares_address,
+            shares_port=asked.shares_port,
+        )
+        group = await stack.enter_async_context(TaskGroup("secure port"))
+        if not asked.is_lookup_skipped:
+            group.start_background(authorities.keep_looking(), name="authorities")
+        await stack.enter_async_context(server)
+        yield server.port
+
+
+async def _client(
+    stack: AsyncExitStack, connection: Connection | None, clock: Clock, entropy: Entropy
+) -> HttpClient | None:
+    if connection is None:
+        return None
+    client = HttpClient(connection, clock, entropy, limits=REVIEW_LIMITS, component="reviews")
+    return await stack.enter_async_context(client)
+
+
+async def _look_up(authorities: Authorities, asked: SecurePort) -> None:
+    try:
+        await authorities.look_up()
+    except AuthoritiesError as error:
+        if not asked.is_lookup_failure_tolerated:
+            raise
+        logger.warning("%s; going on without: nobody is known by a certificate", error)

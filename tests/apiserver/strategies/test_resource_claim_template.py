@@ -1,0 +1,25 @@
+"""A template of claims is judged like a claim, and never changes."""
+
+from __future__ import annotations
+
+from mooring.api.kinds import RESOURCE_CLAIM_TEMPLATE
+from mooring.apiserver.faults import forbidden
+from tests.apiserver.core_documents import call, changed, created, document, strategy, told
+
+SPEC = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}
+
+
+def test_a_template_never_changes() -> None:
+    made = document(RESOURCE_CLAIM_TEMPLATE, spec=SPEC)
+    assert created(RESOURCE_CLAIM_TEMPLATE, made) == []
+    assert changed(RESOURCE_CLAIM_TEMPLATE, made)[0] == []
+    first, second = changed(RESOURCE_CLAIM_TEMPLATE, made, spec={**SPEC, "metadata": {"name": "x"}})[0]
+    assert first == "spec.metadata.name: Forbidden: cannot be set"
+    assert second.endswith(": field is immutable")
+
+
+def test_what_was_found_before_is_told_first() -> None:
+    asked = call(RESOURCE_CLAIM_TEMPLATE)
+    asked.prior_faults = [forbidden("spec", "no")]
+    made = document(RESOURCE_CLAIM_TEMPLATE, spec=SPEC)
+    assert told(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]

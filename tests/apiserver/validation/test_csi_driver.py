@@ -1,0 +1,85 @@
+"""CSIDrivers: known policies and modes, one token for each audience, and two fields that never change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.kinds import CSI_DRIVER
+from mooring.apiserver.validation.csi_driver import csi_driver_faults, csi_driver_update_faults
+from tests.apiserver.core_documents import document, told
+
+
+def spec(**parts: Any) -> dict[str, Any]:
+    made: dict[str, Any] = document(CSI_DRIVER, spec=parts)["spec"]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("parts", "faults"),
+    [
+        pytest.param({}, [], id="defaults will do"),
+        pytest.param(
+            {"fsGroupPolicy": "X"},
+            ['spec.fsGroupPolicy: Unsupported value: "X": supported values: "File", "None", "ReadWriteOnceWithFSType"'],
+            id="an unknown policy",
+        ),
+        pytest.param(
+            {"volumeLifecycleModes": ["X"]},
+            ['spec.volumeLifecycleModes: Unsupported value: "X": supported values: "Persistent", "Ephemeral"'],
+            id="an unknown mode",
+        ),
+        pytest.param(
+            {"tokenRequests": [{"audience": "a"}, {"audience": "a", "expirationSeconds": 1}]},
+            ['spec.tokenRequests[1].audience: Duplicate value: "a"'],
+            id="an audience twice, and nothing else of it",
+        ),
+        pytest.param(
+            {
+                "tokenRequests": [
+                    {"audience": "", "expirationSeconds": 599},
+                    {"audience": "b", "expirationSeconds": 2**33},
+                ]
+            },
+            [
+                "spec.tokenRequests[0].expirationSeconds: Invalid value: 599: "
+                "may not specify a duration less than 10 minutes",
+                "spec.tokenRequests[1].expirationSeconds: Invalid value: 8589934592: "
+                "may not specify a duration larger than 2^32 seconds",
+            ],
+            id="tokens of minutes and of centuries",
+        ),
+        pytest.param(
+            {"nodeAllocatableUpdatePeriodSeconds": 9},
+            ["spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds"],
+            id="too often",
+        ),
+        pytest.param(
+            {"serviceAccountTokenInSecrets": False},
+            [
+                "spec.serviceAccountTokenInSecrets: Invalid value: false: "
+                "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+            ],
+            id="tokens that nobody asked for",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_driver(parts: dict[str, Any], faults: list[str]) -> None:
+    assert told(csi_driver_faults(spec(**parts), "spec")) == faults
+
+
+def test_fields_without_defaults_are_missed() -> None:
+    assert told(csi_driver_faults({}, "spec")) == [
+        f"spec.{field}: Required value"
+        for field in ("attachedRequired", "podInfoOnMount", "storageCapacity", "seLinuxMount")
+    ]
+
+
+def test_what_a_change_may_not_touch() -> None:
+    assert csi_driver_update_faults(spec(podInfoOnMount=True), spec(), "spec") == []
+    changed = spec(attachRequired=False, volumeLifecycleModes=["Ephemeral"])
+    assert told(csi_driver_update_faults(changed, spec(), "spec")) == [
+        "spec.attachedRequired: Invalid value: false: field is immutable",
+        'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',
+    ]

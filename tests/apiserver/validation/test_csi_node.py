@@ -1,0 +1,64 @@
+"""A CSINode lists drivers, each once; while one is there only the number of its volumes changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.csi_node import csi_node_faults, csi_node_update_faults
+from tests.apiserver.core_documents import told
+
+
+def driver(**parts: Any) -> dict[str, Any]:
+    return {"name": "d.example.com", "nodeID": "n", **parts}
+
+
+@pytest.mark.parametrize(
+    ("drivers", "faults"),
+    [
+        pytest.param([], [], id="a node without drivers"),
+        pytest.param([driver(allocatable={"count": 0}, topologyKeys=["a/b"])], [], id="a driver"),
+        pytest.param(
+            [driver(name="", nodeID="")],
+            ["spec.drivers[0].name: Required value", "spec.drivers[0].nodeID: Required value"],
+            id="it has a name, and knows the node by one",
+        ),
+        pytest.param(
+            [driver(nodeID="x" * 257)],
+            [f'spec.drivers[0].nodeID: Invalid value: "{"x" * 257}": must be 256 characters or less'],
+            id="a long name of the node",
+        ),
+        pytest.param([driver(), driver()], ['spec.drivers[1].name: Duplicate value: "d.example.com"'], id="twice"),
+        pytest.param(
+            [driver(allocatable={"count": -1})],
+            ["spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to 0"],
+            id="less than none",
+        ),
+        pytest.param(
+            [driver(topologyKeys=["a", "a"])],
+            ['spec.drivers[0]: Duplicate value: "a"'],
+            id="topology is told of the driver",
+        ),
+    ],
+)
+def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], faults: list[str]) -> None:
+    assert told(csi_node_faults({"drivers": drivers}, "spec")) == faults
+
+
+@pytest.mark.parametrize(
+    ("drivers", "is_allowed"),
+    [
+        pytest.param([driver(topologyKeys=None, allocatable={"count": 9})], True, id="another number of volumes"),
+        pytest.param([], True, id="the driver went"),
+        pytest.param([driver(name="e"), driver(topologyKeys=[])], True, id="another one came"),
+        pytest.param([driver(nodeID="m")], False, id="another name of the node"),
+        pytest.param([driver(topologyKeys=["a"])], False, id="another topology"),
+    ],
+)
+def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
+    faults = csi_node_update_faults({"drivers": drivers}, {"drivers": [driver()]}, "spec")
+    assert (faults == []) is is_allowed
+    for fault in faults:
+        assert (fault.field, fault.detail) == ("spec.drivers", "field is immutable")
+        assert '"NodeID":' in fault.body

@@ -1,0 +1,45 @@
+"""A capacity is that of a class in a topology, both fixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.csi_storage_capacity import (
+    has_bad_selector,
+    storage_capacity_faults,
+    storage_capacity_update_faults,
+)
+from tests.apiserver.core_documents import told
+
+ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "fields"),
+    [
+        pytest.param({"capacity": "0", "maximumVolumeSize": "-5Gi"}, [], id="only the capacity counts"),
+        pytest.param({"storageClassName": ""}, ["storageClassName"], id="a class must be named"),
+        pytest.param({"capacity": "-1"}, ["capacity"], id="less than nothing"),
+        pytest.param({"nodeTopology": ODD_VALUE}, ["nodeTopology.matchExpressions[0].values[0]"], id="no such label"),
+    ],
+)
+def test_what_is_wrong_with_a_capacity(parts: dict[str, Any], fields: list[str]) -> None:
+    assert [fault.field for fault in storage_capacity_faults({"storageClassName": "fast", **parts})] == fields
+
+
+def test_odd_values_may_stay() -> None:
+    old = {"storageClassName": "fast", "nodeTopology": ODD_VALUE}
+    assert has_bad_selector(old)
+    assert storage_capacity_faults(old, tolerates_values=True) == []
+
+
+def test_what_a_change_may_not_touch() -> None:
+    old = {"storageClassName": "fast", "capacity": "1"}
+    assert storage_capacity_update_faults({**old, "capacity": "2"}, old) == []
+    changed = {"storageClassName": "slow", "nodeTopology": {"matchLabels": {"b": "1", "a": "2"}}}
+    assert told(storage_capacity_update_faults(changed, old)) == [
+        'nodeTopology: Invalid value: {"matchLabels":{"a":"2","b":"1"}}: field is immutable',
+        'storageClassName: Invalid value: "slow": field is immutable',
+    ]

@@ -1,0 +1,40 @@
+"""Device classes select, configure, and may stand behind an extended resource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.validation.device_class import device_class_faults
+from tests.apiserver.core_documents import told
+
+LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "faults"),
+    [
+        pytest.param({}, [], id="every device"),
+        pytest.param({"extendedResourceName": "example.com/gpu"}, [], id="an extended resource"),
+        pytest.param(
+            {"extendedResourceName": "gpu"},
+            ['spec.extendedResourceName: Invalid value: "gpu": must be a valid extended resource name'],
+            id="one of Kubernetes' own",
+        ),
+        pytest.param({"selectors": [{}]}, ["spec.selectors[0].cel: Required value"], id="no selector"),
+        pytest.param({"config": [{}] * 33}, ["spec.config: Too many: 33: must have at most 32 items"], id="too many"),
+        pytest.param(
+            {"config": [LARGE]},
+            ["spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes"],
+            id="too large",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_class(spec: dict[str, Any], faults: list[str]) -> None:
+    assert told(device_class_faults(spec, None, "spec")) == faults
+
+
+def test_what_was_stored_stays() -> None:
+    assert device_class_faults({"config": [LARGE]}, {"config": [LARGE]}, "spec") == []
+    assert len(device_class_faults({"config": [LARGE, LARGE]}, {"config": [LARGE]}, "spec")) == 2

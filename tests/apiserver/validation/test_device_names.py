@@ -1,0 +1,90 @@
+"""The names that devices go by."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.faults import required
+from mooring.apiserver.validation.device_names import (
+    full_device_name_faults,
+    map_faults,
+    pool_name_faults,
+    qualified_device_name_faults,
+    set_faults,
+    share_id_faults,
+)
+from tests.apiserver.core_documents import told
+
+UUID = "12345678-1234-1234-1234-123456789abc"
+IDENTIFIER = (
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters "
+    "or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        pytest.param("model", [], id="a plain name"),
+        pytest.param("gpu.example.com/Model_1", [], id="with a domain"),
+        pytest.param("a/b/c", [], id="with two slashes anything goes"),
+        pytest.param("a b", [f'x: Invalid value: "a b": {IDENTIFIER}'], id="no identifier"),
+        pytest.param("m" * 33, ["x: Too long: may not be more than 32 bytes"], id="a long one"),
+        pytest.param("/model", ['x: Invalid value: "": the domain must not be empty'], id="no domain before the slash"),
+        pytest.param("a/", ['x: Invalid value: "": the name must not be empty'], id="no name after it"),
+    ],
+)
+def test_attributes_have_qualified_names(name: str, faults: list[str]) -> None:
+    assert told(qualified_device_name_faults(name, "x")) == faults
+
+
+def test_some_names_need_a_domain() -> None:
+    assert full_device_name_faults("a/b", "x") == []
+    assert told(full_device_name_faults("b", "x")) == [
+        'x: Invalid value: "b": a fully qualified name must be a domain and a name separated by a slash'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        pytest.param("", 1, id="none"),
+        pytest.param("node-1", 0, id="a node's"),
+        pytest.param("zone/rack/node-1", 0, id="with slashes"),
+        pytest.param("a//B", 2, id="each part is judged"),
+        pytest.param("a" * 254, 2, id="too long as a whole, and as a part"),
+    ],
+)
+def test_pools_have_names_with_slashes(name: str, count: int) -> None:
+    assert len(pool_name_faults(name, "x")) == count
+
+
+@pytest.mark.parametrize(
+    ("uid", "detail"),
+    [
+        pytest.param(UUID, "", id="in normal form"),
+        pytest.param("x", "error validating uid: invalid UUID length: 1", id="short"),
+        pytest.param("z" + UUID[1:], "error validating uid: invalid UUID format", id="no digits"),
+        pytest.param("{" + UUID + ")", "error validating uid: invalid bracketed UUID format", id="half in brackets"),
+        pytest.param("xrn:uuid:" + UUID, 'error validating uid: invalid urn prefix: "xrn:uuid:"', id="no urn"),
+        pytest.param(UUID.upper(), "uid must be in RFC 4122 normalized form", id="in capitals"),
+        pytest.param("{" + UUID + "}", "uid must be in RFC 4122 normalized form", id="in brackets"),
+        pytest.param("urn:uuid:" + UUID, "uid must be in RFC 4122 normalized form", id="an urn"),
+        pytest.param(UUID.replace("-", ""), "uid must be in RFC 4122 normalized form", id="without dashes"),
+    ],
+)
+def test_shares_are_told_apart_by_uuids(uid: str, detail: str) -> None:
+    faults = share_id_faults(uid, "x")
+    assert [fault.detail.startswith(detail) for fault in faults] == ([True] if detail else [])
+
+
+def test_a_list_that_is_too_long_is_not_read() -> None:
+    assert told(set_faults(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
+        "x: Too many: 3: must have at most 2 items"
+    ]
+    assert told(set_faults(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
+
+
+def test_a_long_key_is_cut_in_the_middle() -> None:
+    found = map_faults({"a" * 60 + "b" * 60: 1}, lambda key, path: [], lambda value, path: [required(path)], "x")
+    assert [fault.field for fault in found] == [f"x[{'a' * 47}...{'b' * 46}]"]

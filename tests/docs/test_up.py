@@ -1,0 +1,26 @@
+"""The guide to `mooring up` names every option and every limit, with its default."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import click
+
+from mooring.apiserver.http.limits import DoorLimits
+from mooring.cli.up import up
+from tests.docs.pages import page
+
+GUIDE = page("docs/up.md")
+
+
+def names_under(section: str) -> list[str]:
+    return [row.cells[0].strip("`") for row in GUIDE.rows if row.section == section]
+
+
+def test_every_option_is_explained() -> None:
+    options = [max(each.opts, key=len) for each in up.params if isinstance(each, click.Option)]
+    assert names_under("Options") == options
+
+
+def test_every_limit_is_explained() -> None:
+    assert names_under("Limits") == [each.name for each in fields(DoorLimits) if each.name != "retry_after_s"]
