@@ -8,6 +8,7 @@ import click
 
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.cli.up import up
+from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
 from tests.docs.pages import page
 
 GUIDE = page("docs/up.md")
@@ -20,6 +21,13 @@ def names_under(section: str) -> list[str]:
 def test_every_option_is_explained() -> None:
     options = [max(each.opts, key=len) for each in up.params if isinstance(each, click.Option)]
     assert names_under("Options") == options
+
+
+def test_every_flag_of_the_controllers_has_its_default() -> None:
+    defaults = ControllerSettings()
+    told = {row.cells[0].strip("`"): row.cells[1] for row in GUIDE.rows if row.section == "Options"}
+    for flag, name in flag_names().items():
+        assert settings_of_flags({flag: told[flag]}) == defaults, f"{flag} is {getattr(defaults, name)}"
 
 
 def test_every_limit_is_explained() -> None:

@@ -18,6 +18,7 @@ import click
 from mooring import __version__
 from mooring.cli.explain import explain
 from mooring.cli.problems import InputError
+from mooring.cli.scheduler import scheduler
 from mooring.cli.up import up
 
 EXIT_BAD_INPUT = 2
@@ -62,4 +63,5 @@ def main() -> None:
 
 
 main.add_command(explain)
+main.add_command(scheduler)
 main.add_command(up)

@@ -11,46 +11,50 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from mooring.cli.problems import InputError, Problem
+from mooring.controllers.settings import ControllerSettings, SettingError, flag_names, settings_of_flags
 
 _COMPONENTS = ("scheduler", "controllers", "nodes")
+_PATH = click.Path(path_type=Path)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+Command = Callable[..., Any]
 
 
-@click.command()
+def _with_controller_flags(command: Command) -> Command:
+    """kube-controller-manager's flags, under its names."""
+    for flag, name in reversed(list(flag_names().items())):
+        command = click.option(flag, name, metavar="VALUE", hidden=True)(command)
+    return command
+
+
+@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @click.option(
     "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="Where to listen; 0: any."
 )
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="On which address to listen.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Where to keep the cluster. [default: ~/.local/share/mooring]"
-)
+@click.option("--data-dir", type=_PATH, help="Where to keep the cluster. [default: ~/.local/share/mooring]")
 @click.option("--ephemeral", is_flag=True, help="Keep the cluster in memory only.")
 @click.option("--store", "store_url", default="", help="Keep the objects on an etcd: etcd://host:port[,host:port].")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="Where to write the kubeconfig. [default: in the data directory]",
-)
+@click.option("--kubeconfig", type=_PATH, help="Where to write the kubeconfig. [default: in the data directory]")
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Write it even over a file that is not ours.")
 @click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="How many simulated nodes to add.")
 @click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
-@click.option(
-    "--token-auth-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="More users: CSV of token,user,uid,groups.",
-)
+@click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
 @click.option("--anonymous-auth", is_flag=True, help="Let strangers in as system:anonymous.")
+@click.option("--config", type=_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
 @click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A KubeSchedulerConfiguration for the scheduler.",
+    "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
+@_with_controller_flags
 def up(
     port: int,
     bind_address: str,
@@ -65,7 +69,9 @@ def up(
     token_auth_file: Path | None,
     anonymous_auth: bool,
     config: Path | None,
+    controllers: str,
     verbose: bool,
+    **controller_flags: str | None,
 ) -> None:
     """Bring up a cluster that kubectl talks to, in this process.
 
@@ -89,9 +95,19 @@ def up(
             token_file=token_auth_file,
             is_anonymous_allowed=anonymous_auth,
             scheduler_file=config,
+            controllers=_controller_settings(controller_flags),
+            enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
             is_verbose=verbose,
         )
     )
+
+
+def _controller_settings(flags: Mapping[str, str | None]) -> ControllerSettings:
+    names = {field: flag for flag, field in flag_names().items()}
+    try:
+        return settings_of_flags({names[field]: text for field, text in flags.items() if text is not None})
+    except SettingError as error:
+        raise InputError([Problem("", str(error))]) from None
 
 
 def _check_options(data_dir: Path | None, ephemeral: bool, store_url: str) -> None:

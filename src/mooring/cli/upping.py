@@ -22,11 +22,12 @@ from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import ClusterSettings
+from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
-from mooring.scheduler.config.problems import ConfigurationError
 from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.problems import ConfigurationError
 
 EXIT_FAILED = 1
 
@@ -47,6 +48,8 @@ class UpOptions:
     token_file: Path | None
     is_anonymous_allowed: bool
     scheduler_file: Path | None
+    controllers: ControllerSettings
+    enabled_controllers: tuple[str, ...]
     is_verbose: bool
 
 
@@ -60,7 +63,7 @@ def run_until_stopped(options: UpOptions) -> None:
     )
     try:
         run_real(_run(settings))
-    except ClusterError as error:
+    except (ClusterError, SettingError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
     except ExceptionGroup as group:
@@ -122,6 +125,8 @@ def _settings(options: UpOptions) -> ClusterSettings:
         without=options.without,
         nodes=options.nodes,
         scheduler_configuration=_scheduler_configuration(options.scheduler_file),
+        controllers=options.controllers,
+        enabled_controllers=options.enabled_controllers,
     )
 
 

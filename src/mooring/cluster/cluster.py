@@ -1,4 +1,4 @@
-"""A control plane in one process: store, API server, scheduler.
+"""A control plane in one process: store, API server, scheduler, controllers.
 
 Comes in   what was asked for, time and chance
 Goes out   a running cluster, until somebody stops it; then everything ends in order, last started first
@@ -25,20 +25,15 @@ from mooring.apiserver.access.kubeconfig_file import (
     kubeconfig_document,
     write_kubeconfig,
 )
-from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer, PortTakenError
-from mooring.apiserver.inside import InsideClient
-from mooring.client.local import LocalClient
-from mooring.cluster.settings import ClusterSettings
+from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.scheduler import Scheduler
 from mooring.store.promise import StoreError
 
 log = logging.getLogger(__name__)
@@ -72,32 +67,16 @@ async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy)
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        components = _start_components(settings, desk, clock, entropy, group)
-                        yield RunningCluster(server.url, settings.kubeconfig, desk, door, components)
+                        names = [name for name in COMPONENTS if settings.runs(name)]
+                        group.start_background(_run_components(settings, desk, clock, entropy), name="components")
+                        yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))
 
 
-def _start_components(
-    settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, group: TaskGroup
-) -> tuple[str, ...]:
-    started = ["apiserver"]
-    if settings.runs("scheduler"):
-        name = "system:kube-scheduler"
-        client = inside_client(desk, clock, entropy.fork("scheduler client"), name, "kube-scheduler")
-        scheduler = Scheduler(
-            client,
-            load_configuration(settings.scheduler_configuration),
-            clock=clock,
-            entropy=entropy.fork("scheduler"),
-        )
-        group.start_background(scheduler.run(), name="scheduler")
-        started.append("scheduler")
-    return tuple(started)
+async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
+    # They bring numpy and half of the package with them. The server answers before that is read.
+    from mooring.cluster.components import run_components
 
-
-def inside_client(desk: Desk, clock: Clock, entropy: Entropy, user: str, manager: str) -> InsideClient:
-    """A way in for a part of this process."""
-    local = LocalClient(desk.store, clock, entropy)
-    return InsideClient(desk, local, User(user, groups=("system:authenticated",)), manager)
+    await run_components(settings, desk, clock, entropy)
 
 
 @contextmanager

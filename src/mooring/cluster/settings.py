@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.http.limits import DoorLimits
+from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443
 COMPONENTS = ("scheduler", "controllers", "nodes")
@@ -34,6 +35,9 @@ class ClusterSettings:
     without: frozenset[str] = frozenset()
     nodes: int = 0
     scheduler_configuration: object | None = None
+    controllers: ControllerSettings = field(default_factory=ControllerSettings)
+    enabled_controllers: tuple[str, ...] = ("*",)
+    """As kube-controller-manager's `--controllers`."""
     limits: DoorLimits = field(default_factory=DoorLimits)
 
     def runs(self, component: str) -> bool:

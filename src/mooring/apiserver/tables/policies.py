@@ -139,7 +139,7 @@ TABLES = {
         ),
         _priority_class,
     ),
-    kinds.RUNTIME_CLASS: KindTable((NAME, column("Handler", "What runs its pods."), AGE), _runtime_class),
+    kinds.RUNTIME_CLASS: KindTable((NAME, column("Handler", ""), AGE), _runtime_class),
     kinds.RESOURCE_CLAIM: KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim),
     kinds.RESOURCE_CLAIM_TEMPLATE: _NAME_AND_AGE,
     kinds.DEVICE_CLASS: _NAME_AND_AGE,

@@ -1,0 +1,49 @@
+"""What runs beside the API server: the scheduler, the controllers, the nodes.
+
+Comes in   what was asked for, and the desk
+Goes out   nothing: they run until they are cancelled
+
+ 1. Each has a way in of its own, with its own name: what it writes is told apart.
+"""
+
+from __future__ import annotations
+
+from mooring.apiserver.access.users import User
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.client.local import LocalClient
+from mooring.cluster.settings import ClusterSettings
+from mooring.controllers.manager import ControllerManager
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.scheduler import Scheduler
+
+
+async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
+    """Run everything that was not left out."""
+    async with TaskGroup("components") as group:
+        if settings.runs("scheduler"):
+            scheduler = Scheduler(
+                inside_client(desk, clock, entropy.fork("scheduler client"), "kube-scheduler"),
+                load_configuration(settings.scheduler_configuration),
+                clock=clock,
+                entropy=entropy.fork("scheduler"),
+            )
+            group.start(scheduler.run(), name="scheduler")
+        if settings.runs("controllers"):
+            manager = ControllerManager(
+                inside_client(desk, clock, entropy.fork("controllers client"), "kube-controller-manager"),
+                clock,
+                entropy.fork("controllers"),
+                settings.controllers,
+                settings.enabled_controllers,
+            )
+            group.start(manager.run(), name="controllers")
+
+
+def inside_client(desk: Desk, clock: Clock, entropy: Entropy, name: str) -> InsideClient:
+    """A way in for a component of this process, under the name that it has in Kubernetes."""
+    user = User(f"system:{name}", groups=("system:authenticated",))
+    return InsideClient(desk, LocalClient(desk.store, clock, entropy), user, name)
