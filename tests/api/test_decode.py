@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from mooring.api import decode as decode_module
 from mooring.api.decode import (
@@ -21,7 +22,7 @@ from mooring.api.decode import (
     view_of,
 )
 from mooring.api.errors import DecodeError, UnknownKindError
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import LabelSelector
@@ -58,8 +59,12 @@ def test_every_kind_of_the_table_can_be_read_by_its_name(view: type[ApiObject]) 
     bare = {"apiVersion": view.api_version, "kind": view.kind, "metadata": {"name": "x"}}
     assert view_of(view.api_version, view.kind) is view
     assert type(decode(as_json(bare))) is view
-    assert convert(bare) == decode(as_json(bare))
-    assert decode(as_json(bare)).key == "x"
+    decoded = decode(as_json(bare))
+    assert decoded.key == "x"
+    if isinstance(decoded, KeptWhole):
+        assert decoded.raw == as_json(bare)
+        decoded = replace(decoded, raw=b"")
+    assert convert(bare) == decoded
 
 
 def test_no_kind_stands_in_the_table_twice() -> None:

@@ -1,4 +1,4 @@
-"""Objects of the core kinds as strategies see them, and what is said about them.
+"""Objects of the core kinds, of storage and of devices as strategies see them, and what is said about them.
 
 document(SERVICE, spec={"ports": [{"port": 80}]})     canonical and defaulted, named `v` in the namespace `web`
 created(SERVICE, document)                            what becomes of it: faults told, or the document prepared
@@ -17,11 +17,12 @@ from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault
-from mooring.apiserver.strategies.table_core import STRATEGIES
+from mooring.apiserver.strategies import table_core, table_storage
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 
 NOW = "2026-01-01T00:00:00Z"
+STRATEGIES = {**table_core.STRATEGIES, **table_storage.STRATEGIES}
 
 
 def strategy(kind: Kind, subresource: str = "") -> Strategy:

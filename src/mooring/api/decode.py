@@ -22,7 +22,7 @@ import msgspec
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.kinds import all_kinds
 from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, KeptWhole
 
 KINDS: tuple[type[ApiObject], ...] = tuple(kind.view for kind in all_kinds() if kind.view is not None)
 """The kinds that somebody reads through a view."""
@@ -46,11 +46,11 @@ def decode_as(view: type[AnyView], raw: JsonBytes) -> AnyView:
     """The view of one object whose kind is known from elsewhere. The hot path."""
     decoder = _decoders.get(view)
     if decoder is None:
-        decoder = _decoders[view] = msgspec.json.Decoder(view)
+        decoder = _decoders[view] = _decoder_of(view)
     try:
         return cast(AnyView, decoder.decode(raw))
     except (msgspec.ValidationError, UnicodeDecodeError):
-        return convert_as(view, _plain_object(raw, view.__name__))
+        return _kept_whole(convert_as(view, _plain_object(raw, view.__name__)), raw)
     except msgspec.DecodeError as error:
         raise DecodeError(view.__name__, "", "", f"expected JSON: {error}") from None
 
@@ -100,8 +100,29 @@ def view_of(api_version: str, kind: str) -> type[ApiObject]:
 
 # --- the tables -------------------------------------------------------------------------------------------------
 
+
+class _KeepingDecoder:
+    """For views of objects that are written back."""
+
+    def __init__(self, view: type[KeptWhole]) -> None:
+        self._decoder = msgspec.json.Decoder(view)
+
+    def decode(self, buf: JsonBytes, /) -> View:
+        return _kept_whole(self._decoder.decode(buf), buf)
+
+
+def _decoder_of(view: type[View]) -> ViewDecoder:
+    return _KeepingDecoder(view) if issubclass(view, KeptWhole) else msgspec.json.Decoder(view)
+
+
+def _kept_whole(view: AnyView, raw: JsonBytes) -> AnyView:
+    if isinstance(view, KeptWhole):
+        msgspec.structs.force_setattr(view, "raw", bytes(raw))  # nobody else has seen it yet
+    return view
+
+
 _views: dict[tuple[str, str], type[ApiObject]] = {(view.api_version, view.kind): view for view in KINDS}
-_decoders: dict[type[View], ViewDecoder] = {view: msgspec.json.Decoder(view) for view in KINDS}
+_decoders: dict[type[View], ViewDecoder] = {view: _decoder_of(view) for view in KINDS}
 
 
 class _Head(View):

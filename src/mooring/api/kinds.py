@@ -12,14 +12,21 @@ Goes out   a `Kind`: its names in addresses and error texts, whether it lives in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.api.errors import UnknownKindError
+from mooring.api.views.accounts import ClusterRole, ServiceAccount
+from mooring.api.views.batch import CronJob, Job
+from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
+from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from mooring.api.views.endpoints import Endpoints, EndpointSlice
+from mooring.api.views.leases import Lease
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.views.quotas import ResourceQuota
 from mooring.api.views.storage import (
     CSIDriver,
     CSINode,
@@ -58,6 +65,10 @@ class Kind:
     """Whether `metadata.generation` counts the changes of what is wanted, that is of everything but the status."""
     folder: str = ""
     """Where it is stored below the registry, if not under its plural."""
+    stored_as: Kind | None = None
+    """The kind in whose form it is stored, if not its own: of custom kinds another version of the same."""
+    served: Callable[[dict[str, object]], dict[str, object]] | None = None
+    """How a stored object of a custom kind becomes one of this kind, if it must be changed; it may be, in place."""
 
     group: str = field(init=False)
     resource: str = field(init=False)
@@ -133,10 +144,10 @@ NAMESPACE = _row("v1", "Namespace", "namespaces", view=Namespace, is_namespaced=
 NODE = _row("v1", "Node", "nodes", view=Node, is_namespaced=False, has_status=True, folder="minions")
 POD = _row("v1", "Pod", "pods", view=Pod, has_status=True, has_generation=True)
 SERVICE = _row("v1", "Service", "services", view=Service, has_status=True, folder="services/specs")
-ENDPOINTS = _row("v1", "Endpoints", "endpoints", folder="services/endpoints")
+ENDPOINTS = _row("v1", "Endpoints", "endpoints", view=Endpoints, folder="services/endpoints")
 CONFIG_MAP = _row("v1", "ConfigMap", "configmaps")
 SECRET = _row("v1", "Secret", "secrets")
-SERVICE_ACCOUNT = _row("v1", "ServiceAccount", "serviceaccounts")
+SERVICE_ACCOUNT = _row("v1", "ServiceAccount", "serviceaccounts", view=ServiceAccount)
 CORE_EVENT = _row("v1", "Event", "events")
 PERSISTENT_VOLUME = _row(
     "v1", "PersistentVolume", "persistentvolumes", view=PersistentVolume, is_namespaced=False, has_status=True
@@ -154,17 +165,17 @@ REPLICATION_CONTROLLER = _row(
     folder="controllers",
 )
 LIMIT_RANGE = _row("v1", "LimitRange", "limitranges")
-RESOURCE_QUOTA = _row("v1", "ResourceQuota", "resourcequotas", has_status=True)
+RESOURCE_QUOTA = _row("v1", "ResourceQuota", "resourcequotas", view=ResourceQuota, has_status=True)
 POD_TEMPLATE = _row("v1", "PodTemplate", "podtemplates", has_generation=True)
 
 DEPLOYMENT = _row("apps/v1", "Deployment", "deployments", view=Deployment, has_status=True, has_generation=True)
 REPLICA_SET = _row("apps/v1", "ReplicaSet", "replicasets", view=ReplicaSet, has_status=True, has_generation=True)
 STATEFUL_SET = _row("apps/v1", "StatefulSet", "statefulsets", view=StatefulSet, has_status=True, has_generation=True)
-DAEMON_SET = _row("apps/v1", "DaemonSet", "daemonsets", has_status=True, has_generation=True)
-CONTROLLER_REVISION = _row("apps/v1", "ControllerRevision", "controllerrevisions")
+DAEMON_SET = _row("apps/v1", "DaemonSet", "daemonsets", view=DaemonSet, has_status=True, has_generation=True)
+CONTROLLER_REVISION = _row("apps/v1", "ControllerRevision", "controllerrevisions", view=ControllerRevision)
 
-JOB = _row("batch/v1", "Job", "jobs", has_status=True, has_generation=True)
-CRON_JOB = _row("batch/v1", "CronJob", "cronjobs", has_status=True, has_generation=True)
+JOB = _row("batch/v1", "Job", "jobs", view=Job, has_status=True, has_generation=True)
+CRON_JOB = _row("batch/v1", "CronJob", "cronjobs", view=CronJob, has_status=True, has_generation=True)
 
 POD_DISRUPTION_BUDGET = _row(
     "policy/v1",
@@ -222,13 +233,15 @@ DEVICE_CLASS = _row(
 )
 
 RUNTIME_CLASS = _row("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", is_namespaced=False)
-LEASE = _row("coordination.k8s.io/v1", "Lease", "leases")
+LEASE = _row("coordination.k8s.io/v1", "Lease", "leases", view=Lease)
 EVENT = _row("events.k8s.io/v1", "Event", "events")
-ENDPOINT_SLICE = _row("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", has_generation=True)
+ENDPOINT_SLICE = _row("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", view=EndpointSlice, has_generation=True)
 
 ROLE = _row("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = _row("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
-CLUSTER_ROLE = _row("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", is_namespaced=False)
+CLUSTER_ROLE = _row(
+    "rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", view=ClusterRole, is_namespaced=False
+)
 CLUSTER_ROLE_BINDING = _row(
     "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", is_namespaced=False
 )
@@ -237,6 +250,7 @@ CUSTOM_RESOURCE_DEFINITION = _row(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
     "customresourcedefinitions",
+    view=CustomResourceDefinition,
     is_namespaced=False,
     has_status=True,
     has_generation=True,

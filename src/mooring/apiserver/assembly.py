@@ -20,6 +20,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
+from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.guard import RoleGuard
 from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
 from mooring.apiserver.access.rbac import RoleAuthorizer
@@ -33,6 +34,8 @@ from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
+from mooring.apiserver.custom.establishing import Establisher
+from mooring.apiserver.custom.kinds import CustomKinds
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
 from mooring.apiserver.registry.lookup import StoreLookup
@@ -90,7 +93,9 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         shelf=shelf,
         resources=resources,
         lookup=lookup,
-        admission=Chain([*mutating(), RoleGuard(roles, authorizer)], validating(ledger), lookup),
+        admission=Chain(
+            [*mutating(), RoleGuard(roles, authorizer), DeviceGuard(authorizer)], validating(ledger), lookup
+        ),
         entropy=entropy.fork("registry"),
         shape_of=shapes.of,
         reserve=services.reserve,
@@ -113,6 +118,10 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
     )
     async with TaskGroup("apiserver") as group:
         await follow(store, _ROLES, _RoleFollower(roles), group)
+        establisher = Establisher(parts, desk.reader, ledger, clock)
+        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
+        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
+        group.start_background(establisher.run(), name="establish custom kinds")
         yield desk
 
 

@@ -123,8 +123,8 @@ class Desk:
     # ------------------------------------------------------------------------------------------------ reading
 
     def knows_group(self, api_version: str) -> bool:
-        """Whether anything of this group is served, in whatever version."""
-        return self.discovery.knows_group(api_version.rpartition("/")[0])
+        """Whether this is a group of the server's own. What is not there in a custom one is not there at all."""
+        return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
 
 
 def canonical_metadata(raw: object) -> Document:

@@ -28,6 +28,7 @@ from mooring.apiserver.wire.decode import canonical_object
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError
 from mooring.client.local import LocalClient
+from mooring.client.local_form import stored_form, with_revision
 from mooring.client.promise import (
     EVERYTHING,
     Deletion,
@@ -79,7 +80,7 @@ class InsideClient:
         obj = self._read(resource, body)
         resource.strategy.default(obj)
         created = await creating.create(self._desk.parts, resource, call, obj)
-        return _encode(created) if is_answer_wanted else b""
+        return _answer(kind, created) if is_answer_wanted else b""
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         resource = self._desk.resources.of_kind(kind)
@@ -92,7 +93,7 @@ class InsideClient:
             return obj
 
         changed = await put.put(self._desk.parts, resource, call, read)
-        return _encode(changed.document)
+        return _answer(kind, changed.document)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
@@ -103,7 +104,7 @@ class InsideClient:
         changed = await patches.patch(
             self._desk.parts, resource, call, wanted, self._desk.document_reader(resource, form)
         )
-        return _encode(changed.document)
+        return _answer(kind, changed.document)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
         resource = self._desk.resources.of_kind(kind)
@@ -145,6 +146,13 @@ class InsideClient:
             return canonical_object(resource.struct, plain, resource.kind).document
         except DecodingError as error:
             raise BadRequestError(str(error)) from None
+
+
+def _answer(kind: Kind, document: Document) -> bytes:
+    """A document in the very form in which it is read and watched."""
+    metadata = dict(document["metadata"])
+    revision = int(metadata.pop("resourceVersion"))
+    return with_revision(stored_form(kind, document, metadata), revision)
 
 
 def _delete_options(deletion: Deletion | None) -> deleting.DeleteOptions:

@@ -19,10 +19,13 @@ from mooring.api.schema.model import Struct
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.call import Call
+from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.scale import scale_of, scaled
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.kind_table import KindTable
+from mooring.apiserver.validation.scale import scale_faults
 from mooring.apiserver.wire.canonical import canonical
+from mooring.client.errors import NotFoundError
 
 ReadBody = Callable[[bytes, str, Call], Document]
 """From a body and its content type."""
@@ -40,6 +43,10 @@ class ScaleRules:
     scaled: Callable[[Document, Document], Document]
     replicas_path: tuple[str, ...] = ("f:spec", "f:replicas")
     """Where the replicas stand, as managed fields write it."""
+    shown: Callable[[Kind, Document], Document] | None = None
+    """What a reader gets, if it is not what a writer starts from. May raise `StatusError`."""
+    faults: Callable[[Document], list[Fault]] = scale_faults
+    """What is wrong with a Scale that somebody wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,8 @@ class Resource:
     """For custom kinds: what is printed of them."""
     selectable_fields: frozenset[str] = frozenset()
     """What a field selector may name, besides the name and the namespace."""
+    warnings: tuple[str, ...] = ()
+    """Told to everybody who asks for it: that the version is deprecated."""
 
     def __post_init__(self) -> None:
         self.singular = self.singular or self.kind.kind.lower()
@@ -144,7 +153,11 @@ class ResourceTable:
         return resource is not None and (not subresource or subresource in resource.subresources)
 
     def of_kind(self, kind: Kind) -> Resource:
-        return self._by_kind[kind]
+        """The resource of a kind, or of its namesake: whoever is inside may have made his own row of a custom kind."""
+        resource = self._by_kind.get(kind) or self.find(kind.api_version, kind.plural)
+        if resource is None:
+            raise NotFoundError("the server could not find the requested resource")
+        return resource
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(list(self._by_address.values()))

@@ -25,7 +25,7 @@ def reports(expression: str) -> list[str]:
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        ("", [f"1:1: Syntax error: mismatched input '<EOF>' expecting {{{OPERAND}}}"]),
+        ("", [f"1:0: Syntax error: mismatched input '<EOF>' expecting {{{OPERAND}}}"]),
         ("1 2", ["1:3: Syntax error: extraneous input '2' expecting <EOF>"]),
         ("a b c", ["1:3: Syntax error: mismatched input 'b' expecting <EOF>"]),
         ("(1", ["1:3: Syntax error: missing ')' at '<EOF>'"]),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mooring.api.decode import convert_as
-from mooring.api.views.meta import Condition, ObjectMeta
-from mooring.api.views.node import AttachedVolume, ContainerImage, Node, NodeSpec, NodeStatus, Taint
+from mooring.api.views.meta import ObjectMeta
+from mooring.api.views.node import AttachedVolume, ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
 
 
 def test_what_is_read_of_a_node() -> None:
@@ -33,7 +33,7 @@ def test_what_is_read_of_a_node() -> None:
         status=NodeStatus(
             capacity={"cpu": "4"},
             allocatable={"cpu": "3920m", "pods": 110},
-            conditions=(Condition(type="Ready", status="True"),),
+            conditions=(NodeCondition(type="Ready", status="True", last_heartbeat_time="2024-06-12T22:21:21Z"),),
             images=(ContainerImage(names=("web:1", "web@sha256:x"), size_bytes=5), ContainerImage()),
             volumes_attached=(AttachedVolume(name="kubernetes.io/csi/x"),),
             declared_features=("A",),

@@ -10,7 +10,7 @@ from mooring.api.document import Document
 from mooring.apiserver.admission.pod_amounts import FOR_LIMIT_RANGES, FOR_NODES, FOR_QUOTAS, pod_limits, pod_requests
 from tests.apiserver.admission.builders import container, pod
 
-SIDECAR = {"restartPolicy": "Always"}
+SIDECAR: dict[str, Any] = {"restartPolicy": "Always"}
 
 
 def texts(amounts: Any) -> dict[str, str]:

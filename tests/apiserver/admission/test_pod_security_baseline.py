@@ -58,7 +58,8 @@ def annotated(key: str, value: str) -> Document:
         pytest.param(
             pod(containers=[secured(appArmorProfile={"type": "Unconfined"})], securityContext={"appArmorProfile": {}}),
             LATEST,
-            'forbidden AppArmor profiles (pod and container "c" must not set AppArmor profile type to "", "Unconfined")',
+            'forbidden AppArmor profiles (pod and container "c" must not set AppArmor profile type to "", '
+            '"Unconfined")',
             id="no AppArmor",
         ),
         pytest.param(

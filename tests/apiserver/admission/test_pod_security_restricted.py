@@ -23,7 +23,8 @@ PLAIN = (
     'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
     'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), '
     'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), '
-    'seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
+    'seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or '
+    '"Localhost")'
 )
 
 
@@ -75,7 +76,8 @@ PLAIN = (
         pytest.param(
             pod(),
             8,
-            'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
+            'allowPrivilegeEscalation != false (container "c" must set '
+            "securityContext.allowPrivilegeEscalation=false), "
             'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true)',
             id="an old version asks less",
         ),

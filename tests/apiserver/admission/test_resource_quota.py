@@ -72,7 +72,8 @@ def test_usage_is_charged() -> None:
         pytest.param(
             quota(hard={"pods": "1", "requests.cpu": "1"}, used={"pods": "1", "requests.cpu": "500m"}),
             pod(containers=[container("a", {"cpu": "800m"})]),
-            "exceeded quota: q, requested: pods=1,requests.cpu=800m, used: pods=1,requests.cpu=500m, limited: pods=1,requests.cpu=1",
+            "exceeded quota: q, requested: pods=1,requests.cpu=800m, used: pods=1,requests.cpu=500m, "
+            "limited: pods=1,requests.cpu=1",
             id="too much",
         ),
         pytest.param(

@@ -38,8 +38,8 @@ def test_groups() -> None:
 
 
 def test_groups_of_kinds_that_are_never_stored_are_known() -> None:
-    assert discovery().knows_group("authorization.k8s.io")
-    assert not discovery().knows_group("nope")
+    assert discovery().is_built_in_group("authorization.k8s.io")
+    assert not discovery().is_built_in_group("nope")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.wire.custom_bodies import decode_custom
+from mooring.apiserver.wire.custom_bodies import decode_custom, go_numbers
 from mooring.apiserver.wire.decode import NamedKind
 from mooring.client.errors import BadRequestError, StatusError
 
@@ -33,9 +33,11 @@ def test_the_last_of_repeated_fields_counts() -> None:
     assert body.repeated == ['duplicate field "spec.a"', 'duplicate field "spec"']
 
 
-def test_numbers_are_as_go_has_them() -> None:
+def test_numbers_are_as_go_reads_them() -> None:
     text = b'{"kind":"Widget","spec":[1.0,1e3,1.5,12345678901234567890,1e-7,1e23]}'
-    assert repr(decoded(text).document["spec"]) == "[1, 1000, 1.5, 12345678901234567168, 1e-07, 1e+23]"
+    spec = decoded(text).document["spec"]
+    assert repr(spec) == "[1.0, 1000.0, 1.5, 1.2345678901234567e+19, 1e-07, 1e+23]"
+    assert repr(go_numbers(spec)) == "[1, 1000, 1.5, 12345678901234567168, 1e-07, 1e+23]"
 
 
 @pytest.mark.parametrize(

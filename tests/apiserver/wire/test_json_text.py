@@ -45,3 +45,24 @@ def test_what_is_no_text_is_replaced(data: bytes, expected: str) -> None:
 def test_bad_syntax_is_told() -> None:
     with pytest.raises(SyntaxFault, match="unexpected end of JSON input"):
         parse_carefully(b"{")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param(rb'"\ud800x"', "\ufffdx", id="a high half"),
+        pytest.param(rb'"x\uDC00"', "x\ufffd", id="a low half"),
+        pytest.param(rb'"\ud83d\ude00"', "\U0001f600", id="a whole pair"),
+        pytest.param(rb'"\\ud800"', r"\ud800", id="no escape at all"),
+        pytest.param(rb'"\\\ud800"', "\\\ufffd", id="an escape after a backslash"),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_replaced(text: bytes, value: str) -> None:
+    assert parse_carefully(text) == value
+
+
+def test_an_integer_that_python_does_not_read_is_a_number_that_fits_nowhere() -> None:
+    value = parse_carefully(b"[" + b"9" * 5_000 + b"]")
+    assert isinstance(value, list)
+    assert isinstance(value[0], NumberText)
+    assert len(value[0].text) == 5_000

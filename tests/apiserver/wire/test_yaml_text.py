@@ -59,3 +59,19 @@ def test_repeated_keys_open_no_back_door(text: str, fault: str) -> None:
     with pytest.raises(SyntaxFault) as raised:
         parse_yaml(text.encode())
     assert str(raised.value) == fault
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param(b'{"a":"x\\ud800y"}', "yaml: found invalid Unicode character escape code", id="in JSON"),
+        pytest.param(b'{"a":"\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code", id="a whole pair"),
+        pytest.param(
+            b'a: 1\nb: 2\nc: "\\ud800"\n', "yaml: line 3: found invalid Unicode character escape code", id="further below"
+        ),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, words: str) -> None:
+    with pytest.raises(SyntaxFault) as caught:
+        parse_yaml(data)
+    assert str(caught.value) == words

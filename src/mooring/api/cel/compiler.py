@@ -12,6 +12,7 @@ Goes out   a `Program`, which answers for a frame
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.api.cel import syntax
@@ -24,6 +25,7 @@ from mooring.api.cel.errors import EvaluationFailure, ProgramFailure, no_such_ke
 from mooring.api.cel.frames import (
     DEVICE_SLOT,
     FIRST_FREE_SLOT,
+    METER_SLOT,
     Frame,
     Part,
     Run,
@@ -47,9 +49,13 @@ from mooring.api.cel.syntax import (
     MapLiteral,
     Node,
     Select,
+    constant_path,
 )
 from mooring.api.cel.types import BOOL, CelType
 from mooring.api.cel.values import Optional, Value
+
+DEVICE = "device"
+"""The one variable of device selectors. Rules of custom kinds have others."""
 
 _FOLDED_FUNCTIONS = frozenset({"quantity", "semver", "ip", "cidr", "url"})
 _PATTERN_FUNCTIONS = frozenset({"find", "findAll"})
@@ -68,21 +74,31 @@ class Program:
             frame[1] = Meter()
         return self.run(frame)
 
+    def evaluate_all(self, values: Sequence[Value], meter: Meter) -> Value:
+        """The answer for the values of several variables, in their order. What it cost is charged to the meter."""
+        frame: Frame = [None] * self.slot_count
+        frame[DEVICE_SLOT] = values[0]
+        frame[METER_SLOT] = meter
+        frame[FIRST_FREE_SLOT : FIRST_FREE_SLOT + len(values) - 1] = values[1:]
+        return self.run(frame)
 
-def compile_tree(tree: Node, environment: Environment, is_metered: bool) -> Program:
+
+def compile_tree(
+    tree: Node, environment: Environment, is_metered: bool, variables: Sequence[str] = (DEVICE,)
+) -> Program:
     """Raises `ProgramFailure` if a constant part cannot be computed."""
-    compiler = _Compiler(environment, is_metered)
+    compiler = _Compiler(environment, is_metered, variables)
     run = compiler.part(tree).run
     return Program(run, compiler.slot_count, is_metered)
 
 
 class _Compiler:
-    def __init__(self, environment: Environment, is_metered: bool) -> None:
+    def __init__(self, environment: Environment, is_metered: bool, variables: Sequence[str]) -> None:
         self.environment = environment
         self.is_metered = is_metered
-        self.slot_count = FIRST_FREE_SLOT
-        device = Part(lambda frame: frame[DEVICE_SLOT], is_attribute=True)
-        self.scopes: list[dict[str, Part]] = [{"device": device}]
+        self.slot_count = FIRST_FREE_SLOT + len(variables) - 1
+        slots = (DEVICE_SLOT, *range(FIRST_FREE_SLOT, self.slot_count))
+        self.scopes: list[dict[str, Part]] = [{name: _variable(slot) for name, slot in zip(variables, slots)}]
 
     def part(self, node: Node) -> Part:
         match node:
@@ -145,9 +161,9 @@ class _Compiler:
 
     def _device_path(self, node: Node) -> Run | None:
         """A quick way to `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
-        if self.is_metered or any("device" in scope for scope in self.scopes[1:]):
+        if self.is_metered or DEVICE not in self.scopes[0] or any(DEVICE in scope for scope in self.scopes[1:]):
             return None
-        match _constant_path(node):
+        match constant_path(node):
             case ["device", str() as field]:
                 return lambda frame: frame[0][field]  # type: ignore[index]
             case ["device", str() as field, str() as domain]:
@@ -355,21 +371,6 @@ class _Compiler:
 
 def _variable(slot: int) -> Part:
     return Part(lambda frame: frame[slot], is_attribute=True)
-
-
-def _constant_path(node: Node) -> list[Value] | None:
-    """The names and constant keys from a variable to a member of it."""
-    match node:
-        case Identifier(name=name, is_type=False):
-            return [name]
-        case Select(operand=operand, name=name, is_presence_test=False, type_name=""):
-            path = _constant_path(operand)
-            return None if path is None else [*path, name]
-        case Call(function=syntax.INDEX, arguments=[operand, Literal(value=key)]):
-            path = _constant_path(operand)
-            return None if path is None else [*path, key]
-        case _:
-            return None
 
 
 def _applied(function: Binding, parts: list[Part]) -> Run:

@@ -1,7 +1,7 @@
 """The environment of device selectors: every function, type and variable that an expression can name.
 
 Comes in   the libraries
-Goes out   `DEVICE_ENVIRONMENT`, built once when the package is imported
+Goes out   `DEVICE_ENVIRONMENT`, built once when the package is imported; `FUNCTIONS`, which other environments share
 
  1. It is the one in which kube-scheduler v1.36 reads stored expressions: everything of that version is there, whatever
     the feature gates say, so that what an API server once accepted keeps its meaning.
@@ -24,7 +24,7 @@ from mooring.api.cel.checker import Environment
 from mooring.api.cel.conversions import RUNTIME_TYPES
 from mooring.api.cel.functions import functions_of
 
-_FUNCTIONS = functions_of(
+FUNCTIONS = functions_of(
     [
         *library_operators.ROWS,
         *conversions.ROWS,
@@ -48,7 +48,7 @@ _BY_DOMAIN_AND_NAME = {
 }
 
 DEVICE_ENVIRONMENT = Environment(
-    functions=_FUNCTIONS,
+    functions=FUNCTIONS,
     variables={"device": types.DEVICE},
     type_names=RUNTIME_TYPES,
     fields={

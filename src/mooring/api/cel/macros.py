@@ -45,7 +45,7 @@ MAP_INSERT = "cel.@mapInsert"
 def expanded(source: Source, call: Call) -> Node:
     """What a call stands for."""
     macro = _MACROS.get((call.function, len(call.arguments), call.target is not None))
-    if macro is None:
+    if macro is None or (macro is _bind and not source.may_bind):
         return call
     try:
         return macro(call)

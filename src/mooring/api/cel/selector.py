@@ -27,6 +27,7 @@ from mooring.api.cel.errors import (
     ProgramFailure,
     SelectorEvaluationError,
 )
+from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
 from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import Node
@@ -101,6 +102,21 @@ def compile_device_selector(expression: str) -> DeviceSelector:
 
 
 _selectors: Memory[str, DeviceSelector] = Memory(EXPRESSIONS_REMEMBERED_MAX)
+
+
+def worst_selector_cost(expression: str) -> int:
+    """What an expression that compiles can cost at most, whatever the device. Only who stores expressions asks."""
+    known = _costs.get(expression)
+    if known is not None:
+        return known
+    source = Source(expression)
+    tree = parse(source)
+    check(tree, source, DEVICE_ENVIRONMENT)
+    assert not source.faults, f"it was compiled before: {expression}"
+    return _costs.keep(expression, worst_cost(tree))
+
+
+_costs: Memory[str, int] = Memory(EXPRESSIONS_REMEMBERED_MAX)
 
 
 def _compiled(expression: str) -> DeviceSelector:

@@ -35,6 +35,8 @@ class Source:
 
     text: str
     faults: list[Fault] = field(default_factory=list)
+    may_bind: bool = True
+    """Whether `cel.bind` is known: rules of custom kinds do without."""
 
     def report(self, offset: int, text: str) -> None:
         self.faults.append(Fault(offset, text))
@@ -56,6 +58,8 @@ def _line_starts(text: str) -> list[int]:
 def _shown_fault(text: str, starts: list[int], fault: Fault) -> str:
     if fault.offset == NOWHERE:
         return f"ERROR: <input>:-1:0: {fault.text}"
+    if not text:
+        return f"ERROR: <input>:1:0: {fault.text}"
     line = bisect_right(starts, fault.offset)
     column = fault.offset - starts[line - 1]
     headline = f"ERROR: <input>:{line}:{column + 1}: {fault.text}"

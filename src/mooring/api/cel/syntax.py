@@ -167,3 +167,18 @@ def descendants(node: Node) -> list[Node]:
     for position_node in found:
         found.extend(children(position_node))
     return found
+
+
+def constant_path(node: Node) -> list[Value] | None:
+    """The names and constant keys from a variable to a member of it."""
+    match node:
+        case Identifier(name=name, is_type=False):
+            return [name]
+        case Select(operand=operand, name=name, is_presence_test=False, type_name=""):
+            path = constant_path(operand)
+            return None if path is None else [*path, name]
+        case Call(function="_[_]", arguments=[operand, Literal(value=key)]):
+            path = constant_path(operand)
+            return None if path is None else [*path, key]
+        case _:
+            return None

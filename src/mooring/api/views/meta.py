@@ -22,6 +22,7 @@ class OwnerReference(View):
     name: str = ""
     uid: str = ""
     controller: bool = False
+    block_owner_deletion: bool = False
 
 
 class ObjectMeta(View):
@@ -33,9 +34,11 @@ class ObjectMeta(View):
     generation: Int64 = 0
     creation_timestamp: Timestamp | None = None
     deletion_timestamp: Timestamp | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
 
 NO_METADATA = ObjectMeta()
@@ -54,6 +57,13 @@ class ApiObject(View):
         """`namespace/name`, or only the name of an object that lives in no namespace."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+class KeptWhole(ApiObject):
+    """An object that somebody writes back: beside what is read of it, all of it, as the bytes that came."""
+
+    raw: bytes = field(default=b"", name="$raw")
+    """Set by `mooring.api.decode`; empty if the object did not come as JSON. No API object has a field of that name."""
 
 
 class ObjectReference(View):
@@ -75,4 +85,5 @@ class Condition(View):
     reason: str = ""
     message: str = ""
     observed_generation: Int64 = 0
+    last_update_time: Timestamp | None = None
     last_transition_time: Timestamp | None = None

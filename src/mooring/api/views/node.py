@@ -29,6 +29,10 @@ class AttachedVolume(View):
     device_path: str = ""
 
 
+class NodeCondition(Condition):
+    last_heartbeat_time: Timestamp | None = None
+
+
 class NodeSpec(View):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -37,7 +41,7 @@ class NodeSpec(View):
 class NodeStatus(View):
     capacity: ResourceList = field(default_factory=dict)
     allocatable: ResourceList = field(default_factory=dict)
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     volumes_attached: tuple[AttachedVolume, ...] = ()
     declared_features: tuple[str, ...] = ()

@@ -153,10 +153,24 @@ class PodSpec(View):
     host_users: bool | None = None
     os: PodOS | None = None
     termination_grace_period_seconds: Int64 | None = None
+    hostname: str = ""
+    subdomain: str = ""
+    active_deadline_seconds: Int64 | None = None
+
+
+class ContainerStateTerminated(View):
+    exit_code: Int32 = 0
+    finished_at: Timestamp | None = None
+
+
+class ContainerState(View):
+    terminated: ContainerStateTerminated | None = None
 
 
 class ContainerStatus(View):
     name: str = ""
+    state: ContainerState | None = None
+    restart_count: Int32 = 0
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = field(default_factory=dict)
 
@@ -177,13 +191,20 @@ class PodExtendedResourceClaimStatus(View):
     resource_claim_name: str = ""
 
 
+class PodIP(View):
+    ip: str = ""
+
+
 class PodStatus(View):
     phase: str = ""
+    reason: str = ""
     nominated_node_name: str = ""
     start_time: Timestamp | None = None
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    pod_ips: tuple[PodIP, ...] = field(default=(), name="podIPs")
+    qos_class: str = ""
     resize: str = ""
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = field(default_factory=dict)

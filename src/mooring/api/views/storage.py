@@ -13,7 +13,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.views.base import Int32, RawQuantity, ResourceList, View
-from mooring.api.views.meta import ApiObject, Condition, ObjectReference
+from mooring.api.views.meta import ApiObject, Condition, KeptWhole, ObjectReference
 from mooring.api.views.selectors import LabelSelector, NodeSelector, TopologySelectorTerm
 from mooring.api.views.volumes import (
     AWSElasticBlockStoreVolumeSource,
@@ -66,12 +66,16 @@ class PersistentVolumeStatus(View):
     phase: str = ""
 
 
-class PersistentVolume(ApiObject):
+class PersistentVolume(KeptWhole):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PersistentVolume"
 
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class ModifyVolumeStatus(View):
+    target_volume_attributes_class_name: str = ""
 
 
 class PersistentVolumeClaimStatus(View):
@@ -80,9 +84,11 @@ class PersistentVolumeClaimStatus(View):
     capacity: ResourceList = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     current_volume_attributes_class_name: str | None = None
+    allocated_resources: ResourceList = field(default_factory=dict)
+    modify_volume_status: ModifyVolumeStatus | None = None
 
 
-class PersistentVolumeClaim(ApiObject):
+class PersistentVolumeClaim(KeptWhole):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PersistentVolumeClaim"
 

@@ -1,7 +1,8 @@
 """What surrounds pods: namespaces, services, the sets that own them, budgets and priorities.
 
-Comes in   the kinds by which the scheduler groups pods, spreads them, and decides whom it may evict
-Goes out   one view for each kind, without the pod templates
+Comes in   the kinds by which the scheduler groups pods, spreads them, and decides whom it may evict; those from which
+           controllers make pods
+Goes out   one view for each kind, of pod templates only the metadata
 
  1. The selector of a service or of a replication controller is a bare map. `None` selects nothing, `{}` everything.
 """
@@ -12,7 +13,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.views.base import Int32, Int64, IntOrString, Timestamp, View
-from mooring.api.views.meta import ApiObject, Condition
+from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, KeptWhole, ObjectMeta
 from mooring.api.views.selectors import LabelSelector
 
 
@@ -27,8 +28,24 @@ class Namespace(ApiObject):
     status: NamespaceStatus = NamespaceStatus()
 
 
+class ServicePort(View):
+    name: str = ""
+    protocol: str = ""
+    app_protocol: str | None = None
+    port: Int32 = 0
+    target_port: IntOrString = 0
+    node_port: Int32 = 0
+
+
 class ServiceSpec(View):
     selector: Mapping[str, str] | None = None
+    type: str = ""
+    ports: tuple[ServicePort, ...] = ()
+    cluster_ip: str = field(default="", name="clusterIP")
+    ip_families: tuple[str, ...] = ()
+    publish_not_ready_addresses: bool = False
+    traffic_distribution: str | None = None
+    allocate_load_balancer_node_ports: bool | None = None
 
 
 class Service(ApiObject):
@@ -38,40 +55,149 @@ class Service(ApiObject):
     spec: ServiceSpec = ServiceSpec()
 
 
+class TemplateHead(View):
+    """As much of a pod template as is read without making a pod of it."""
+
+    metadata: ObjectMeta = NO_METADATA
+
+
+class ReplicaSetStatus(View):
+    """Of a ReplicaSet; a ReplicationController has the same."""
+
+    replicas: Int32 = 0
+    fully_labeled_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    terminating_replicas: Int32 | None = None
+    observed_generation: Int64 = 0
+    conditions: tuple[Condition, ...] = ()
+
+
 class ReplicationControllerSpec(View):
     replicas: Int32 | None = None
+    min_ready_seconds: Int32 = 0
     selector: Mapping[str, str] | None = None
+    template: TemplateHead = TemplateHead()
 
 
-class ReplicationController(ApiObject):
+class ReplicationController(KeptWhole):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "ReplicationController"
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
 
 
 class ReplicaSetSpec(View):
     replicas: Int32 | None = None
+    min_ready_seconds: Int32 = 0
     selector: LabelSelector | None = None
+    template: TemplateHead = TemplateHead()
 
 
-class ReplicaSet(ApiObject):
+class ReplicaSet(KeptWhole):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "ReplicaSet"
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
+
+
+class RollingUpdateDeployment(View):
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DeploymentStrategy(View):
+    type: str = ""
+    rolling_update: RollingUpdateDeployment | None = None
+
+
+class DeploymentSpec(View):
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = None
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    min_ready_seconds: Int32 = 0
+    revision_history_limit: Int32 | None = None
+    paused: bool = False
+    progress_deadline_seconds: Int32 | None = None
+    template: TemplateHead = TemplateHead()
+
+
+class DeploymentStatus(View):
+    observed_generation: Int64 = 0
+    replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    unavailable_replicas: Int32 = 0
+    terminating_replicas: Int32 | None = None
+    collision_count: Int32 | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Deployment(KeptWhole):
+    api_version: ClassVar[str] = "apps/v1"
+    kind: ClassVar[str] = "Deployment"
+
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class StatefulSetOrdinals(View):
+    start: Int32 = 0
+
+
+class RollingUpdateStatefulSet(View):
+    partition: Int32 | None = None
+
+
+class StatefulSetUpdateStrategy(View):
+    type: str = ""
+    rolling_update: RollingUpdateStatefulSet | None = None
+
+
+class ClaimRetentionPolicy(View):
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
+class ClaimTemplate(View):
+    metadata: ObjectMeta = NO_METADATA
 
 
 class StatefulSetSpec(View):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
+    template: TemplateHead = TemplateHead()
+    volume_claim_templates: tuple[ClaimTemplate, ...] = ()
+    service_name: str = ""
+    pod_management_policy: str = ""
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+    revision_history_limit: Int32 | None = None
+    min_ready_seconds: Int32 = 0
+    persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
+    ordinals: StatefulSetOrdinals | None = None
 
 
-class StatefulSet(ApiObject):
+class StatefulSetStatus(View):
+    observed_generation: Int64 = 0
+    replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    current_replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: Int32 | None = None
+    available_replicas: Int32 = 0
+
+
+class StatefulSet(KeptWhole):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "StatefulSet"
 
     spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
 
 
 class PodDisruptionBudgetSpec(View):
@@ -91,7 +217,7 @@ class PodDisruptionBudgetStatus(View):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(ApiObject):
+class PodDisruptionBudget(KeptWhole):
     api_version: ClassVar[str] = "policy/v1"
     kind: ClassVar[str] = "PodDisruptionBudget"
 

@@ -59,9 +59,10 @@ class Discovery:
         self._resources = resources
         self._made = _Made(-1, {})
 
-    def knows_group(self, group: str) -> bool:
-        """Whether anything of a group is served, in whatever version."""
-        return group in self._current().groups
+    def is_built_in_group(self, group: str) -> bool:
+        """Whether a group is the server's own, in whatever version; users define kinds in others."""
+        built_in = (resource.kind.group for resource in self._resources if resource.struct is not None)
+        return any(kind.group == group for kind in VIRTUAL_KINDS) or group in built_in
 
     def api_versions(self) -> list[str]:
         """All API versions, those of the core group first."""

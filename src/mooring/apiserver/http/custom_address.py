@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.registry.refusals import method_not_supported
-from mooring.apiserver.resources import Resource
+from mooring.apiserver.resources import ALL_VERBS, Resource
 from mooring.client.errors import BadRequestError
 from mooring.client.local_refusals import not_found
 
@@ -26,7 +26,7 @@ def is_custom_address(resource: Resource, address: Address) -> bool:
         return False
     if address.subresource and address.subresource not in resource.subresources:
         raise not_found(kind, address.name)
-    allowed = resource.subresources[address.subresource].verbs if address.subresource else resource.verbs
+    allowed = resource.subresources[address.subresource].verbs if address.subresource else ALL_VERBS
     if address.verb not in allowed:
         raise method_not_supported(kind, address.verb)
     if address.verb in ("update", "patch") and not address.name:

@@ -21,7 +21,7 @@ from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.registry.delete_definition import definition_terminating
-from mooring.apiserver.registry.delete_namespace import terminating
+from mooring.apiserver.registry.delete_namespace import check_preconditions, terminating
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
@@ -83,7 +83,7 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
                 if namespace is not None:
                     return Deleted(namespace, False)
             if kind is CUSTOM_RESOURCE_DEFINITION and "deletionTimestamp" not in found.document["metadata"]:
-                _check_preconditions(resource, call, found, options)
+                check_preconditions(resource, call, found, options.uid, options.revision)
                 return Deleted(await definition_terminating(parts, resource, call, found), False)
             return await _deleted(parts, resource, call, found, options)
         except WriteConflict as error:

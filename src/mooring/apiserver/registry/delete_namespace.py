@@ -31,7 +31,7 @@ async def terminating(
 ) -> Document | None:
     """The namespace that terminates; None if nothing holds it any more and it can be deleted."""
     namespace, metadata = found.document, found.document["metadata"]
-    _check(resource, call, found, uid, revision)
+    check_preconditions(resource, call, found, uid, revision)
     if "deletionTimestamp" in metadata:
         return namespace if namespace["spec"].get("finalizers") else None
     await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, namespace))
@@ -52,7 +52,10 @@ async def terminating(
     return changed
 
 
-def _check(resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None) -> None:
+def check_preconditions(
+    resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None
+) -> None:
+    """Refuses a deletion that is meant for another state, in the words of the kinds that are marked first."""
     metadata = found.document["metadata"]
     if uid is not None and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"

@@ -101,13 +101,13 @@ async def _replaced(
         _prepare(resource, strategy, call, obj, old)
         settle_times(obj, old)
         await parts.admission.check(Attempt(Operation.UPDATE, call, obj, old))
-        await _write(parts, resource, call, found, obj)
+        result = await _written(parts, resource, call, found, obj)
         reservation.keep()
     except WriteConflict:
         raise _Again from None  # a request that names its state finds another one now, and is refused then
     finally:
         reservation.close()
-    return obj
+    return result
 
 
 def _check_revision(resource: Resource, strategy: Strategy, call: Call, metadata: Document, found: Stored) -> None:
@@ -144,16 +144,19 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
         forget_empty_lists(resource.struct, obj)
 
 
-async def _write(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> None:
+async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> Document:
+    """The object as it is then: what was stored, if nothing is new."""
     kind, old, metadata = resource.kind, found.document, obj["metadata"]
     if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
         if not call.is_dry_run:
             await parts.shelf.delete(kind, call.namespace, call.name, if_revision=found.revision)
-        return
+        return obj
     metadata["resourceVersion"] = str(found.revision)
-    if obj == old or call.is_dry_run:
-        return
-    metadata["resourceVersion"] = str(await parts.shelf.put(kind, obj, if_revision=found.revision))
+    if obj == old:
+        return old
+    if not call.is_dry_run:
+        metadata["resourceVersion"] = str(await parts.shelf.put(kind, obj, if_revision=found.revision))
+    return obj
 
 
 def _is_finished(old: Document, new: Document) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
+from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_fault
 from mooring.api.document import Document
 from mooring.apiserver.faults import Fault, invalid, not_supported, required
-from mooring.apiserver.validation.cron_schedule import ScheduleError, check_schedule, zone_fault
 from mooring.apiserver.validation.job import job_spec_faults
 from mooring.apiserver.validation.workloads import nonnegative_faults, selector_value
 
@@ -52,7 +52,7 @@ def _schedule_faults(spec: Document, old: Document | None, path: str) -> list[Fa
         return [required(path)]
     faults = []
     try:
-        check_schedule(schedule)
+        parse_schedule(schedule)
     except ScheduleError as error:
         faults.append(invalid(path, schedule, str(error)))
     if "TZ" not in schedule:

@@ -1,7 +1,7 @@
 """What is wrong with how a custom kind is converted between its versions.
 
- 1. A webhook is accepted and never called: objects differ in their apiVersion only, whatever it would do.
- 2. kube-apiserver confuses the name and the namespace of a webhook's service; so are the faults told here.
+1. A webhook is accepted and never called: objects differ in their apiVersion only, whatever it would do.
+2. kube-apiserver confuses the name and the namespace of a webhook's service; so are the faults told here.
 """
 
 from __future__ import annotations

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.conditions import is_true
-from mooring.apiserver.custom.defaulting import copied
 from mooring.apiserver.custom.formats import known_format
-from mooring.apiserver.custom.naming import APPROVED_ANNOTATION, approval_of, is_protected
 from mooring.apiserver.custom.schema import any_schema, read_schema, schemas_in
 from mooring.apiserver.faults import Fault, invalid, required
 from mooring.apiserver.validation.custom_columns import (
@@ -36,6 +33,7 @@ from mooring.apiserver.validation.custom_conversion import (
 from mooring.apiserver.validation.custom_lists import has_unatomic_set, map_set_faults
 from mooring.apiserver.validation.custom_names import names_faults
 from mooring.apiserver.validation.custom_schema import TYPES, SchemaWishes, schema_faults
+from mooring.apiserver.validation.custom_status import approval_faults, preserving_faults, status_faults
 from mooring.apiserver.validation.custom_structural import structural_faults, unsupported
 from mooring.apiserver.validation.internal_value import internal_value
 from mooring.apiserver.validation.metadata import NameCheck, immutable_faults, name_is_dns_subdomain
@@ -60,21 +58,18 @@ def name_faults(definition: Document) -> NameCheck:
 
 def definition_faults(definition: Document) -> list[Fault]:
     """What is wrong with a new definition, apart from its metadata."""
-    inside = _Inside.of(definition["spec"])
-    faults = _spec_faults(inside, _Wishes(SchemaWishes()))
-    faults += _status_faults(definition)
-    faults += _approval_faults(definition, None)
-    return faults + _preserving_faults(definition, None)
+    faults = _spec_faults(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
+    faults += status_faults(definition)
+    faults += approval_faults(definition, None)
+    return faults + preserving_faults(definition, None)
 
 
 def definition_update_faults(definition: Document, old: Document) -> list[Fault]:
-    inside, before = _Inside.of(definition["spec"]), _Inside.of(old["spec"])
-    faults = _spec_faults(inside, _wishes_after(definition, old))
+    faults = _spec_faults(_Inside.of(definition["spec"]), _wishes_after(definition, old))
     faults += _immutable_faults(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
-    faults += _status_faults(definition)
-    faults += _approval_faults(definition, old)
-    del before
-    return faults + _preserving_faults(definition, old)
+    faults += status_faults(definition)
+    faults += approval_faults(definition, old)
+    return faults + preserving_faults(definition, old)
 
 
 def unrecognized_formats(definition: Document) -> list[str]:
@@ -126,7 +121,9 @@ class _Inside:
         return "status" in (version.get("subresources") or self.shared.get("subresources") or {})
 
     def shown_versions(self) -> list[Document]:
-        return [internal_value(version, "CustomResourceDefinitionVersion", "apiextensions") for version in self.versions]
+        return [
+            internal_value(version, "CustomResourceDefinitionVersion", "apiextensions") for version in self.versions
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +164,7 @@ def _wishes_after(definition: Document, old: Document) -> _Wishes:
     conversion = old["spec"].get("conversion")
     return _Wishes(
         SchemaWishes(
-            needs_schema=len(schemas) > 0 and (bool(before.shared.get("schema")) or len(schemas) == len(before.versions)),
+            needs_schema=bool(before.shared.get("schema")) or len(schemas) == len(before.versions),
             needs_known_types=not before.any_schema(lambda raw: bool(raw.get("type")) and raw["type"] not in TYPES),
             needs_structural=is_structural,
             needs_pruned_defaults=True,
@@ -184,7 +181,7 @@ def _wishes_after(definition: Document, old: Document) -> _Wishes:
 def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
     if not is_true(old, "Established"):
         return True
-    bundle = (((conversion or {}).get("webhook") or {}).get("clientConfig") or {}).get("caBundle")
+    bundle: str = (((conversion or {}).get("webhook") or {}).get("clientConfig") or {}).get("caBundle", "")
     return bool(bundle) and bool(bundle_faults(bundle, ""))
 
 
@@ -289,11 +286,11 @@ def _version_faults(inside: _Inside, version: Document, path: str, wishes: _Wish
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         faults += column_faults(column, f"{path}.additionalPrinterColumns[{index}]")
     fields, place = version.get("selectableFields") or (), f"{path}.selectableFields"
-    raw = (version.get("schema") or {}).get("openAPIV3Schema")
+    raw: Document | None = (version.get("schema") or {}).get("openAPIV3Schema")
     if fields and raw is None:
         why = "may only be set when `version.schema.openAPIV3Schema` is not included"
         faults.append(invalid(place, "", why))
-    elif fields:
+    elif fields and raw is not None:
         may = version["name"] in wishes.crowded_versions
         faults += selectable_faults(fields, read_schema(raw), place, may_be_too_many=may)
     return faults
@@ -337,7 +334,7 @@ def _shared_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
     fields, raw = shared.get("selectableFields") or (), (shared.get("schema") or {}).get("openAPIV3Schema")
     if fields and raw is None:
         faults.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
-    elif fields:
+    elif fields and raw is not None:
         may = "" in wishes.crowded_versions
         faults += selectable_faults(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
     return faults
@@ -354,48 +351,3 @@ def _immutable_faults(spec: Document, old: Document, *, is_established: bool) ->
         faults += immutable_faults(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
     faults += immutable_faults(spec.get("group", ""), old.get("group", ""), "spec.group")
     return faults + immutable_faults(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")
-
-
-def _status_faults(definition: Document) -> list[Fault]:
-    status = definition["status"]
-    faults = names_faults(status.get("acceptedNames") or {}, "status.acceptedNames")
-    path, stored = "status.storedVersions", status.get("storedVersions")
-    if not stored:
-        return [*faults, invalid(path, stored, "must have at least one stored version")]
-    left: dict[str, int] = {name: index for index, name in enumerate(stored)}
-    for version in definition["spec"].get("versions") or ():
-        name = version.get("name", "")
-        if version.get("storage") and name not in left and name not in stored:
-            faults.append(invalid(path, copied(stored), f"must have the storage version {name}"))
-        left.pop(name, None)
-    for name, index in left.items():
-        why = (
-            f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
-            f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
-            "status.storedVersions"
-        )
-        faults.append(invalid(f"{path}[{index}]", name, why))
-    return faults
-
-
-def _approval_faults(definition: Document, old: Document | None) -> list[Fault]:
-    if not is_protected(definition["spec"].get("group", "")):
-        return []
-    annotations = definition["metadata"].get("annotations") or {}
-    state, why = approval_of(annotations)
-    if old is not None and approval_of(old["metadata"].get("annotations") or {})[0] == state:
-        return []
-    path = f"metadata.annotations[{APPROVED_ANNOTATION}]"
-    if state == "Missing":
-        return [required(path, why)]
-    return [invalid(path, annotations[APPROVED_ANNOTATION], why)] if state == "Invalid" else []
-
-
-def _preserving_faults(definition: Document, old: Document | None) -> list[Fault]:
-    def preserves(each: Any) -> bool:
-        return bool(each["spec"].get("preserveUnknownFields", False))
-
-    if not preserves(definition) or (old is not None and preserves(old)):
-        return []
-    why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-    return [invalid("spec.preserveUnknownFields", True, why)]

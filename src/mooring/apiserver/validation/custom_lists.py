@@ -105,7 +105,10 @@ def _keys_faults(raw: Document, path: str) -> Iterator[Fault]:
     if items is None:
         yield required(f"{path}.items", f"must have a schema if {_LIST} is map")
     elif not isinstance(items, dict):
-        shown = {"Schema": None, "JSONSchemas": [internal_value(each, "JSONSchemaProps", "apiextensions") for each in items]}
+        shown = {
+            "Schema": None,
+            "JSONSchemas": [internal_value(each, "JSONSchemaProps", "apiextensions") for each in items],
+        }
         yield invalid(f"{path}.items", shown, f"must only have a single schema if {_LIST} is map")
     elif items.get("type", "") != "object":
         why = f"must be object if parent array's {_LIST} is map"

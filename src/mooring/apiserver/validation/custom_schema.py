@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import META_FIELDS, read_schema
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
 from mooring.apiserver.validation.custom_defaults import default_faults
 from mooring.apiserver.validation.custom_lists import list_faults, map_set_faults
 from mooring.apiserver.validation.custom_rules import RuleScope, rule_faults, rule_text_faults, total_cost_faults
@@ -117,8 +117,10 @@ def _root_faults(raw: Document, path: str) -> Iterator[Fault]:
     elif raw.get("type") and raw["type"] != "object":
         only = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         yield invalid(f"{path}.type", raw["type"], only)
-    elif any(raw.get(name) not in (None, False, "", [], {}) or raw.get(name) is False and name == "additionalProperties"
-             for name in _NOT_AT_ROOT):
+    elif any(
+        raw.get(name) not in (None, False, "", [], {}) or (raw.get(name) is False and name == "additionalProperties")
+        for name in _NOT_AT_ROOT
+    ):
         yield invalid(path, shown, why)
 
 
@@ -230,7 +232,3 @@ def _below_property(raw: Document, at: _Place, inner: _Place, name: str) -> _Pla
         if at.is_root:
             inner = replace(inner, no_default_because=f"in top-level {name}")
     return inner
-
-
-def schema_required(path: str) -> Fault:
-    return required(f"{path}.openAPIV3Schema")

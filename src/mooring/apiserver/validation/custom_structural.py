@@ -62,7 +62,7 @@ def _invariants(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
     if isinstance(additional, dict):
         yield from _invariants(additional, _Level.FIELD, f"{path}.additionalProperties")
     yield from _extension_faults(raw, path)
-    all_of = raw.get("allOf") or ()
+    all_of: list[Document] = raw.get("allOf") or []
     skips_first = bool(all_of) and all_of[0].get("anyOf") == _INT_OR_STRING
     yield from _restriction_faults(raw, path, skips_any=raw.get("anyOf") == _INT_OR_STRING, skips_first=skips_first)
     yield from _type_faults(raw, level, path, type_name)

@@ -142,6 +142,8 @@ def odd_finalizers_faults(finalizers: Sequence[str], path: str) -> list[Fault]:
 
 
 def field_manager_faults(manager: str, path: str) -> list[Fault]:
+    if manager.isascii() and manager.isprintable() and len(manager) <= FIELD_MANAGER_BYTES_MAX:
+        return []
     faults = []
     if _byte_count(manager) > FIELD_MANAGER_BYTES_MAX:
         faults.append(too_long(path, FIELD_MANAGER_BYTES_MAX))

@@ -5,7 +5,8 @@ Goes out   `CustomBody`: the document with canonical metadata, repeated fields, 
 
  1. Such a body must say its kind; what it says of its version is looked at by the caller, after it has been pruned.
  2. A field that comes twice replaces the first one, it is not merged into it.
- 3. Numbers are as Go writes them after a trip through its floats: 1.0 is 1, and what has more than 64 bits is rounded.
+ 3. Numbers are as Go reads them: 1.0 is no whole number, and neither is what has more than 64 bits. It writes 1, though:
+    `go_numbers` gives them as they are written.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def decode_custom(data: bytes, content_type: str, kind: BodyKind) -> CustomBody:
         metadata, unknown = custom_metadata(raw.get("metadata"))
     except DecodingError as fault:
         raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
-    document = go_numbers(raw)
+    document = read_numbers(raw)
     document["metadata"] = metadata
     return CustomBody(document, identity, repeated, unknown)
 
@@ -80,8 +81,21 @@ def custom_metadata(raw: object) -> tuple[Document, list[str]]:
     return metadata, examine(struct, raw, "metadata") if dropped else []
 
 
+def read_numbers(value: Any) -> Any:
+    """Untyped data with numbers as Go reads them."""
+    match value:
+        case dict():
+            return {key: read_numbers(item) for key, item in value.items()}
+        case list():
+            return [read_numbers(item) for item in value]
+        case int() if not isinstance(value, bool) and not INT64_MIN <= value <= INT64_MAX:
+            return float(value)
+        case _:
+            return value
+
+
 def go_numbers(value: Any) -> Any:
-    """Untyped data with numbers as Go has them."""
+    """Untyped data with numbers as Go writes them."""
     match value:
         case dict():
             return {key: go_numbers(item) for key, item in value.items()}

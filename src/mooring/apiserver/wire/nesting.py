@@ -20,7 +20,7 @@ def check_nesting(data: bytes, value: object) -> None:
     if data.count(b"{") + data.count(b"[") <= NESTING_MAX:
         return
     level = [value]
-    for _ in range(NESTING_MAX + 1):
+    for _ in range(NESTING_MAX):
         level = [item for holder in level for item in _held(holder) if isinstance(item, dict | list)]
         if not level:
             return

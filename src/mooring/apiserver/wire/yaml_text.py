@@ -26,6 +26,8 @@ _ALREADY_SET = "already set in map"
 
 def parse_yaml(data: bytes) -> tuple[object, list[str]]:
     """The data of a YAML body, and its strict faults: one, with all repeated keys in it. Raises `SyntaxFault`."""
+    if b"\\ud" in data or b"\\uD" in data:
+        _check_escapes(data)
     try:
         return sorted_keys(_first(load_documents(data, "body"))), []
     except YamlError as error:
@@ -50,8 +52,10 @@ def _first(documents: list[YamlDocument]) -> object:
 def _words(error: YamlError) -> str:
     """libyaml's complaint as Go's port of it words it: lines are counted from zero there, except by the scanner."""
     cause = error.__cause__
-    if not isinstance(cause, yaml.MarkedYAMLError):
-        return f"yaml: {error.text}"
+    return _marked_words(cause) if isinstance(cause, yaml.MarkedYAMLError) else f"yaml: {error.text}"
+
+
+def _marked_words(cause: yaml.MarkedYAMLError) -> str:
     line = 0
     for mark in (cause.context_mark, cause.problem_mark):
         if mark is not None and mark.line:
@@ -59,6 +63,15 @@ def _words(error: YamlError) -> str:
             break
     where = f"line {line}: " if line else ""
     return f"yaml: {where}{cause.problem or 'unknown problem parsing YAML content'}"
+
+
+def _check_escapes(data: bytes) -> None:
+    """Halves of surrogate pairs may be escaped in JSON, but not in YAML; our reader reads JSON as JSON."""
+    try:
+        for _ in yaml.parse(data, Loader=yaml.CSafeLoader):
+            pass
+    except yaml.MarkedYAMLError as error:
+        raise SyntaxFault(_marked_words(error)) from error
 
 
 # Why another loader for a text with repeated keys? Ours refuses them, as it should for manifests. This is the rare case

@@ -1,0 +1,227 @@
+"""Call estimates: what a call of a library function can cost at most, and how large its result can be.
+
+Comes in   a function, the overload that is meant, and what is known of its target and arguments
+Goes out   an `Estimate`; None for functions that cost one unit, and for operators, which `estimates` knows
+
+ 1. The figures are those of Kubernetes, oddities included: whoever writes an expression is refused by them, so a better
+    guess would be another answer.
+ 2. The elements of a list that is written down are never known: `["a", "b"].max()` is as dear as can be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mooring.api.cel.spans import MOST, NOTHING, ONE, UNKNOWN, Span, exactly
+from mooring.api.cel.syntax import EQUALS, Literal, Node
+from mooring.api.cel.types import CIDR, IP_ADDRESS, NAMED_FORMAT, QUANTITY, SEMVER, URL, Kind
+
+TEXT_FACTOR, REGEX_FACTOR = 0.1, 0.25
+LIST_COST = 10
+FORMAT_LENGTH_MAX, FORMAT_REGEX_LENGTH_MAX = 64, 128
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A target or an argument."""
+
+    node: Node
+    known_size: Span | None
+    known_element_size: Span | None = None
+
+    @property
+    def size(self) -> Span:
+        return self.known_size if self.known_size is not None else UNKNOWN
+
+    @property
+    def element_size(self) -> Span:
+        return self.known_element_size if self.known_element_size is not None else UNKNOWN
+
+    @property
+    def is_text_list(self) -> bool:
+        parameters = self.node.type.parameters
+        return bool(parameters) and parameters[0].kind in (Kind.STRING, Kind.BYTES)
+
+    def whole_number(self, otherwise: int) -> int:
+        """The number that is written there, if one is."""
+        value = self.node.value if isinstance(self.node, Literal) else None
+        return value if type(value) is int and value >= 0 else otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    cost: Span
+    result_size: Span | None = None
+
+
+def call_estimate(function: str, overload: str, target: Operand | None, arguments: list[Operand]) -> Estimate | None:
+    if function in _CHEAP:
+        return Estimate(ONE)
+    if function in _OF_TARGET and target is not None:
+        return _OF_TARGET[function](overload, target, arguments)
+    if function in _OF_ARGUMENTS and arguments:
+        return _OF_ARGUMENTS[function](overload, arguments)
+    return None
+
+
+_CHEAP = frozenset(
+    {
+        *("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"),
+        *("isLinkLocalUnicast", "isGlobalUnicast", "format.named"),
+        *("sign", "asInteger", "isInteger", "asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo"),
+        *("add", "sub", "major", "minor", "patch"),
+        *("getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery"),
+    }
+)
+
+
+# --- texts --------------------------------------------------------------------------------------------------------
+
+
+def _same_size(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    return Estimate(target.size.scaled(TEXT_FACTOR), target.size)
+
+
+def _replace(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    size, wanted, replacement = target.size, arguments[0].size, arguments[1].size
+    most, most_kept = _replacements(size.high, wanted.low, replacement.high <= wanted.low)
+    least, least_kept = _replacements(size.low, wanted.high, wanted.high <= replacement.low)
+    result = Span(least, most).times(replacement).plus(Span(least_kept, most_kept))
+    return Estimate(size.scaled(2 * TEXT_FACTOR), result)
+
+
+def _replacements(length: int, wanted: int, is_kept: bool) -> tuple[int, int]:
+    """How often something is replaced in a text of this length, and how much of the text stays."""
+    if not wanted:
+        return min(length + 1, MOST), length
+    return (0, length) if is_kept else (math.ceil(length / wanted), 0)
+
+
+def _split(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    high = target.size.high
+    if len(arguments) > 1 and isinstance(arguments[1].node, Literal) and type(arguments[1].node.value) is int:
+        high = arguments[1].node.value % (MOST + 1)
+    return Estimate(target.size.scaled(2 * TEXT_FACTOR), Span(0, high))
+
+
+def _join(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    count = target.size
+    size = count.times(target.element_size) if target.node.type.parameters else NOTHING
+    if arguments:
+        size = size.plus(arguments[0].size.times(Span(max(count.low - 1, 0), max(count.high - 1, 0))))
+    return Estimate(size.scaled(TEXT_FACTOR), size)
+
+
+def _find(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    text_cost = target.size.plus(ONE).scaled(TEXT_FACTOR)
+    return Estimate(text_cost.times(arguments[0].size.scaled(REGEX_FACTOR)), Span(0, target.size.high))
+
+
+# --- lists --------------------------------------------------------------------------------------------------------
+
+
+def _compared(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    """Each element is looked at; `indexOf` of a text walks through the text."""
+    if not target.node.type.parameters:
+        return Estimate(target.size.scaled(TEXT_FACTOR))
+    element = ONE.plus(target.element_size.scaled(TEXT_FACTOR)) if target.is_text_list else ONE
+    return Estimate(target.size.times(element))
+
+
+def _made(factor: float, size: Span) -> Estimate:
+    """A call that makes a list of this size."""
+    return Estimate(size.scaled(factor).plus(exactly(1 + LIST_COST)), size)
+
+
+def _slice(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    start, end = arguments[0].whole_number(0), arguments[1].whole_number(target.size.high)
+    return _made(1, exactly((end - start) % (MOST + 1)))
+
+
+def _flatten(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    depth = arguments[0].whole_number(MOST) if arguments else 1
+    return _made(float(depth), target.size)
+
+
+def _distinct(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    return _made(2.0, target.size.times(target.size))
+
+
+def _sorted(overload: str, by: Operand) -> Estimate:
+    holds_texts = "(list(string)" in overload or "(list(bytes)" in overload
+    return _made(2.0 + (TEXT_FACTOR if holds_texts else 0.0), by.size.times(by.size))
+
+
+def _sets(factor: float) -> Callable[[str, list[Operand]], Estimate]:
+    return lambda overload, arguments: Estimate(arguments[0].size.times(arguments[1].size).scaled(factor).plus(ONE))
+
+
+# --- Kubernetes' own types ------------------------------------------------------------------------------------------
+
+
+def _parsed(factor: float = TEXT_FACTOR) -> Callable[[str, list[Operand]], Estimate]:
+    return lambda overload, arguments: Estimate(arguments[0].size.scaled(factor))
+
+
+def _url(overload: str, arguments: list[Operand]) -> Estimate:
+    return Estimate(arguments[0].size.scaled(TEXT_FACTOR), arguments[0].size)
+
+
+def _contained(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    """Whether a network contains an address or a network; a text is parsed first."""
+    length = Span(4, 16)
+    cost = length.plus(length).scaled(TEXT_FACTOR)
+    if "containsCIDR" in overload:
+        cost = cost.plus(length.scaled(TEXT_FACTOR)).plus(ONE)
+    if "(string)" in overload:
+        cost = cost.plus(arguments[0].size.scaled(TEXT_FACTOR))
+    return Estimate(cost)
+
+
+def _validate(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
+    return Estimate(arguments[0].size.scaled(TEXT_FACTOR).scaled(FORMAT_REGEX_LENGTH_MAX * REGEX_FACTOR))
+
+
+def _equals(overload: str, arguments: list[Operand]) -> Estimate | None:
+    left, right = arguments[0].node.type, arguments[1].node.type
+    if left != right:
+        return None
+    if left in (IP_ADDRESS, CIDR, QUANTITY, SEMVER):
+        return Estimate(ONE)
+    if left == NAMED_FORMAT:
+        return Estimate(Span(1, FORMAT_LENGTH_MAX).scaled(TEXT_FACTOR))
+    if left == URL:
+        known = arguments[1].known_size
+        return Estimate(Span(1, known.high if known is not None else 1).scaled(TEXT_FACTOR))
+    return None
+
+
+_OF_TARGET: dict[str, Callable[[str, Operand, list[Operand]], Estimate | None]] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _compared),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _same_size),
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    **dict.fromkeys(("find", "findAll"), _find),
+    "slice": _slice,
+    "reverse": lambda overload, target, arguments: _made(1, target.size),
+    "flatten": _flatten,
+    "distinct": _distinct,
+    "sort": lambda overload, target, arguments: _sorted(overload, target),
+    "@sortByAssociatedKeys": lambda overload, target, arguments: _sorted(overload, arguments[0]),
+    **dict.fromkeys(("containsIP", "containsCIDR"), _contained),
+    "validate": _validate,
+    "ip": lambda overload, target, arguments: Estimate(ONE),
+}
+_OF_ARGUMENTS: dict[str, Callable[[str, list[Operand]], Estimate | None]] = {
+    "url": _url,
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _parsed()),
+    "ip.isCanonical": _parsed(2 * TEXT_FACTOR),
+    "sets.contains": _sets(1),
+    "sets.intersects": _sets(1),
+    "sets.equivalent": _sets(2),
+    "lists.range": lambda overload, arguments: _made(1, exactly(arguments[0].whole_number(MOST))),
+    EQUALS: _equals,
+}

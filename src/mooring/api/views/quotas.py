@@ -1,0 +1,41 @@
+"""Quotas: what a namespace may use, and what it does.
+
+Comes in   `v1` resource quotas
+Goes out   `ResourceQuota`
+"""
+
+from typing import ClassVar
+
+from msgspec import field
+
+from mooring.api.views.base import ResourceList, View
+from mooring.api.views.meta import KeptWhole
+
+
+class ScopeRequirement(View):
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(View):
+    match_expressions: tuple[ScopeRequirement, ...] = ()
+
+
+class ResourceQuotaSpec(View):
+    hard: ResourceList = field(default_factory=dict)
+    scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(View):
+    hard: ResourceList = field(default_factory=dict)
+    used: ResourceList = field(default_factory=dict)
+
+
+class ResourceQuota(KeptWhole):
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "ResourceQuota"
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()

@@ -1,0 +1,186 @@
+"""Establishing: what happens to a definition in the moments after it was written.
+
+Comes in   definitions, as they come, change and go (`followers`)
+Goes out   their status: names accepted, kind established; when they are deleted, their objects and they themselves
+
+    written      names are accepted, or not               accepted     the kind is established
+    deleted      its objects are deleted, one by one      empty        the finalizer is taken away, and the definition
+
+ 1. One definition at a time, each step on what the last one left in the store: a write that meets another one is tried
+    again when the change is told.
+ 2. When a definition gives names back, all others of its group are looked at again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from mooring.api.document import Document
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.custom.conditions import condition, is_true, with_condition
+from mooring.apiserver.custom.naming import approval_status, established_status, named_status, taken_names
+from mooring.apiserver.custom.serving import stored_resource
+from mooring.apiserver.registry.delete import DeleteOptions, delete
+from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER
+from mooring.apiserver.registry.own_status import OwnStatus
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.resources import Resource
+from mooring.client.errors import NotFoundError
+from mooring.client.local_form import decoded
+from mooring.client.promise import EVERYTHING
+from mooring.kit.clock import Clock, format_rfc3339
+from mooring.store.promise import WriteConflict
+
+REMAINING_CHECK_S = 5.0
+"""How often it is looked whether the objects of a deleted definition are gone."""
+
+log = logging.getLogger(__name__)
+
+_SERVER = User("system:apiserver", groups=("system:masters", "system:authenticated"))
+
+
+class Establisher:
+    """Follows the definitions, and acts on them."""
+
+    def __init__(self, parts: Parts, reader: Reader, ledger: OwnStatus, clock: Clock) -> None:
+        self._parts = parts
+        self._reader = reader
+        self._ledger = ledger
+        self._clock = clock
+        self._known: dict[str, Document] = {}
+        self._due: dict[str, None] = {}
+        self._wake = asyncio.Event()
+
+    # ------------------------------------------------------------------------------------------------ following
+
+    def put(self, kind: Kind, document: Document) -> None:
+        name = document["metadata"]["name"]
+        self._known[name] = document
+        self._look_at(name)
+
+    def remove(self, kind: Kind, document: Document) -> None:
+        gone = self._known.pop(document["metadata"]["name"], document)
+        self._look_at_others(gone)
+
+    def _look_at(self, name: str) -> None:
+        self._due[name] = None
+        self._wake.set()
+
+    def _look_at_others(self, definition: Document) -> None:
+        for name, other in self._known.items():
+            if other["spec"]["group"] == definition["spec"]["group"] and name != definition["metadata"]["name"]:
+                self._look_at(name)
+
+    # --------------------------------------------------------------------------------------------------- acting
+
+    async def run(self) -> None:
+        """Look at what is due, for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._due:
+                name = next(iter(self._due))
+                del self._due[name]
+                definition = self._known.get(name)
+                if definition is None:
+                    continue
+                try:
+                    await self._tend(definition)
+                except WriteConflict:
+                    continue  # the change that was in the way will be told
+                except Exception:
+                    log.exception("the definition %s cannot be tended", name)
+
+    async def _tend(self, definition: Document) -> None:
+        metadata = definition["metadata"]
+        if "deletionTimestamp" in metadata:
+            if CLEANUP_FINALIZER in (metadata.get("finalizers") or ()):
+                await self._clean_up(definition)
+            return
+        now = self._now()
+        group = definition["spec"]["group"]
+        others = [other for other in self._known.values() if other["spec"]["group"] == group]
+        status = named_status(definition, taken_names(others), now)
+        if status is not None:
+            await self._write(definition, status)
+            self._look_at_others(definition)
+            return
+        for planned in (established_status, approval_status):
+            status = planned(definition, now)
+            if status is not None:
+                await self._write(definition, status)
+                return
+
+    async def _write(self, definition: Document, status: Document) -> None:
+        await self._ledger.write(CUSTOM_RESOURCE_DEFINITION, definition, status, self._now())
+
+    # ------------------------------------------------------------------------------------------------- deleting
+
+    async def _clean_up(self, definition: Document) -> None:
+        name = definition["metadata"]["name"]
+        if is_true(definition, "Established"):
+            resource = stored_resource(definition)
+            await self._delete_objects(resource)
+            if await self._count(resource):
+                await self._tell_progress(definition)
+                self._look_again_later(name)
+                return
+        finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
+        shelf, revision = self._parts.shelf, int(definition["metadata"]["resourceVersion"])
+        if not finalizers:
+            await shelf.delete(CUSTOM_RESOURCE_DEFINITION, "", name, if_revision=revision)
+            return
+        done = condition(
+            "Terminating", is_met=False, reason="InstanceDeletionCompleted", message="removed all instances"
+        )
+        changed: Document = {
+            **definition,
+            "metadata": {**definition["metadata"], "finalizers": finalizers},
+            "status": with_condition(definition["status"], done, self._now()),
+        }
+        await shelf.put(CUSTOM_RESOURCE_DEFINITION, changed, if_revision=revision)
+
+    async def _tell_progress(self, definition: Document) -> None:
+        text = "CustomResource deletion is in progress"
+        progress = condition("Terminating", is_met=True, reason="InstanceDeletionInProgress", message=text)
+        status = with_condition(definition["status"], progress, self._now())
+        if status != definition["status"]:
+            await self._write(definition, status)
+
+    async def _delete_objects(self, resource: Resource) -> None:
+        now_s = self._clock.wall_s()
+        for raw in await self._objects(resource):
+            metadata = decoded(raw)["metadata"]
+            assert isinstance(metadata, dict), "a stored object has metadata"
+            if "deletionTimestamp" in metadata:
+                continue
+            call = Call(
+                verb="delete",
+                kind=resource.kind,
+                user=_SERVER,
+                now_s=now_s,
+                now=format_rfc3339(int(now_s)),
+                namespace=metadata.get("namespace", ""),
+                name=metadata["name"],
+            )
+            try:
+                await delete(self._parts, resource, call, DeleteOptions())
+            except NotFoundError:
+                continue
+
+    async def _count(self, resource: Resource) -> int:
+        return len(await self._objects(resource))
+
+    async def _objects(self, resource: Resource) -> list[bytes]:
+        listing = await self._reader.list(resource, EVERYTHING, limit=0, continue_token="", revision="", is_exact=None)
+        return list(listing.items)
+
+    def _look_again_later(self, name: str) -> None:
+        asyncio.get_running_loop().call_later(REMAINING_CHECK_S, self._look_at, name)
+
+    def _now(self) -> str:
+        return format_rfc3339(int(self._clock.wall_s()))

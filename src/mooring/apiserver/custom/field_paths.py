@@ -1,0 +1,92 @@
+"""Paths to fields, as selectable fields and rules write them: `.spec.color`, `.spec['a.b']`.
+
+Comes in   a path and the schema where it starts
+Goes out   the path as faults write it, and the schema where it ends; or a `FieldPathError`
+
+ 1. Only fields and entries of maps can be named, no items of lists.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mooring.apiserver.custom.schema import Schema
+
+_WORDS = re.compile(r"'(?:[^'\\]|\\.|\\)*'|[.\[\]]|'[^.\[\]]*|[^.\[\]]+", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "'": "'",
+    "\\": "\\",
+}
+
+
+class FieldPathError(Exception):
+    """A path that leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    path: str
+    root: str
+    schema: Schema | None
+
+
+def read_field_path(text: str, schema: Schema | None, *, may_index: bool = True) -> FieldPath:
+    """Where a path leads. Raises `FieldPathError`."""
+    words = _WORDS.findall(text)
+    path, root, position = "", "", 0
+
+    def take() -> str:
+        nonlocal position
+        if position >= len(words):
+            raise FieldPathError("unexpected end of JSON path")
+        position += 1
+        return str(words[position - 1])
+
+    while position < len(words):
+        word = take()
+        if word == "[":
+            if not may_index:
+                raise FieldPathError("array notation is not allowed")
+            quoted = take()
+            if len(quoted) < 2 or quoted[0] != "'" or quoted[-1] != "'":
+                raise FieldPathError(f"expected single quoted string but got {quoted}")
+            name = _unescaped(quoted[1:-1])
+        elif word == ".":
+            name = take()
+        else:
+            raise FieldPathError(f"expected [ or . but got: {word}")
+        path, schema = _step(path, schema, name)
+        root = root or name
+        if word == "[":
+            end = take()
+            if end != "]":
+                raise FieldPathError(f"expected ] but got {end}")
+    return FieldPath(path, root, schema)
+
+
+def _step(path: str, schema: Schema | None, name: str) -> tuple[str, Schema | None]:
+    if schema is not None and schema.properties:
+        if name not in schema.properties:
+            raise FieldPathError("does not refer to a valid field")
+        return (f"{path}.{name}" if path else name), schema.properties[name]
+    if schema is not None and schema.has_additional:
+        return f"{path}[{name}]", schema.additional
+    raise FieldPathError("does not refer to a valid field")
+
+
+def _unescaped(text: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            raise FieldPathError(f"invalid string literal: invalid escape char {match[0]}")
+        return _ESCAPES[match[1]]
+
+    return _ESCAPE.sub(replaced, text)

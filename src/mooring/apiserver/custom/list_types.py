@@ -1,0 +1,61 @@
+"""List types: lists that are sets, and lists that are maps, hold nothing twice.
+
+Comes in   an object and its schema
+Goes out   a fault for each item that comes a second time; the third one is not told
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.faults import Fault, duplicate, invalid
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def list_type_faults(value: Any, schema: Schema | None, path: str = "") -> list[Fault]:
+    if schema is None or not (schema.has_list_types_below or schema.list_type in ("set", "map")):
+        return []
+    faults: list[Fault] = []
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            held = schema.properties.get(name)
+            if schema.additional is not None:
+                faults += list_type_faults(inner, schema.additional, f"{path}[{name}]")
+            if held is not None:
+                faults += list_type_faults(inner, held, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        match schema.list_type:
+            case "set":
+                faults += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
+            case "map":
+                faults += _map_faults(value, schema, path)
+        for index, item in enumerate(value):
+            faults += list_type_faults(item, schema.items, f"{path}[{index}]")
+    return faults
+
+
+def _map_faults(items: list[Any], schema: Schema, path: str) -> list[Fault]:
+    for index, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            return [invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
+    keys: list[Document] = [
+        {name: item[name] for name in schema.map_keys if item is not None and name in item} for item in items
+    ]
+    return [duplicate(f"{path}[{index}]", dict(sorted(keys[index].items()))) for index in _repeated(keys)]
+
+
+def _repeated(items: list[Any]) -> list[int]:
+    """Where something comes for the second time."""
+    seen: dict[bytes, int] = {}
+    found = []
+    for index, item in enumerate(items):
+        key = _encode(item)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
+            found.append(index)
+    return found

@@ -1,0 +1,108 @@
+"""Resources inside of resources: they have a kind, an apiVersion and metadata of their own.
+
+Comes in   an object whose schema has `x-kubernetes-embedded-resource` somewhere
+Goes out   the same with canonical metadata there; faults; paths of fields that metadata does not have
+
+ 1. The root of a custom object is handled by everybody else: metadata is decoded before this room is entered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.faults import Fault, invalid, required
+from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults
+from mooring.apiserver.validation.syntax import dns_1035_label_faults
+from mooring.apiserver.wire.custom_bodies import custom_metadata
+from mooring.apiserver.wire.examine import DecodingError
+
+_STAND_IN_NAME = "fakename"
+
+
+class EmbeddedFault(Exception):
+    """Metadata that cannot be read."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[str]:
+    """Make embedded metadata canonical; what it does not have is dropped and told. Raises `EmbeddedFault`."""
+    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
+        return []
+    unknown: list[str] = []
+    if isinstance(value, dict):
+        if is_resource or schema.is_embedded:
+            unknown += _coerced(value, path)
+        for name, inner in value.items():
+            held = schema.properties.get(name)
+            below = f"{path}.{name}" if path else name
+            if held is not None:
+                unknown += coerce_embedded(inner, held, below)
+            elif schema.has_additional:
+                unknown += coerce_embedded(inner, schema.additional, f"{path}[{name}]")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            unknown += coerce_embedded(item, schema.items, f"{path}[{index}]")
+    return unknown
+
+
+def embedded_faults(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[Fault]:
+    """What is wrong with resources inside of an object."""
+    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
+        return []
+    faults: list[Fault] = []
+    if isinstance(value, dict):
+        if is_resource or schema.is_embedded:
+            faults += _resource_faults(value, path)
+        for name, inner in value.items():
+            held = schema.properties.get(name)
+            if held is not None:
+                faults += embedded_faults(inner, held, f"{path}.{name}" if path else name)
+            elif schema.has_additional:
+                faults += embedded_faults(inner, schema.additional, f"{path}[{name}]")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            faults += embedded_faults(item, schema.items, f"{path}[{index}]")
+    return faults
+
+
+def _coerced(resource: Document, path: str) -> list[str]:
+    prefix = f"{path}." if path else ""
+    for name in ("apiVersion", "kind"):
+        if name in resource and not isinstance(resource[name], str):
+            raise EmbeddedFault(invalid(f"{prefix}{name}", resource[name], "must be a string"))
+    if "metadata" not in resource:
+        return []
+    try:
+        metadata, unknown = custom_metadata(resource["metadata"])
+    except DecodingError as error:
+        raise EmbeddedFault(invalid(f"{prefix}metadata", resource["metadata"], str(error))) from None
+    resource["metadata"] = metadata
+    return [f"{prefix}{text.removeprefix('unknown field ').strip(chr(34))}" for text in unknown]
+
+
+def _resource_faults(resource: Document, path: str) -> list[Fault]:
+    prefix = f"{path}." if path else ""
+    faults = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
+    for name, value in resource.items():
+        match name:
+            case "apiVersion" | "kind" if not isinstance(value, str):
+                faults.append(invalid(f"{prefix}{name}", value, "must be a string"))
+            case "apiVersion" | "kind" if not value:
+                faults.append(invalid(f"{prefix}{name}", value, "must not be empty"))
+            case "apiVersion" if value.count("/") > 1:
+                faults.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
+            case "kind":
+                wrong = dns_1035_label_faults(value.lower())
+                if wrong:
+                    why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
+                    faults.append(invalid(f"{prefix}kind", value, why))
+            case "metadata" if isinstance(value, dict):
+                named = value if value.get("name") else {**value, "name": _STAND_IN_NAME}
+                is_namespaced = bool(value.get("namespace"))
+                faults += object_meta_faults(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
+    return faults

@@ -1,0 +1,160 @@
+"""Naming: which names a definition gets, and what its status says of them.
+
+Comes in   a definition, and the names that others in its group have
+Goes out   the status that it should have
+
+    NamesAccepted   no other kind of the group has one of these names
+    Established     the kind is served, and stays so even if its names are changed to some that are taken
+
+ 1. A definition keeps what it was given while it asks for something that is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from mooring.api.document import Document
+from mooring.api.field_errors import quoted
+from mooring.apiserver.custom.conditions import condition, condition_of, is_true, with_condition
+
+APPROVED_ANNOTATION = "api-approved.kubernetes.io"
+_PROTECTED = ("k8s.io", "kubernetes.io")
+_RULES = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
+@dataclass(slots=True)
+class TakenNames:
+    """Names that are in use in a group."""
+
+    resources: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+
+
+def taken_names(definitions: Iterable[Document]) -> TakenNames:
+    taken = TakenNames()
+    for definition in definitions:
+        names = (definition.get("status") or {}).get("acceptedNames") or {}
+        taken.resources |= {names.get("plural", ""), names.get("singular", ""), *(names.get("shortNames") or ())}
+        taken.kinds |= {names.get("kind", ""), names.get("listKind", "")}
+    return taken
+
+
+def named_status(definition: Document, taken: TakenNames, now: str) -> Document | None:
+    """The status with the names decided; None if nothing is to be decided."""
+    status, wanted = definition["status"], definition["spec"]["names"]
+    accepted: Document = status.get("acceptedNames") or {}
+    if wanted == accepted:
+        return None
+    names, conflict = _decided(wanted, accepted, taken)
+    verdict = conflict or condition("NamesAccepted", is_met=True, reason="NoConflicts", message="no conflicts found")
+    if names == accepted and _is_equivalent(verdict, condition_of(definition, "NamesAccepted")):
+        return None
+    changed = with_condition({**status, "acceptedNames": names}, verdict, now)
+    established = condition_of(definition, "Established")
+    if conflict is None and (established is None or established["status"] != "True"):
+        text = "the initial names have been accepted"
+        established = condition("Established", is_met=False, reason="Installing", message=text)
+    elif established is None:
+        text = "not all names are accepted"
+        established = condition("Established", is_met=False, reason="NotAccepted", message=text)
+    return with_condition(changed, established, now)
+
+
+def established_status(definition: Document, now: str) -> Document | None:
+    """The status of a definition whose names are accepted; None if it is established already, or cannot be yet."""
+    if not is_true(definition, "NamesAccepted") or is_true(definition, "Established"):
+        return None
+    text = "the initial names have been accepted"
+    wanted = condition("Established", is_met=True, reason="InitialNamesAccepted", message=text)
+    return with_condition(definition["status"], wanted, now)
+
+
+def _decided(wanted: Document, accepted: Document, taken: TakenNames) -> tuple[Document, Document | None]:
+    names = dict(accepted)
+    conflict: Document | None = None
+
+    def refuse(reason: str, message: str) -> None:
+        nonlocal conflict
+        conflict = condition("NamesAccepted", is_met=False, reason=reason, message=message)
+
+    for name, used in (("plural", taken.resources), ("singular", taken.resources)):
+        fault = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
+        if fault:
+            refuse(f"{name.capitalize()}Conflict", fault)
+        else:
+            _set(names, name, wanted.get(name))
+    if wanted.get("shortNames") != accepted.get("shortNames"):
+        own = accepted.get("shortNames") or ()
+        faults = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
+        faults = list(dict.fromkeys(fault for fault in faults if fault))
+        if faults:
+            refuse("ShortNamesConflict", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        else:
+            _set(names, "shortNames", wanted.get("shortNames"))
+    for name, reason in (("kind", "KindConflict"), ("listKind", "ListKindConflict")):
+        fault = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
+        if fault:
+            refuse(reason, fault)
+        else:
+            _set(names, name, wanted.get(name))
+    _set(names, "categories", wanted.get("categories"))
+    order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
+    return {name: names[name] for name in order if name in names}, conflict
+
+
+def _set(names: Document, name: str, value: object) -> None:
+    if value:
+        names[name] = value
+    elif name in ("plural", "kind"):
+        names[name] = ""
+    else:
+        names.pop(name, None)
+
+
+def _in_use(wanted: str, accepted: str, used: set[str]) -> str:
+    return f"{quoted(wanted)} is already in use" if wanted != accepted and wanted in used else ""
+
+
+def _is_equivalent(one: Document, other: Document | None) -> bool:
+    return other is not None and all(one.get(name) == other.get(name) for name in ("status", "reason", "message"))
+
+
+# --- groups that belong to Kubernetes ---------------------------------------------------------------------------
+
+
+def is_protected(group: str) -> bool:
+    return any(group == name or group.endswith(f".{name}") for name in _PROTECTED)
+
+
+def approval_of(annotations: Document) -> tuple[str, str]:
+    """How a definition in a protected group is approved (`Missing`, `Bypassed`, `Approved`, `Invalid`), and why."""
+    text = annotations.get(APPROVED_ANNOTATION, "")
+    if not text:
+        return "Missing", f'protected groups must have approval annotation "{APPROVED_ANNOTATION}", {_RULES}'
+    if text.startswith("unapproved"):
+        return "Bypassed", f"not approved: {quoted(text)}"
+    address = urlsplit(text)
+    if address.scheme and address.netloc:
+        return "Approved", f"approved in {text}"
+    wanted = f'with either a URL or a reason starting with "unapproved", {_RULES}'
+    return "Invalid", f'protected groups must have approval annotation "{APPROVED_ANNOTATION}" {wanted}'
+
+
+def approval_status(definition: Document, now: str) -> Document | None:
+    """The status that tells how a definition in a protected group is approved; None if it says so already."""
+    if not is_protected(definition["spec"]["group"]):
+        return None
+    state, why = approval_of(definition["metadata"].get("annotations") or {})
+    reasons = {
+        "Missing": "MissingAnnotation",
+        "Bypassed": "UnapprovedAnnotation",
+        "Approved": "ApprovedAnnotation",
+        "Invalid": "InvalidAnnotation",
+    }
+    wanted = condition(
+        "KubernetesAPIApprovalPolicyConformant", is_met=state == "Approved", reason=reasons[state], message=why
+    )
+    have = condition_of(definition, wanted["type"])
+    return None if _is_equivalent(wanted, have) else with_condition(definition["status"], wanted, now)

@@ -1,0 +1,106 @@
+"""Pruning: fields that the schema of a kind does not have are dropped, and told.
+
+Comes in   an object, or a part of one, and its schema
+Goes out   the same object with fewer fields; the paths of what was dropped, sorted
+
+ 1. Nothing is dropped below `x-kubernetes-preserve-unknown-fields`, except inside of what has a schema again.
+ 2. kind, apiVersion and metadata of a resource are nobody's business here, at the root and of resources inside.
+ 3. A null that may be none and has no default is as good as absent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.apiserver.custom.schema import META_FIELDS, Schema
+
+
+def prune(obj: Any, schema: Schema | None, *, is_root: bool) -> list[str]:
+    """Drop what the schema does not have. `schema` is None if there is none: then nothing has a place."""
+    unknown: list[str] = []
+    _prune(obj, schema, "", unknown, is_resource=is_root or (schema is not None and schema.is_embedded))
+    unknown.sort()
+    return unknown
+
+
+def _prune(value: Any, schema: Schema | None, path: str, unknown: list[str], is_resource: bool) -> None:
+    if isinstance(value, dict):
+        _prune_fields(value, schema, path, unknown, is_resource)
+    elif isinstance(value, list):
+        items = schema.items if schema is not None else None
+        skips_lists = schema is not None and schema.preserves_unknown
+        for index, item in enumerate(value):
+            if not isinstance(item, dict | list):
+                continue
+            if skips_lists:
+                # Below a list that keeps what is unknown, its items keep it too.
+                if items is not None:
+                    _keep(item, items, f"{path}[{index}]", unknown)
+            else:
+                _prune(item, items, f"{path}[{index}]", unknown, items is not None and items.is_embedded)
+
+
+def _prune_fields(fields: Any, schema: Schema | None, path: str, unknown: list[str], is_resource: bool) -> None:
+    if schema is not None and schema.preserves_unknown:
+        _keep(fields, schema, path, unknown, is_resource)
+        return
+    dropped: list[str] = []
+    for name, value in fields.items():
+        if is_resource and name in META_FIELDS:
+            continue
+        held = schema.properties.get(name) if schema is not None else None
+        if held is None and (schema is None or not schema.has_additional):
+            dropped.append(name)
+        elif isinstance(value, dict | list):
+            assert schema is not None
+            held = held or schema.additional
+            _prune(value, held, _below(path, name), unknown, held is not None and held.is_embedded)
+    for name in dropped:
+        del fields[name]
+        # Without a schema for them these are dropped silently at the root: they stand there by right.
+        if path or name not in META_FIELDS:
+            unknown.append(_below(path, name))
+
+
+def _keep(value: Any, schema: Schema, path: str, unknown: list[str], is_resource: bool = False) -> None:
+    """Go on to where a schema begins again."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if (is_resource or schema.is_embedded) and name in META_FIELDS:
+                continue
+            if not isinstance(inner, dict | list):
+                continue
+            held = schema.properties.get(name)
+            if held is None and not schema.has_additional:
+                continue
+            held = held or schema.additional
+            _prune(inner, held, _below(path, name), unknown, held is not None and held.is_embedded)
+    elif isinstance(value, list) and schema.items is not None:
+        for index, item in enumerate(value):
+            _keep(item, schema.items, f"{path}[{index}]", unknown)
+
+
+def prune_nulls(value: Any, schema: Schema | None) -> None:
+    """Drop nulls where a value is wanted and nothing stands in for it."""
+    if schema is None:
+        return
+    if isinstance(value, dict):
+        dropped: list[str] = []
+        for name, inner in value.items():
+            held = schema.properties.get(name) or schema.additional
+            if held is None:
+                continue
+            if inner is None:
+                if not held.is_nullable and held.default is None:
+                    dropped.append(name)
+            elif isinstance(inner, dict | list):
+                prune_nulls(inner, held)
+        for name in dropped:
+            del value[name]
+    elif isinstance(value, list):
+        for item in value:
+            prune_nulls(item, schema.items)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,249 @@
+"""Rules: what the CEL expressions of a schema say about an object.
+
+Comes in   a schema with `x-kubernetes-validations`; an object, and what it was before
+Goes out   faults; and warnings, for what was wrong before and did not change
+
+ 1. A rule that speaks of the old value is asked only where there is one, unless it says that it can do without.
+ 2. All rules together may spend `BUDGET` on one object: then the rest is not asked, which is a fault.
+ 3. A message that cannot be computed is replaced by the one that is written, or by the rule itself.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from mooring.api.cel.compiler import Program
+from mooring.api.cel.costs import Meter
+from mooring.api.cel.errors import NO_SUCH_OVERLOAD, CostExceeded, EvaluationFailure
+from mooring.api.cel.values import NONE, Optional, Value
+from mooring.api.document import Document
+from mooring.api.field_errors import NO_PATH
+from mooring.apiserver.custom.correlation import Pair, items_by_key, key_of
+from mooring.apiserver.custom.rule_compiling import CompiledRule, compiled_rules
+from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
+from mooring.apiserver.custom.rule_values import cel_value
+from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.faults import NO_VALUE, Fault, FaultKind, invalid
+
+BUDGET = 10_000_000
+MESSAGE_BYTES_MAX = 5 * 1024
+_EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
+_REASONS = {
+    "FieldValueForbidden": FaultKind.FORBIDDEN,
+    "FieldValueRequired": FaultKind.REQUIRED,
+    "FieldValueDuplicate": FaultKind.DUPLICATE,
+}
+
+
+def rules_of(schema: Schema, *, is_root: bool = True) -> SchemaRules | None:
+    """The rules in a schema; None if there are none."""
+    if not schema.rules and not schema.has_rules_below:
+        return None
+    node = _node(schema, declared_type(schema, is_root=is_root), is_root=is_root)
+    return SchemaRules(node) if node is not None else None
+
+
+@dataclass(slots=True)
+class RuleResult:
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    budget: int = BUDGET
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """The rules of one node of a schema, and of the nodes below it."""
+
+    schema: Schema
+    is_root: bool
+    rules: list[CompiledRule]
+    properties: dict[str, _Node]
+    additional: _Node | None
+    items: _Node | None
+
+
+class SchemaRules:
+    """All rules of a schema."""
+
+    def __init__(self, root: _Node) -> None:
+        self._root = root
+
+    def check(self, obj: Any, old: Any, pair: Pair | None, path: str = "") -> RuleResult:
+        """Ask the rules about an object. Without a pair nothing is let pass."""
+        result = RuleResult()
+        with suppress(_OutOfBudget):
+            _Check(result).node(self._root, obj, old, path, pair, None, is_top=True)
+        return result
+
+
+def _node(schema: Schema, declared: Declared | None, *, is_root: bool = False) -> _Node | None:
+    if not schema.rules and not schema.has_rules_below:
+        return None
+    if declared is None:
+        return None
+    properties: dict[str, _Node] = {}
+    for name, held in schema.properties.items():
+        below = declared.fields.get(escaped(name))
+        if below is None and not escaped(name):
+            below = declared_type(held, is_root=held.is_embedded)
+        node = _node(held, below, is_root=held.is_embedded)
+        if node is not None:
+            properties[name] = node
+    additional, items = schema.additional, schema.items
+    return _Node(
+        schema,
+        is_root,
+        compiled_rules(schema, declared),
+        properties,
+        _node(additional, declared.element, is_root=additional.is_embedded) if additional is not None else None,
+        _node(items, declared.element, is_root=items.is_embedded) if items is not None else None,
+    )
+
+
+class _OutOfBudget(Exception):
+    """No further rule is asked."""
+
+
+class _Check:
+    def __init__(self, result: RuleResult) -> None:
+        self._result = result
+
+    def node(
+        self,
+        node: _Node,
+        value: Any,
+        old: Any,
+        path: str,
+        pair: Pair | None,
+        above: Pair | None,
+        *,
+        is_top: bool = False,
+    ) -> None:
+        """`above` is the nearest pair on the way, where the value itself has none."""
+        if value is None:
+            return
+        if node.rules:
+            self._rules(node, value, old, path, pair if pair is not None else above)
+        if isinstance(value, dict):
+            self._fields(node, value, old, path, pair, above, is_top=is_top)
+        elif isinstance(value, list) and node.items is not None:
+            known = items_by_key(node.schema, old)
+            for index, item in enumerate(value):
+                before = known.get(key_of(node.schema, item)) if known else None
+                below = pair.item(index) if pair is not None else None
+                self.node(node.items, item, before, f"{path}[{index}]", below, pair or above)
+
+    def _fields(
+        self, node: _Node, fields: Document, old: Any, path: str, pair: Pair | None, above: Pair | None, *, is_top: bool
+    ) -> None:
+        before: Document = old if isinstance(old, dict) else {}
+        for name, value in fields.items():
+            inner, place = node.properties.get(name), f"{path}.{name}" if path else name
+            if node.additional is not None:
+                inner, place = node.additional, f"{path}[{name}]"
+            if inner is None:
+                continue
+            # Old and new are read in the same version, so that nobody sees whether these changed.
+            is_hidden = is_top and name in ("apiVersion", "kind")
+            below = pair.field(name) if pair is not None and not is_hidden else None
+            self.node(inner, value, before.get(name), place, below, None if is_hidden else pair or above)
+
+    # --- one node ---
+
+    def _rules(self, node: _Node, value: Any, old: Any, path: str, pair: Pair | None) -> None:
+        seen = cel_value(value, node.schema, is_root=node.is_root)
+        old_seen = cel_value(old, node.schema, is_root=node.is_root) if old is not None else None
+        for compiled in node.rules:
+            if compiled.program is None:
+                if compiled.fault:
+                    self._result.faults.append(self._at(node, path, f"rule compile error: {compiled.fault}"))
+                continue
+            if compiled.uses_old and old is None and not compiled.is_old_optional:
+                continue
+            before: Value = old_seen
+            if compiled.is_old_optional:
+                before = Optional(old_seen) if old is not None else NONE
+            if not self._holds(node, compiled, compiled.program, (seen, before), path):
+                self._refuse(node, compiled, value, (seen, before), path, pair)
+
+    def _holds(
+        self, node: _Node, compiled: CompiledRule, program: Program, values: tuple[Value, Value], path: str
+    ) -> bool:
+        """Whether a rule holds, or could not be asked: then its fault is told here."""
+        if self._result.budget <= 0:
+            self._stop(self._at(node, path, _EXHAUSTED))
+        meter = Meter()
+        shown = _shown(compiled.rule)
+        try:
+            answer = program.evaluate_all(values, meter)
+        except CostExceeded as failure:
+            why = (
+                f"'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+            )
+            self._stop(self._at(node, path, why))
+        except EvaluationFailure as failure:
+            self._spend(meter, node, path)
+            why = f"{failure} evaluating rule: {shown}"
+            if str(failure).startswith(NO_SUCH_OVERLOAD):
+                signature = "call arguments did not match a supported operator, function or macro signature for rule"
+                why = f"'{failure}': {signature}: {shown}"
+            self._result.faults.append(self._at(node, path, why))
+            return True
+        self._spend(meter, node, path)
+        return answer is True
+
+    def _refuse(
+        self,
+        node: _Node,
+        compiled: CompiledRule,
+        value: Any,
+        values: tuple[Value, Value],
+        path: str,
+        pair: Pair | None,
+    ) -> None:
+        place = path
+        if compiled.field_path:
+            place = f"{path}.{compiled.field_path}" if path else compiled.field_path
+        detail = self._message(compiled, values) or _message_or_default(compiled.rule)
+        told: object = NO_VALUE if node.schema.type in ("object", "array") else value
+        kind = _REASONS.get(compiled.rule.get("reason") or "", FaultKind.INVALID)
+        fault = Fault(kind, place or NO_PATH, "" if kind is FaultKind.DUPLICATE else detail, told)
+        if pair is not None and pair.is_same and not compiled.uses_old:
+            self._result.warnings.append(fault.message)
+        else:
+            self._result.faults.append(fault)
+
+    def _message(self, compiled: CompiledRule, values: tuple[Value, Value]) -> str:
+        """The message that a rule computes; empty if it computes none that can be shown."""
+        if compiled.message is None:
+            return ""
+        meter = Meter()
+        try:
+            text = compiled.message.evaluate_all(values, meter)
+        except (EvaluationFailure, CostExceeded):
+            return ""
+        self._result.budget -= meter.spent
+        text = text.strip() if isinstance(text, str) else ""
+        return "" if len(text.encode()) > MESSAGE_BYTES_MAX or "\n" in text else text
+
+    def _spend(self, meter: Meter, node: _Node, path: str) -> None:
+        if meter.spent > self._result.budget:
+            self._stop(self._at(node, path, _EXHAUSTED))
+        self._result.budget -= meter.spent
+
+    def _at(self, node: _Node, path: str, detail: str) -> Fault:
+        return invalid(path or NO_PATH, node.schema.type, detail)
+
+    def _stop(self, fault: Fault) -> NoReturn:
+        self._result.faults.append(fault)
+        raise _OutOfBudget
+
+
+def _shown(rule: Document) -> str:
+    return str(rule.get("message") or rule["rule"]).strip()
+
+
+def _message_or_default(rule: Document) -> str:
+    return rule["message"].strip() if rule.get("message") else f"failed rule: {_shown(rule)}"

@@ -1,0 +1,192 @@
+"""The Scale of a custom object: its definition says where the replicas stand.
+
+Comes in   an object and the paths; a Scale that somebody wrote
+Goes out   the object's Scale; the object with the replicas of the Scale; what is wrong with its replicas
+
+ 1. An object that does not say how many replicas it wants has no Scale to read, but it can be given one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.apiserver.custom.version import ScalePaths
+from mooring.apiserver.faults import Fault, go_json, invalid
+from mooring.apiserver.registry.refusals import internal, plain_error
+from mooring.apiserver.resources import ScaleRules
+from mooring.apiserver.strategies.scale import SCALE_KIND, SCALE_VERSION
+from mooring.client.errors import BadRequestError
+
+REPLICAS_MAX = 2**31 - 1
+_UNSAID = -(2**31)
+"""What a patch sees where nothing is said; nobody can mean it."""
+_SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_rules(paths: ScalePaths) -> ScaleRules:
+    """How the Scale of a kind is made from its objects, and brought back into them."""
+    scales = _Scales(paths)
+    return ScaleRules(
+        scale_of=scales.scale_of,
+        scaled=scales.scaled,
+        replicas_path=tuple(f"f:{name}" for name in _names(paths.wanted)),
+        shown=scales.shown,
+        faults=lambda scale: [],
+    )
+
+
+def wanted_faults(obj: Document, paths: ScalePaths) -> list[Fault]:
+    return _count_faults(obj, paths.wanted)
+
+
+def actual_faults(obj: Document, paths: ScalePaths) -> list[Fault]:
+    faults = _count_faults(obj, paths.actual)
+    if paths.selector:
+        try:
+            _text_at(obj, paths.selector)
+        except _WrongType as error:
+            faults.append(invalid(paths.selector, "", str(error)))
+    return faults
+
+
+class _WrongType(Exception):
+    """Something else stands where replicas or a selector should."""
+
+
+class _Scales:
+    def __init__(self, paths: ScalePaths) -> None:
+        self._paths = paths
+
+    def scale_of(self, kind: Kind, obj: Document) -> Document:
+        """The Scale as a writer sees it."""
+        scale, is_said = self._scale(obj)
+        if not is_said:
+            scale["spec"] = {"replicas": _UNSAID}
+        return scale
+
+    def shown(self, kind: Kind, obj: Document) -> Document:
+        """The Scale as a reader sees it."""
+        scale, is_said = self._scale(obj)
+        if not is_said:
+            raise internal(f'the spec replicas field "{self._paths.wanted}" does not exist')
+        return scale
+
+    def scaled(self, obj: Document, scale: Document) -> Document:
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if replicas == _UNSAID:
+            raise BadRequestError(f'the spec replicas field "{self._paths.wanted}" cannot be empty')
+        metadata = dict(obj["metadata"])
+        revision = scale["metadata"].get("resourceVersion")
+        if revision:
+            metadata["resourceVersion"] = revision
+        return _with({**obj, "metadata": metadata}, _names(self._paths.wanted), replicas)
+
+    def _scale(self, obj: Document) -> tuple[Document, bool]:
+        paths = self._paths
+        try:
+            wanted, actual = _count_at(obj, paths.wanted), _count_at(obj, paths.actual)
+            selector = _text_at(obj, paths.selector) if paths.selector else ""
+        except _WrongType as error:
+            raise plain_error(str(error)) from None
+        metadata = obj["metadata"]
+        status: Document = {"replicas": actual or 0}
+        if selector:
+            status["selector"] = selector
+        scale: Document = {
+            "kind": SCALE_KIND,
+            "apiVersion": SCALE_VERSION,
+            "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
+            "spec": {"replicas": wanted} if wanted else {},
+            "status": status,
+        }
+        return scale, wanted is not None
+
+
+def _count_faults(obj: Document, path: str) -> list[Fault]:
+    try:
+        count = _count_at(obj, path) or 0
+    except _WrongType as error:
+        return [invalid(path, 0, str(error))]
+    if count < 0:
+        return [invalid(path, count, "should be a non-negative integer")]
+    if count > REPLICAS_MAX:
+        return [invalid(path, count, f"should be less than or equal to {REPLICAS_MAX}")]
+    return []
+
+
+def _count_at(obj: Document, path: str) -> int | None:
+    found = _find(obj, path)
+    if found is None:
+        return None
+    value = found[0]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _WrongType(f"{path} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected int64")
+    return value
+
+
+def _text_at(obj: Document, path: str) -> str:
+    found = _find(obj, path)
+    if found is None:
+        return ""
+    if not isinstance(found[0], str):
+        shown = _shown(found[0])
+        raise _WrongType(f"{path} accessor error: {shown} is of the type {_go_type(found[0])}, expected string")
+    return found[0]
+
+
+def _find(obj: Document, path: str) -> tuple[Any] | None:
+    """What stands at a path, in a tuple because it may be null; None if there is nothing."""
+    value: Any = obj
+    names = _names(path)
+    for index, name in enumerate(names):
+        if not isinstance(value, dict):
+            if value is None:
+                return None
+            at = "." + ".".join(names[: index + 1])
+            kind = f"{_shown(value)} is of the type {_go_type(value)}, expected map[string]interface{{}}"
+            raise _WrongType(f"{at} accessor error: {kind}")
+        if name not in value:
+            return None
+        value = value[name]
+    return (value,)
+
+
+def _names(path: str) -> list[str]:
+    return path.removeprefix(".").split(".")
+
+
+def _with(obj: Document, names: list[str], value: object) -> Document:
+    """A copy of an object with a value at a path; what is on the way is made."""
+    name, *rest = names
+    if not rest:
+        return {**obj, name: value}
+    below = obj.get(name, {})
+    if not isinstance(below, dict):
+        raise plain_error(f"value cannot be set because {'.' + name} is not a map[string]interface{{}}")
+    return {**obj, name: _with(below, rest, value)}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "<nil>"
+    return value if isinstance(value, str) else go_json(value)
+
+
+def _go_type(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case list():
+            return "[]interface {}"
+        case dict():
+            return "map[string]interface {}"
+        case _:
+            return "<nil>"

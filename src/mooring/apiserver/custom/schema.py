@@ -1,0 +1,118 @@
+"""Structural schemas: what a custom kind looks like, read once from its definition.
+
+Comes in   `openAPIV3Schema` of a version
+Goes out   `Schema` nodes, for everybody who walks through an object
+
+ 1. A node knows where it makes sense to go on: whether anything below it has a default, a list type, a rule or a
+    resource inside. Most objects are looked through once and left.
+ 2. `raw` is the schema as it was written. Only values are checked against it directly, by `value_rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mooring.api.document import Document
+
+META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(slots=True, eq=False)
+class Schema:
+    """One node of a structural schema."""
+
+    raw: Document
+    type: str = ""
+    is_nullable: bool = False
+    default: Any = None
+    """None means that there is none: a schema cannot say that null is its default."""
+    properties: Mapping[str, Schema] = field(default_factory=dict)
+    has_additional: bool = False
+    """Whether fields without a schema of their own have a place at all."""
+    additional: Schema | None = None
+    items: Schema | None = None
+    preserves_unknown: bool = False
+    is_embedded: bool = False
+    is_int_or_string: bool = False
+    list_type: str = ""
+    map_keys: tuple[str, ...] = ()
+    map_type: str = ""
+    rules: tuple[Document, ...] = ()
+    has_defaults_below: bool = False
+    has_embedded_below: bool = False
+    has_list_types_below: bool = False
+    has_rules_below: bool = False
+
+    @property
+    def parts(self) -> Iterator[Schema]:
+        """The nodes directly below."""
+        yield from self.properties.values()
+        if self.additional is not None:
+            yield self.additional
+        if self.items is not None:
+            yield self.items
+
+
+def read_schema(raw: Document) -> Schema:
+    """The nodes of a schema. It was validated: what is not structural is overlooked."""
+    additional, items = raw.get("additionalProperties"), raw.get("items")
+    node = Schema(
+        raw,
+        type=raw.get("type", ""),
+        is_nullable=raw.get("nullable", False),
+        default=raw.get("default"),
+        properties={name: read_schema(each) for name, each in (raw.get("properties") or {}).items()},
+        has_additional=additional is not None,
+        additional=read_schema(additional) if isinstance(additional, dict) else None,
+        items=read_schema(items) if isinstance(items, dict) else None,
+        preserves_unknown=raw.get("x-kubernetes-preserve-unknown-fields") is True,
+        is_embedded=raw.get("x-kubernetes-embedded-resource", False),
+        is_int_or_string=raw.get("x-kubernetes-int-or-string", False),
+        list_type=raw.get("x-kubernetes-list-type") or "",
+        map_keys=tuple(raw.get("x-kubernetes-list-map-keys") or ()),
+        map_type=raw.get("x-kubernetes-map-type") or "",
+        rules=tuple(raw.get("x-kubernetes-validations") or ()),
+    )
+    return noted(node)
+
+
+def noted(node: Schema) -> Schema:
+    """The node, with what there is below it noted."""
+    parts = list(node.parts)
+    node.has_defaults_below = any(each.default is not None or each.has_defaults_below for each in parts)
+    node.has_embedded_below = any(each.is_embedded or each.has_embedded_below for each in parts)
+    node.has_list_types_below = any(each.list_type in ("set", "map") or each.has_list_types_below for each in parts)
+    node.has_rules_below = any(each.rules or each.has_rules_below for each in parts)
+    return node
+
+
+NO_SCHEMA = noted(Schema({}))
+"""Of a version that nobody defined: it has no fields at all."""
+
+
+def schemas_in(raw: Document) -> Iterator[Document]:
+    """A schema as it was written and all schemas inside of it, wherever they stand."""
+    yield raw
+    for inner in _inner(raw):
+        yield from schemas_in(inner)
+
+
+def any_schema(raw: Document, holds: Callable[[Document], bool]) -> bool:
+    return any(holds(each) for each in schemas_in(raw))
+
+
+def _inner(raw: Document) -> Iterator[Document]:
+    for name in ("items", "additionalProperties", "additionalItems", "not"):
+        held = raw.get(name)
+        if isinstance(held, dict):
+            yield held
+        elif isinstance(held, list):
+            yield from held
+    for name in ("allOf", "anyOf", "oneOf"):
+        yield from raw.get(name) or ()
+    for name in ("properties", "patternProperties", "definitions", "dependencies"):
+        for held in (raw.get(name) or {}).values():
+            if isinstance(held, dict):
+                yield held

@@ -1,0 +1,146 @@
+"""Serving: from a definition to the resources that it defines.
+
+Comes in   a CustomResourceDefinition
+Goes out   a `Resource` for each version that is served; none while its names are not accepted
+
+ 1. Objects are stored in one version and handed out in each. Versions differ in their apiVersion only.
+ 2. What is stored was pruned and defaulted by the schema of its day. If the schema can have changed since, objects are
+    fitted again whenever they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.apiserver.apply.custom_shape import custom_shape
+from mooring.apiserver.custom.bodies import CustomBodies
+from mooring.apiserver.custom.conditions import is_true
+from mooring.apiserver.custom.defaulting import fill_defaults
+from mooring.apiserver.custom.deprecation import deprecation_warning
+from mooring.apiserver.custom.metadata import EmbeddedFault
+from mooring.apiserver.custom.scaling import scale_rules
+from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.custom.strategy import CustomStrategy
+from mooring.apiserver.custom.version import CustomVersion, read_version
+from mooring.apiserver.resources import ALL_VERBS, SCALE, STATUS, Resource
+from mooring.apiserver.tables.custom import custom_columns
+
+TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
+"""What discovery tells of a kind whose definition is being deleted. The others are answered all the same."""
+
+
+def is_served(definition: Document) -> bool:
+    """Whether the kinds of a definition can be asked for."""
+    return is_true(definition, "NamesAccepted") or is_true(definition, "Established")
+
+
+def resources_of(definition: Document) -> list[Resource]:
+    """The resources of a definition, one for each version that is served."""
+    return _Definition(definition).resources() if is_served(definition) else []
+
+
+def stored_resource(definition: Document) -> Resource:
+    """The resource of the version in which objects are stored, whether it is served or not."""
+    return _Definition(definition).stored()
+
+
+class _Definition:
+    def __init__(self, definition: Document) -> None:
+        self._spec: Document = definition["spec"]
+        self._names: Document = definition["status"]["acceptedNames"]
+        self._is_settled = definition["metadata"].get("generation", 1) == 1 and len(self._spec["versions"]) == 1
+        self._is_terminating = is_true(definition, "Terminating")
+        self._preserves_unknown: bool = self._spec.get("preserveUnknownFields", False)
+        self._versions = {entry["name"]: read_version(entry) for entry in self._spec["versions"]}
+        self._schemas: Mapping[str, Schema] = {self._in(name): each.schema for name, each in self._versions.items()}
+        self._stored = next(entry["name"] for entry in self._spec["versions"] if entry.get("storage"))
+
+    def resources(self) -> list[Resource]:
+        stored_kind = self._kind(self._versions[self._stored], None)
+        return [self._resource(entry, stored_kind) for entry in self._spec["versions"] if entry.get("served")]
+
+    def stored(self) -> Resource:
+        entry = next(entry for entry in self._spec["versions"] if entry["name"] == self._stored)
+        return self._resource(entry, self._kind(self._versions[self._stored], None))
+
+    def _in(self, version: str) -> str:
+        return f"{self._spec['group']}/{version}"
+
+    def _kind(self, version: CustomVersion, stored_as: Kind | None) -> Kind:
+        return Kind(
+            self._in(version.name),
+            self._names["kind"],
+            self._names["plural"],
+            is_namespaced=self._spec["scope"] == "Namespaced",
+            has_status=version.has_status,
+            has_generation=True,
+            folder=f"{self._spec['group']}/{self._names['plural']}",
+            stored_as=stored_as,
+            served=None if self._is_settled else _outward(self._in(version.name), self._schemas, self._names["kind"]),
+        )
+
+    def _round_trip(self, version: CustomVersion) -> Callable[[Document], Document] | None:
+        if version.name == self._stored:
+            return None
+        inward = _outward(self._in(self._stored), self._schemas, self._names["kind"], fills=False)
+        outward = _outward(self._in(version.name), self._schemas, self._names["kind"])
+        return lambda obj: outward(inward(obj))
+
+    def _resource(self, entry: Document, stored_kind: Kind) -> Resource:
+        version = self._versions[entry["name"]]
+        kind = self._kind(version, stored_kind if version.name != self._stored else None)
+        bodies = CustomBodies(kind, self._schemas, preserves_unknown=self._preserves_unknown)
+        raw = {self._in(name): each.schema.raw or None for name, each in self._versions.items()}
+        return Resource(
+            kind,
+            CustomStrategy(kind, version, is_terminating=self._is_terminating, stored=self._round_trip(version)),
+            None,
+            short_names=tuple(self._names.get("shortNames") or ()),
+            categories=tuple(self._names.get("categories") or ()),
+            singular=self._names.get("singular", ""),
+            list_kind=self._names.get("listKind", ""),
+            verbs=TERMINATING_VERBS if self._is_terminating else ALL_VERBS,
+            subresources={
+                each.name: each
+                for each, is_there in ((STATUS, version.has_status), (SCALE, version.scale is not None))
+                if is_there
+            },
+            read_body=bodies.read_body,
+            read_document=bodies.read_document,
+            shape=custom_shape(
+                kind.api_version,
+                kind.kind,
+                raw.pop(kind.api_version),
+                preserves_unknown=self._preserves_unknown,
+                other_versions=raw,
+            ),
+            scale=scale_rules(version.scale) if version.scale is not None else None,
+            schema=version.schema.raw or None,
+            storage_version=self._stored,
+            table=custom_columns(entry.get("additionalPrinterColumns") or ()),
+            selectable_fields=frozenset(path.removeprefix(".") for path in version.selectable_paths),
+            warnings=(deprecation_warning(self._spec, entry),) if entry.get("deprecated") else (),
+        )
+
+
+def _outward(
+    api_version: str, schemas: Mapping[str, Schema], kind: str, *, fills: bool = True
+) -> Callable[[Document], Document]:
+    """How a stored object is shown in a version: fitted by the schema in which it was stored, then by this one."""
+    reader = CustomBodies(Kind(api_version, kind, ""), schemas, preserves_unknown=False)
+
+    def shown(stored: Document) -> Document:
+        try:
+            reader.fitted(stored)
+            if fills:
+                fill_defaults(stored, schemas.get(stored["apiVersion"]))
+            if stored["apiVersion"] != api_version:
+                stored["apiVersion"] = api_version
+                reader.fitted(stored)
+        except EmbeddedFault:
+            stored["apiVersion"] = api_version  # it was accepted once, and can still be read and deleted
+        return stored
+
+    return shown

@@ -1,0 +1,230 @@
+"""How the objects of a custom kind behave.
+
+Comes in   documents that were pruned and defaulted; the old document on an update
+Goes out   the same documents, prepared; faults; warnings
+
+ 1. `generation` counts the changes of everything but metadata, and but the status where that is a subresource.
+ 2. CEL rules are asked only when everything else is as it should be; that they were not is a fault of its own.
+ 3. Nothing is created while the definition is being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from mooring.api.document import Document
+from mooring.api.field_errors import NO_PATH
+from mooring.api.kinds import Kind
+from mooring.apiserver.call import Call
+from mooring.apiserver.custom.correlation import Pair, same_json
+from mooring.apiserver.custom.defaulting import fill_defaults
+from mooring.apiserver.custom.finalizer_warnings import finalizer_warnings
+from mooring.apiserver.custom.list_types import list_type_faults
+from mooring.apiserver.custom.metadata import embedded_faults
+from mooring.apiserver.custom.scaling import actual_faults, wanted_faults
+from mooring.apiserver.custom.value_rules import value_faults
+from mooring.apiserver.custom.version import CustomVersion
+from mooring.apiserver.faults import Fault, FaultKind, invalid
+from mooring.apiserver.registry.refusals import forbidden, invalid_object
+from mooring.apiserver.strategy import Strategy, keep
+from mooring.apiserver.validation.metadata import object_meta_update_faults
+from mooring.apiserver.wire.custom_bodies import go_numbers
+
+Stored = Callable[[Document], Document]
+"""What becomes of an object of this version in the version in which it is stored, and back."""
+
+TERMINATING = "create not allowed while custom resource definition is terminating"
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
+_BLOCKING = frozenset(
+    {
+        FaultKind.NOT_SUPPORTED,
+        FaultKind.REQUIRED,
+        FaultKind.TOO_LONG,
+        FaultKind.TOO_MANY,
+        FaultKind.TYPE_INVALID,
+    }
+)
+
+
+class CustomStrategy(Strategy):
+    """Writing whole objects."""
+
+    allows_unconditional_update = False
+    refuses_odd_finalizers = False
+
+    def __init__(
+        self, kind: Kind, version: CustomVersion, *, is_terminating: bool = False, stored: Stored | None = None
+    ) -> None:
+        super().__init__(kind)
+        self.version = version
+        self._is_terminating = is_terminating
+        self._stored = stored
+        self._subresources: Mapping[str, Strategy] = (
+            {"status": CustomStatusStrategy(kind, version, stored)} if version.has_status else {}
+        )
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return self._subresources
+
+    @property
+    def ignored_fields(self) -> Sequence[tuple[str, ...]]:
+        return (("status",),) if self.version.has_status else ()
+
+    def default(self, obj: Document) -> None:
+        fill_defaults(obj, self.version.schema)
+
+    def canonicalize(self, obj: Document) -> None:
+        settle(obj, self._stored)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        if self._is_terminating:
+            raise forbidden(self.kind, obj["metadata"].get("name", ""), TERMINATING)
+        if self.version.has_status:
+            obj.pop("status", None)
+        obj["metadata"]["generation"] = 1
+
+    def validate(self, obj: Document, call: Call) -> list[Fault]:
+        self._check_kind(obj)
+        faults = self.meta_faults(obj)
+        faults += value_faults(self.version.values, obj)
+        faults += self._scale_faults(obj)
+        faults += embedded_faults(obj, self.version.schema)
+        faults += list_type_faults(obj, self.version.schema)
+        return faults + rule_faults(self.version, faults, obj, None, None, call)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return finalizer_warnings(obj["metadata"], None)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        if self.version.has_status:
+            keep(obj, old, "status")
+        if not same_json(_without_metadata(obj), _without_metadata(old)):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        self._check_kind(obj)
+        schema, pair = self.version.schema, Pair(obj, old, self.version.schema)
+        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults += value_faults(self.version.values, obj, "", pair)
+        faults += self._scale_faults(obj)
+        faults += embedded_faults(obj, schema)
+        faults += _new_list_type_faults(obj, old, self.version)
+        return faults + rule_faults(self.version, faults, obj, old, pair, call)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return finalizer_warnings(obj["metadata"], old["metadata"])
+
+    def _scale_faults(self, obj: Document) -> list[Fault]:
+        paths = self.version.scale
+        return [] if paths is None else wanted_faults(obj, paths) + actual_faults(obj, paths)
+
+    def _check_kind(self, obj: Document) -> None:
+        check_kind(self.kind, obj)
+
+
+class CustomStatusStrategy(Strategy):
+    """Writing the status only."""
+
+    allows_unconditional_update = False
+
+    def __init__(self, kind: Kind, version: CustomVersion, stored: Stored | None = None) -> None:
+        super().__init__(kind)
+        self.version = version
+        self._stored = stored
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {}
+
+    @property
+    def ignored_fields(self) -> Sequence[tuple[str, ...]]:
+        return (("metadata",), ("spec",))
+
+    def default(self, obj: Document) -> None:
+        fill_defaults(obj, self.version.schema)
+
+    def canonicalize(self, obj: Document) -> None:
+        settle(obj, self._stored)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        managed, has_status, status = obj["metadata"].get("managedFields"), "status" in obj, obj.get("status")
+        obj.clear()
+        obj.update(old)
+        obj["metadata"] = dict(old["metadata"])
+        if managed is not None:
+            obj["metadata"]["managedFields"] = managed
+        else:
+            obj["metadata"].pop("managedFields", None)
+        if has_status:
+            obj["status"] = status
+        else:
+            obj.pop("status", None)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        check_kind(self.kind, obj)
+        version = self.version
+        pair = Pair(obj, old, version.schema)
+        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        if "status" in obj and version.status_values is not None:
+            faults += value_faults(version.status_values, obj["status"], "status", pair.field("status"))
+        if version.scale is not None:
+            faults += actual_faults(obj, version.scale)
+        faults += _new_list_type_faults(obj, old, version)
+        return faults + rule_faults(version, faults, obj, old, pair, call)
+
+
+def settle(obj: Document, stored: Stored | None) -> None:
+    """Make an object what it will be once it is stored.
+
+    1.0 was no whole number as long as it was looked at; it is stored as 1. And of an object that is stored in another
+    version nothing is left that the other version does not have.
+    """
+    for name, value in obj.items():
+        if name != "metadata" and isinstance(value, dict | list | float):
+            obj[name] = go_numbers(value)
+    if stored is not None:
+        stored(obj)
+
+
+def check_kind(kind: Kind, obj: Document) -> None:
+    """Refuses an object of another kind, under the name that it gives itself."""
+    faults = []
+    if obj.get("kind") != kind.kind:
+        faults.append(invalid("kind", obj.get("kind", ""), f"must be {kind.kind}"))
+    if obj.get("apiVersion") != kind.api_version:
+        faults.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {kind.api_version}"))
+    if faults:
+        _refuse(obj, faults)
+
+
+def _refuse(obj: Document, faults: list[Fault]) -> NoReturn:
+    group = obj.get("apiVersion", "").rpartition("/")[0]
+    raise invalid_object(obj.get("kind", ""), group, obj["metadata"].get("name", ""), faults)
+
+
+def rule_faults(
+    version: CustomVersion, known: list[Fault], obj: Document, old: Document | None, pair: Pair | None, call: Call
+) -> list[Fault]:
+    """What the CEL rules find, if nothing else is in their way."""
+    if version.rules is None:
+        return []
+    if any(fault.kind in _BLOCKING for fault in known):
+        return [Fault(FaultKind.INVALID, NO_PATH, _UNCHECKED, None)]
+    result = version.rules.check(obj, old, pair)
+    for text in result.warnings:
+        call.warn(text)
+    return result.faults
+
+
+def _new_list_type_faults(obj: Document, old: Document, version: CustomVersion) -> list[Fault]:
+    faults = list_type_faults(obj, version.schema)
+    return faults if faults and not list_type_faults(old, version.schema) else []
+
+
+def _without_metadata(obj: Document) -> Document:
+    return {name: value for name, value in obj.items() if name != "metadata"}

@@ -1,0 +1,320 @@
+"""Value rules: is a value what its schema says it is?
+
+Comes in   a schema as it was written; a value, its path, and the old value for which it stands
+Goes out   findings, in the words of kube-apiserver, and a count of what was right
+
+ 1. Rules are read once from a schema and asked many times.
+ 2. `anyOf` and `oneOf` tell the findings of the alternative that came closest: that is what the count is for.
+ 3. A part that did not change is let pass, whatever is wrong with it. What stands in `allOf` and its like is not.
+ 4. The same words are told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from mooring.api.cel.regex import compiled_regex
+from mooring.api.document import Document
+from mooring.api.field_errors import NO_PATH, quoted
+from mooring.apiserver.custom.correlation import Pair, same_json
+from mooring.apiserver.custom.formats import check_of, known_format
+from mooring.apiserver.custom.number_rules import NumberRules, is_whole
+from mooring.apiserver.faults import (
+    Fault,
+    go_json,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+    type_invalid,
+)
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong; its words tell it from others."""
+
+    words: str
+    path: str
+    fault: Callable[[str], Fault]
+    """From the path of the field to the fault."""
+
+
+class Found(NamedTuple):
+    findings: list[Finding]
+    matches: int
+
+
+def value_faults(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[Fault]:
+    """What is wrong with a value that stands at a path."""
+    return [_placed(finding, path) for finding in rules.check(value, "", pair).findings]
+
+
+def _placed(finding: Finding, path: str) -> Fault:
+    if finding.path == NO_PATH:
+        return finding.fault(path or NO_PATH)
+    own = finding.path.removeprefix(".")
+    return finding.fault(f"{path}.{own}" if path and own else own or path or NO_PATH)
+
+
+class ValueRules:
+    """What one schema says about a value."""
+
+    def __init__(self, raw: Document) -> None:
+        types: list[str] = [raw["type"]] if raw.get("type") else []
+        self._types = ["integer", "string"] if raw.get("x-kubernetes-int-or-string") else types
+        self._only_type = self._types[0] if len(self._types) == 1 else ""
+        self._is_nullable: bool = raw.get("nullable", False)
+        self._format = known_format(raw.get("format", ""), self._only_type)
+        self._format_check = check_of(self._format) if self._format else None
+        self._enum: list[Any] = raw.get("enum") or []
+        self._numbers = NumberRules(raw, self._only_type, self._format)
+        self._length_min, self._length_max = raw.get("minLength"), raw.get("maxLength")
+        self._pattern: str = raw.get("pattern", "")
+        self._count_min, self._count_max = raw.get("minItems"), raw.get("maxItems")
+        self._is_unique: bool = raw.get("uniqueItems", False)
+        items = raw.get("items")
+        self._items = ValueRules(items) if isinstance(items, dict) else None
+        self._fields_min, self._fields_max = raw.get("minProperties"), raw.get("maxProperties")
+        self._properties = {name: ValueRules(held) for name, held in (raw.get("properties") or {}).items()}
+        additional = raw.get("additionalProperties")
+        self._additional = ValueRules(additional) if isinstance(additional, dict) else None
+        self._is_closed = additional is False
+        self._required: Sequence[str] = raw.get("required") or ()
+        self._all_of = [ValueRules(held) for held in raw.get("allOf") or ()]
+        self._any_of = [ValueRules(held) for held in raw.get("anyOf") or ()]
+        self._one_of = [ValueRules(held) for held in raw.get("oneOf") or ()]
+        self._not = ValueRules(raw["not"]) if raw.get("not") is not None else None
+        self._has_choices = bool(self._all_of or self._any_of or self._one_of or self._not)
+
+    def check(self, value: Any, path: str, pair: Pair | None) -> Found:
+        """Everything that is wrong with a value and below it."""
+        findings: list[Finding] = []
+        matches = self._check_type(value, path, findings)
+        if value is None:
+            self._check_enum(value, path, findings)
+        else:
+            matches += 2 if self._types or self._format else 1
+            matches += self._check_choices(value, path, findings) + 1
+            if isinstance(value, str):
+                matches += self._check_text(value, path, findings)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                matches += 2
+                for words, place, fault in self._numbers.findings(value, path):
+                    _add(findings, Finding(words, place, fault))
+            elif isinstance(value, list):
+                matches += self._check_items(value, path, findings, pair) + 1
+            self._check_enum(value, path, findings)
+            matches += 1
+            if isinstance(value, dict):
+                matches += self._check_fields(value, path, findings, pair) + 1
+        if findings and pair is not None and pair.is_same:
+            findings = []
+        return Found(findings, matches)
+
+    # ------------------------------------------------------------------------------------------------ the value
+
+    def _check_type(self, value: Any, path: str, findings: list[Finding]) -> int:
+        if value is None:
+            if self._types and not self._is_nullable:
+                findings.append(_wrong_type(path, ",".join(self._types), "null"))
+                return 0
+            return 1
+        if not self._types and not self._format:
+            return 0
+        have, form = _type_of(value)
+        is_number = self._only_type in ("number", "integer") or "integer" in self._types
+        fits = have in self._types or (have == "integer" and "number" in self._types)
+        if have == "number" and "integer" in self._types:
+            fits = fits or is_whole(value)
+        if self._format and have not in ("string", "array") and not (fits or form == self._format):
+            findings.append(_wrong_type(path, self._format, form))
+            return 0
+        if self._format and not is_number and have in ("string", "array"):
+            return 1
+        if not fits:
+            findings.append(_wrong_type(path, ",".join(self._types), have))
+            return 0
+        return 1
+
+    def _check_enum(self, value: Any, path: str, findings: list[Finding]) -> None:
+        if self._enum and not any(_is_choice(value, choice) for choice in self._enum):
+            choices = [choice if isinstance(choice, str) else go_json(choice) for choice in self._enum]
+            words = f"{path} in body should be one of {choices}"
+            _add(findings, Finding(words, path, lambda field: not_supported(field, value, choices)))
+
+    def _check_text(self, value: str, path: str, findings: list[Finding]) -> int:
+        length, words = len(value), ""
+        if self._length_max is not None and length > self._length_max:
+            length_max: int = self._length_max
+            words = f"{path} in body should be at most {length_max} chars long"
+            _add(findings, Finding(words, path, lambda field: too_long(field, length_max)))
+        elif self._length_min is not None and length < self._length_min:
+            words = f"{path} in body should be at least {self._length_min} chars long"
+            _add(findings, _plain(words, path, value))
+        elif self._pattern and not compiled_regex(self._pattern).is_found_in(value):
+            _add(findings, _plain(f"{path} in body should match '{self._pattern}'", path, value))
+        if self._format_check is None:
+            return 1
+        if not self._format_check(value):
+            _add(findings, _wrong_type(path, self._format, value))
+        return 2
+
+    # ------------------------------------------------------------------------------------------- what is inside
+
+    def _check_items(self, items: list[Any], path: str, findings: list[Finding], pair: Pair | None) -> int:
+        matches = 1
+        if self._items is not None:
+            for index, item in enumerate(items):
+                inner = self._items.check(item, f"{path}[{index}]", pair.item(index) if pair is not None else None)
+                matches += _merge(findings, inner)
+        count = len(items)
+        if self._count_min is not None and count < self._count_min:
+            words = f"{path} in body should have at least {self._count_min} items"
+            _add(findings, _plain(words, path, count))
+        if self._count_max is not None and count > self._count_max:
+            count_max: int = self._count_max
+            words = f"{path} in body should have at most {count_max} items"
+            _add(findings, Finding(words, path, lambda field: too_many(field, count, count_max)))
+        if self._is_unique and any(same_json(one, other) for i, one in enumerate(items) for other in items[:i]):
+            _add(findings, _plain(f"{path} in body shouldn't contain duplicates", path, ""))
+        return matches
+
+    def _check_fields(self, fields: Document, path: str, findings: list[Finding], pair: Pair | None) -> int:
+        matches, count = 0, len(fields)
+        if self._fields_min is not None and count < self._fields_min:
+            words = f"{path} in body should have at least {self._fields_min} properties"
+            _add(findings, _plain(words, path, count))
+        if self._fields_max is not None and count > self._fields_max:
+            fields_max: int = self._fields_max
+            words = f"{path} in body should have at most {fields_max} properties"
+            _add(findings, Finding(words, path, lambda field: too_many(field, count, fields_max)))
+        if self._is_closed:
+            for name in fields:
+                if name not in self._properties:
+                    _add(findings, _plain(f"{path}.{name} in body is a forbidden property", path, name))
+        elif self._additional is not None:
+            for name, value in fields.items():
+                if name not in self._properties:
+                    inner = self._additional.check(value, f"{path}.{name}", _pair_below(pair, path, name))
+                    matches += _merge(findings, inner)
+        for name, rules in self._properties.items():
+            if name in fields:
+                below = f"{path}.{name}" if path else name
+                matches += _merge(findings, rules.check(fields[name], below, _pair_below(pair, path, name)))
+        for name in self._required:
+            if name not in fields:
+                _add(findings, Finding(f"{path}.{name} in body is required", f"{path}.{name}", required))
+        return matches
+
+    # --------------------------------------------------------------------------------------------- alternatives
+
+    def _check_choices(self, value: Any, path: str, findings: list[Finding]) -> int:
+        if not self._has_choices:
+            return 1
+        matches = 1
+        if self._any_of:
+            matches += self._check_any(value, path, findings)
+        if self._one_of:
+            matches += self._check_one(value, path, findings)
+        if self._all_of:
+            results = [rules.check(value, path, None) for rules in self._all_of]
+            matches += sum(_merge(findings, result) for result in results)
+            failed = sum(bool(result.findings) for result in results)
+            if failed:
+                none = ". None validated" if failed == len(results) else ""
+                _add(findings, _nowhere(f"{quoted(path)} must validate all the schemas (allOf){none}"))
+        if self._not is not None and not self._not.check(value, path, None).findings:
+            _add(findings, _nowhere(f"{quoted(path)} must not validate the schema (not)"))
+        return matches
+
+    def _check_any(self, value: Any, path: str, findings: list[Finding]) -> int:
+        best: Found | None = None
+        for rules in self._any_of:
+            result = rules.check(value, path, None)
+            if not result.findings:
+                return result.matches
+            if best is None or result.matches > best.matches:
+                best = result
+        _add(findings, _nowhere(f"{quoted(path)} must validate at least one schema (anyOf)"))
+        return _merge(findings, best) if best is not None else 0
+
+    def _check_one(self, value: Any, path: str, findings: list[Finding]) -> int:
+        results = [rules.check(value, path, None) for rules in self._one_of]
+        valid = [result for result in results if not result.findings]
+        if len(valid) == 1:
+            return valid[0].matches
+        why = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
+        _add(findings, _nowhere(f"{quoted(path)} must validate one and only one schema (oneOf). {why}"))
+        if valid:
+            return 0
+        best = results[0]
+        for result in results[1:]:
+            if result.matches > best.matches:
+                best = result
+        return _merge(findings, best)
+
+
+def _pair_below(pair: Pair | None, path: str, name: str) -> Pair | None:
+    # Old and new are read in the same version, so that nobody sees whether these changed.
+    if pair is None or (not path and name in ("kind", "apiVersion")):
+        return None
+    return pair.field(name)
+
+
+def _type_of(value: Any) -> tuple[str, str]:
+    """The type of a value, and the format that Go gives it."""
+    match value:
+        case bool():
+            return "boolean", ""
+        case str():
+            return "string", ""
+        case int():
+            return "integer", "int64"
+        case float():
+            return "number", "float64"
+        case list():
+            return "array", ""
+        case _:
+            return "object", ""
+
+
+def _is_choice(value: Any, choice: Any) -> bool:
+    if choice is None or value is None:
+        return False
+    if isinstance(value, bool) or isinstance(choice, bool) or not isinstance(value, int | float):
+        return same_json(value, choice)
+    # Go converts a number to the type of the choice first.
+    match choice:
+        case int():
+            return int(value) == choice
+        case float():
+            return float(value) == choice
+        case _:
+            return False
+
+
+def _wrong_type(path: str, wanted: str, found: str) -> Finding:
+    words = f"{path} in body must be of type {wanted}: {quoted(found)}"
+    return Finding(words, path, lambda field: type_invalid(field, found, words))
+
+
+def _plain(words: str, path: str, value: object) -> Finding:
+    return Finding(words, path, lambda field: invalid(field, value, words))
+
+
+def _nowhere(words: str) -> Finding:
+    """Something that is wrong with no field in particular."""
+    return Finding(words, NO_PATH, lambda field: invalid(field, "", words))
+
+
+def _add(findings: list[Finding], finding: Finding) -> None:
+    if all(known.words != finding.words for known in findings):
+        findings.append(finding)
+
+
+def _merge(findings: list[Finding], inner: Found) -> int:
+    for finding in inner.findings:
+        _add(findings, finding)
+    return inner.matches

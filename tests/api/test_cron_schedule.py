@@ -1,0 +1,107 @@
+"""Schedules that can be read, and those that cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_fault
+from mooring.kit.clock import format_rfc3339, parse_rfc3339
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "* * * * *",
+        "*/5 * * * *",
+        "0-59/15 1,2 ? jan-MAR sun",
+        "@daily",
+        "@every 1h30m",
+        "@every -.5s",
+        "TZ=UTC 0 0 * * *",
+    ],
+)
+def test_schedules(text: str) -> None:
+    parse_schedule(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("sometimes", "expected exactly 5 fields, found 1: [sometimes]"),
+        ("* * * * * *", "expected exactly 5 fields, found 6: [* * * * * *]"),
+        ("60 * * * *", "end of range (60) above maximum (59): 60"),
+        ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+        ("*/0 * * * *", "step of range should be a positive number: */0"),
+        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+        ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+        ("a * * * *", 'failed to parse int from a: strconv.Atoi: parsing "a": invalid syntax'),
+        (
+            "99999999999999999999 * * * *",
+            "failed to parse int from 99999999999999999999: "
+            'strconv.Atoi: parsing "99999999999999999999": value out of range',
+        ),
+        ("@reboot", "unrecognized descriptor: @reboot"),
+        ("@every 5", 'failed to parse duration @every 5: time: missing unit in duration "5"'),
+        ("@every 5y", 'failed to parse duration @every 5y: time: unknown unit "y" in duration "5y"'),
+        ("@every x", 'failed to parse duration @every x: time: invalid duration "x"'),
+        ("TZ=Foo/Bar * * * * *", "provided bad location Foo/Bar: unknown time zone Foo/Bar"),
+        ("TZ=../x * * * * *", "provided bad location ../x: time: invalid location name"),
+        ("TZ=0", "invalid schedule format: runtime error: slice bounds out of range [:-1]"),
+    ],
+)
+def test_what_cannot_be_read(text: str, fault: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse_schedule(text)
+    assert str(caught.value) == fault
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("UTC", ""),
+        ("Europe/Berlin", ""),
+        ("europe/berlin", "unknown time zone europe/berlin"),
+        ("Nowhere", "unknown time zone Nowhere"),
+        ("Europe", "is a directory"),
+    ],
+)
+def test_time_zones(name: str, fault: str) -> None:
+    assert zone_fault(name) == fault
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "expected"),
+    [
+        pytest.param("* * * * *", "2026-03-01T10:00:30Z", "2026-03-01T10:01:00Z", id="the next whole minute"),
+        pytest.param("* * * * *", "2026-03-01T10:00:00Z", "2026-03-01T10:01:00Z", id="after, never at"),
+        pytest.param("*/15 * * * *", "2026-03-01T10:50:00Z", "2026-03-01T11:00:00Z", id="steps begin with each hour"),
+        pytest.param("30 6-16/4 * * 1-5", "2026-03-06T14:30:00Z", "2026-03-09T06:30:00Z", id="over the weekend"),
+        pytest.param("0 0 1 1 *", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", id="a year later"),
+        pytest.param("0 0 29 2 *", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z", id="a leap day"),
+        pytest.param("0 0 13 * 5", "2026-03-01T00:00:00Z", "2026-03-06T00:00:00Z", id="the 13th or any Friday"),
+        pytest.param("0 0 13 * *", "2026-03-01T00:00:00Z", "2026-03-13T00:00:00Z", id="the 13th alone"),
+        pytest.param("0 0 */2 * 5", "2026-03-01T00:00:00Z", "2026-03-03T00:00:00Z", id="a star with a step is no star"),
+        pytest.param("@hourly", "2026-03-01T10:00:01Z", "2026-03-01T11:00:00Z", id="by name"),
+        pytest.param("@every 90s", "2026-03-01T10:00:01Z", "2026-03-01T10:01:31Z", id="every so often"),
+        pytest.param(
+            "@every 10ms", "2026-03-01T10:00:01Z", "2026-03-01T10:00:02Z", id="no more often than each second"
+        ),
+        pytest.param(
+            "TZ=Europe/Berlin 0 9 * * *", "2026-03-01T08:30:00Z", "2026-03-02T08:00:00Z", id="winter in Berlin"
+        ),
+        pytest.param(
+            "TZ=Europe/Berlin 0 9 * * *", "2026-07-01T08:30:00Z", "2026-07-02T07:00:00Z", id="summer in Berlin"
+        ),
+        pytest.param(
+            "TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z", id="an hour that never came"
+        ),
+        pytest.param(
+            "TZ=Europe/Berlin 30 2 * * *", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", id="an hour that came twice"
+        ),
+        pytest.param("0 0 31 2 *", "2026-01-01T00:00:00Z", None, id="a day that never comes"),
+    ],
+)
+def test_when_it_is_due(text: str, after: str, expected: str | None) -> None:
+    due_s = parse_schedule(text).next_s(parse_rfc3339(after))
+    assert (format_rfc3339(due_s) if due_s is not None else None) == expected

@@ -1,0 +1,138 @@
+"""Administrators need a marked namespace, and every part of a claim's status a right of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
+from mooring.apiserver.access.authorization import Decision, HeldRules
+from mooring.apiserver.access.device_guard import DeviceGuard
+from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.users import NODE_NAME_KEY, User
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.call import Call, Operation
+from tests.apiserver.admission.builders import wait
+from tests.apiserver.core_documents import told
+
+NOT_ADMIN = (
+    "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the "
+    "containing namespace"
+)
+RESULT = {"request": "r", "driver": "d", "pool": "p", "device": "x"}
+ON_NODE = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
+
+
+class Namespaces:
+    """One namespace, with these labels."""
+
+    def __init__(self, **labels: str) -> None:
+        self.labels = {key.replace("_", "/"): value for key, value in labels.items()}
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        return {"metadata": {"name": name, "labels": self.labels}}
+
+    async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
+        return []
+
+
+class Allowing:
+    """Allows what was named as `verb subresource`."""
+
+    def __init__(self, *rights: str) -> None:
+        self.rights = rights
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        return Decision(f"{attributes.verb} {attributes.subresource}" in self.rights)
+
+    def rules_for(self, user: User, namespace: str) -> HeldRules:
+        return HeldRules(())
+
+
+def guarded(
+    kind: Kind, obj: Document, old: Document | None = None, rights: Sequence[str] = (), user: User | None = None
+) -> list[str]:
+    operation = Operation.CREATE if old is None else Operation.UPDATE
+    call = Call("patch", kind, user or User("anna"), 0.0, "", "web", subresource="" if old is None else "status")
+    wait(DeviceGuard(Allowing(*rights)).admit(Attempt(operation, call, obj, old), Namespaces()))
+    return told(call.prior_faults)
+
+
+def test_access_as_an_administrator_needs_a_marked_namespace() -> None:
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}
+    wanted = [f"spec.devices.requests[0].adminAccess: {NOT_ADMIN}"]
+    assert guarded(RESOURCE_CLAIM, {"spec": spec}) == wanted
+    assert guarded(RESOURCE_CLAIM_TEMPLATE, {"spec": {"spec": spec}}) == wanted
+    assert guarded(RESOURCE_CLAIM, {"spec": {"devices": {"requests": [{"name": "r"}]}}}) == []
+
+
+def test_a_marked_namespace_has_administrators() -> None:
+    call = Call("create", RESOURCE_CLAIM, User("anna"), 0.0, "", "web")
+    obj = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}}
+    marked = Namespaces(**{"resource.kubernetes.io_admin-access": "true"})
+    wait(DeviceGuard(Allowing()).admit(Attempt(Operation.CREATE, call, obj, None), marked))
+    assert call.prior_faults == []
+
+
+@pytest.mark.parametrize(
+    ("status", "old", "rights", "fields"),
+    [
+        pytest.param({}, {}, [], [], id="nothing changes"),
+        pytest.param({"reservedFor": [{}]}, {}, [], ["status.allocation"], id="users need the scheduler"),
+        pytest.param({"reservedFor": [{}]}, {}, ["patch binding"], [], id="who may do that"),
+        pytest.param(
+            {"allocation": {"devices": {"results": [{**RESULT, "adminAccess": True}]}}},
+            {},
+            ["patch binding"],
+            ["status.allocation.devices.results[0].adminAccess"],
+            id="also results can look into others",
+        ),
+    ],
+)
+def test_who_may_allocate(status: Document, old: Document, rights: list[str], fields: list[str]) -> None:
+    faults = guarded(RESOURCE_CLAIM, {"status": status}, {"status": old}, rights)
+    assert [fault.partition(": ")[0] for fault in faults] == fields
+
+
+def reported(node: Document | None = None, **device: Any) -> Document:
+    allocation: Document = {"devices": {"results": [RESULT]}}
+    if node is not None:
+        allocation["nodeSelector"] = node
+    return {"status": {"allocation": allocation, "devices": [{**RESULT, **device}] if device else []}}
+
+
+@pytest.mark.parametrize(
+    ("rights", "node", "is_allowed"),
+    [
+        pytest.param([], None, False, id="nobody"),
+        pytest.param(["arbitrary-node:patch driver"], None, True, id="a driver that may report from anywhere"),
+        pytest.param(["associated-node:patch driver"], None, False, id="one that may report from its node, elsewhere"),
+        pytest.param(["associated-node:patch driver"], ON_NODE, True, id="and from there"),
+    ],
+)
+def test_who_may_report(rights: list[str], node: Document | None, is_allowed: bool) -> None:
+    user = User("system:serviceaccount:web:driver", extra={NODE_NAME_KEY: ("n",)})
+    faults = guarded(RESOURCE_CLAIM, reported(node, data={"a": 1}), reported(node), rights, user)
+    assert (faults == []) is is_allowed
+    gone = guarded(RESOURCE_CLAIM, reported(node), reported(node, data={"a": 1}), rights, user)
+    assert (gone == []) is is_allowed
+
+
+def test_what_a_driver_is_told() -> None:
+    (fault,) = guarded(RESOURCE_CLAIM, reported(data={"a": 1}), reported())
+    assert fault == (
+        'status.devices: Forbidden: changing status.devices requires resource="resourceclaims/driver", '
+        'verb="[arbitrary-node:patch]" permission: resourceclaims.resource.k8s.io "d" is forbidden: '
+        'User "anna" cannot arbitrary-node:patch resource "resourceclaims/driver" in API group "resource.k8s.io" '
+        'in the namespace "web"'
+    )
+
+
+def test_nothing_else_is_looked_at() -> None:
+    guard = DeviceGuard(Allowing())
+    assert guard.handles(RESOURCE_CLAIM, "status", Operation.UPDATE)
+    assert not guard.handles(RESOURCE_CLAIM, "", Operation.UPDATE)
+    assert not guard.handles(POD, "", Operation.CREATE)

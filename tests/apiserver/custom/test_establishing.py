@@ -1,0 +1,86 @@
+"""What happens to a definition after it was written, and after it was deleted: on a whole server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.kit.loop import run_real
+from tests.apiserver.custom.definitions import definition, version, widget
+from tests.apiserver.http.served import Served, served
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+TRIES_MAX = 200
+
+
+def plain(**spec: Any) -> Document:
+    """A definition as somebody writes it."""
+    whole = definition(version(), **spec)
+    return {
+        **{name: whole[name] for name in ("apiVersion", "kind", "spec")},
+        "metadata": {"name": "widgets.example.com"},
+    }
+
+
+async def ask(server: Served, method: str, path: str, body: object = None, content: str = "application/json") -> Any:
+    headers = {"Content-Type": content}
+    async with server.session.request(method, server.url(path), json=body, headers=headers) as response:
+        return response.status, await response.json() if response.content_type.endswith(
+            "json"
+        ) else await response.text()
+
+
+async def until(server: Served, path: str, status: int) -> Document:
+    for _ in range(TRIES_MAX):
+        code, body = await ask(server, "GET", path)
+        if code == status:
+            return body if isinstance(body, dict) else {}
+        await server.desk.clock.wait(0.01)
+    raise AssertionError(f"{path} never answered {status}")
+
+
+def test_a_definition_is_established_used_and_cleaned_up() -> None:
+    async def play() -> list[Any]:
+        async with served() as server:
+            codes = [(await ask(server, "POST", DEFINITIONS, plain()))[0]]
+            await until(server, WIDGETS, 200)
+            held = widget("held")
+            held["metadata"]["finalizers"] = ["example.com/wait"]
+            codes += [(await ask(server, "POST", WIDGETS, obj))[0] for obj in (widget("free"), held)]
+            code, ending = await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+            codes += [code, ending["metadata"]["finalizers"], ending["status"]["conditions"][-1]["reason"]]
+            await until(server, f"{WIDGETS}/free", 404)
+            codes.append((await ask(server, "POST", WIDGETS, widget("late")))[0])
+            patch = {"metadata": {"finalizers": None}}
+            codes.append((await ask(server, "PATCH", f"{WIDGETS}/held", patch, "application/merge-patch+json"))[0])
+            return codes
+
+    assert run_real(play()) == [
+        201,
+        201,
+        201,
+        200,
+        ["customresourcecleanup.apiextensions.k8s.io"],
+        "InstanceDeletionPending",
+        403,
+        200,
+    ]
+
+
+def test_names_that_are_given_back_go_to_whoever_wants_them() -> None:
+    async def play() -> tuple[int, str]:
+        async with served() as server:
+            await ask(server, "POST", DEFINITIONS, plain())
+            await until(server, WIDGETS, 200)
+            other = plain()
+            other["metadata"] = {"name": "gadgets.example.com"}
+            other["spec"]["names"] = {"plural": "gadgets", "kind": "Widget"}
+            await ask(server, "POST", DEFINITIONS, other)
+            gadgets = WIDGETS.replace("widgets", "gadgets")
+            await server.desk.clock.wait(0.05)
+            before, _ = await ask(server, "GET", gadgets)
+            await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+            return before, (await until(server, gadgets, 200))["kind"]
+
+    assert run_real(play()) == (404, "WidgetList")

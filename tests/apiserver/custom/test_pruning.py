@@ -1,0 +1,86 @@
+"""Fields that a schema does not have are dropped and told."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.pruning import prune, prune_nulls
+from mooring.apiserver.custom.schema import read_schema
+from tests.apiserver.custom.definitions import fields
+
+KEEPS: Document = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TEXT: Document = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "before", "after", "unknown"),
+    [
+        pytest.param(fields(a=TEXT), {"a": 1, "b": 2}, {"a": 1}, ["b"], id="an unknown field"),
+        pytest.param(fields(a=fields(b=TEXT)), {"a": {"c": 1}}, {"a": {}}, ["a.c"], id="deeper"),
+        pytest.param(
+            fields(a={"type": "array", "items": fields(b=TEXT)}),
+            {"a": [{"b": 1}, {"c": 1}]},
+            {"a": [{"b": 1}, {}]},
+            ["a[1].c"],
+            id="in a list",
+        ),
+        pytest.param(fields(), {"kind": "K", "x": 1}, {"kind": "K"}, ["x"], id="what a resource has stays"),
+        pytest.param(
+            {"type": "object", "additionalProperties": fields(b=TEXT)},
+            {"k": {"b": 1, "c": 1}},
+            {"k": {"b": 1}},
+            ["k.c"],
+            id="in a map",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": True},
+            {"k": 1, "m": {"x": 1}},
+            {"k": 1, "m": {}},
+            ["m.x"],
+            id="a map of anything keeps plain values",
+        ),
+        pytest.param(fields(a=KEEPS), {"a": {"x": {"y": 1}}}, {"a": {"x": {"y": 1}}}, [], id="kept where it is wanted"),
+        pytest.param(
+            fields(a={**KEEPS, "properties": {"b": fields(c=TEXT)}}),
+            {"a": {"x": 1, "b": {"c": 1, "d": 1}}},
+            {"a": {"x": 1, "b": {"c": 1}}},
+            ["a.b.d"],
+            id="but not where a schema begins again",
+        ),
+        pytest.param(
+            fields(a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": fields()}}),
+            {"a": {"kind": "K", "metadata": {"q": 1}, "spec": {"x": 1}, "y": 1}},
+            {"a": {"kind": "K", "metadata": {"q": 1}, "spec": {}}},
+            ["a.spec.x", "a.y"],
+            id="a resource inside",
+        ),
+    ],
+)
+def test_pruning(schema: Document, before: Document, after: Document, unknown: list[str]) -> None:
+    value = copy.deepcopy(before)
+    assert prune(value, read_schema(schema), is_root=True) == unknown
+    assert value == after
+
+
+def test_without_a_schema_nothing_has_a_place() -> None:
+    value = {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}, "spec": {}}
+    assert prune(value, None, is_root=True) == ["spec"]
+    assert value == {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("held", "after"),
+    [
+        pytest.param(TEXT, {}, id="dropped"),
+        pytest.param({**TEXT, "nullable": True}, {"a": None}, id="allowed"),
+        pytest.param({**TEXT, "default": "x"}, {"a": None}, id="left for the default"),
+    ],
+)
+def test_nulls(held: Document, after: Document) -> None:
+    value: Any = {"l": [{"a": None}]}
+    prune_nulls(value, read_schema(fields(l={"type": "array", "items": fields(a=held)})))
+    assert value == {"l": [after]}

@@ -1,0 +1,132 @@
+"""What CEL rules say about an object, in the words of kube-apiserver v1.36.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.correlation import Pair
+from mooring.apiserver.custom.rules import rules_of
+from mooring.apiserver.custom.schema import read_schema
+from tests.apiserver.custom.definitions import fields, ruled
+
+NUMBER: Document = {"type": "integer"}
+TEXT: Document = {"type": "string"}
+
+
+def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
+    rules = rules_of(read_schema(schema))
+    assert rules is not None
+    return [fault.message for fault in rules.check(obj, old, None).faults]
+
+
+@pytest.mark.parametrize(
+    ("held", "value", "message"),
+    [
+        pytest.param(ruled(NUMBER, "self > 1"), 2, None, id="it holds"),
+        pytest.param(ruled(NUMBER, "self > 1"), 1, "a: Invalid value: 1: failed rule: self > 1", id="the rule is told"),
+        pytest.param(
+            ruled(NUMBER, {"rule": "self > 1", "message": "more!"}), 1, "a: Invalid value: 1: more!", id="a message"
+        ),
+        pytest.param(
+            ruled(TEXT, {"rule": "self == 'x'", "messageExpression": "'not ' + self"}),
+            "y",
+            'a: Invalid value: "y": not y',
+            id="a computed message",
+        ),
+        pytest.param(
+            ruled(TEXT, {"rule": "self == 'x'", "message": "m", "messageExpression": "' '"}),
+            "y",
+            'a: Invalid value: "y": m',
+            id="a computed message that is empty",
+        ),
+        pytest.param(
+            ruled(NUMBER, {"rule": "self > 1", "reason": "FieldValueForbidden", "message": "no"}),
+            1,
+            "a: Forbidden: no",
+            id="another reason",
+        ),
+        pytest.param(
+            ruled(NUMBER, {"rule": "self > 1", "reason": "FieldValueDuplicate", "message": "no"}),
+            1,
+            "a: Duplicate value: 1",
+            id="a duplicate tells nothing else",
+        ),
+        pytest.param(
+            ruled(fields(b=NUMBER), {"rule": "self.b > 1", "fieldPath": ".b"}),
+            {"b": 1},
+            "a.b: Invalid value: failed rule: self.b > 1",
+            id="a field of its own",
+        ),
+        pytest.param(
+            ruled(fields(b=NUMBER), "self.b > 1"),
+            {},
+            'a: Invalid value: "object": no such key: b evaluating rule: self.b > 1',
+            id="a missing field",
+        ),
+        pytest.param(
+            ruled({"x-kubernetes-int-or-string": True}, "self > 1"),
+            "x",
+            "a: Invalid value: \"\": 'no such overload': call arguments did not match a supported operator, "
+            "function or macro signature for rule: self > 1",
+            id="another type",
+        ),
+        pytest.param(ruled({**TEXT, "nullable": True}, "self == 'x'"), None, None, id="null is never asked"),
+    ],
+)
+def test_rules(held: Document, value: Any, message: str | None) -> None:
+    assert messages(fields(a=held), {"a": value}) == ([] if message is None else [message])
+
+
+def test_rules_are_found_wherever_they_stand() -> None:
+    schema = fields(l={"type": "array", "items": ruled(NUMBER, "self > 0")}, m={"type": "object", "additionalProperties": ruled(NUMBER, "self > 0")})  # fmt: skip # noqa: E501
+    assert messages(schema, {"l": [1, 0], "m": {"k": 0}}) == [
+        "l[1]: Invalid value: 0: failed rule: self > 0",
+        "m[k]: Invalid value: 0: failed rule: self > 0",
+    ]
+    assert messages(ruled(fields(), "self.metadata.name != 'a'"), {"metadata": {"name": "a"}}) == [
+        "<nil>: Invalid value: failed rule: self.metadata.name != 'a'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "old", "is_refused"),
+    [
+        pytest.param("self >= oldSelf", None, False, id="nothing to compare with"),
+        pytest.param("self >= oldSelf", 5, True, id="it shrinks"),
+        pytest.param("self >= oldSelf", 1, False, id="it grows"),
+        pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, None, True, id="it can do without"),
+        pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
+    ],
+)
+def test_transitions(rule: str | Document, old: Any, is_refused: bool) -> None:
+    before = None if old is None else {"a": old}
+    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_refused
+
+
+def test_items_of_a_map_are_compared_by_their_keys() -> None:
+    item = ruled({**fields(k=TEXT, v=NUMBER), "required": ["k"]}, "self.v >= oldSelf.v")
+    keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
+    old = {"l": [{"k": "a", "v": 1}, {"k": "b", "v": 2}]}
+    new = {"l": [{"k": "b", "v": 1}, {"k": "c", "v": 0}]}
+    assert messages(fields(l=keyed), new, old) == ["l[0]: Invalid value: failed rule: self.v >= oldSelf.v"]
+
+
+def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
+    schema = read_schema(fields(a=ruled(NUMBER, "self > 1"), b=NUMBER))
+    rules = rules_of(schema)
+    assert rules is not None
+    old, new = {"a": 0}, {"a": 0, "b": 1}
+    result = rules.check(new, old, Pair(new, old, schema))
+    assert (result.faults, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
+
+
+def test_an_expensive_rule_ends_the_asking() -> None:
+    dear = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
+    schema = fields(a=ruled({"type": "array", "items": NUMBER}, dear, "false"))
+    (message,) = messages(schema, {"a": list(range(1, 120))})
+    assert message.startswith(
+        "a: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further"
+    )

@@ -1,0 +1,193 @@
+"""Values are checked against their schema, in the words of kube-apiserver v1.36.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.correlation import Pair
+from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.custom.value_rules import ValueRules, value_faults
+from tests.apiserver.custom.definitions import fields
+
+NUMBER_OR_TEXT: Document = {"x-kubernetes-int-or-string": True}
+ONLY_ONE = "must validate one and only one schema (oneOf)"
+NEEDS_X_OR_Y = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}
+
+
+@pytest.mark.parametrize(
+    ("held", "value", "messages"),
+    [
+        pytest.param(
+            {"type": "integer"},
+            "big",
+            ['spec: Invalid value: "string": spec in body must be of type integer: "string"'],
+            id="another type",
+        ),
+        pytest.param(
+            {"type": "integer"},
+            None,
+            ['spec: Invalid value: "null": spec in body must be of type integer: "null"'],
+            id="null",
+        ),
+        pytest.param({"type": "integer"}, 3.0, [], id="a whole number that is written as a fraction"),
+        pytest.param({"type": "string", "nullable": True}, None, [], id="a null that is allowed"),
+        pytest.param(
+            {"type": "string", "format": "date"},
+            5,
+            ['spec: Invalid value: "int64": spec in body must be of type date: "int64"'],
+            id="a format instead of a type",
+        ),
+        pytest.param(
+            {"type": "string", "format": "date"},
+            "noon",
+            ['spec: Invalid value: "noon": spec in body must be of type date: "noon"'],
+            id="not of a format",
+        ),
+        pytest.param({"type": "string", "format": "foo"}, "x", [], id="an unknown format"),
+        pytest.param(
+            {"type": "string", "maxLength": 2}, "äöü", ["spec: Too long: may not be more than 2 bytes"], id="too long"
+        ),
+        pytest.param(
+            {"type": "string", "minLength": 2},
+            "a",
+            ['spec: Invalid value: "a": spec in body should be at least 2 chars long'],
+            id="too short",
+        ),
+        pytest.param(
+            {"type": "string", "pattern": "^a$"},
+            "b",
+            ["spec: Invalid value: \"b\": spec in body should match '^a$'"],
+            id="a pattern",
+        ),
+        pytest.param(
+            {"type": "string", "enum": ["a", "b"]},
+            "c",
+            ['spec: Unsupported value: "c": supported values: "a", "b"'],
+            id="no choice",
+        ),
+        pytest.param(
+            {"type": "integer", "enum": [1, 2]},
+            3,
+            ['spec: Unsupported value: 3: supported values: "1", "2"'],
+            id="no choice of numbers",
+        ),
+        pytest.param(
+            {"type": "array", "minItems": 1},
+            [],
+            ["spec: Invalid value: 0: spec in body should have at least 1 items"],
+            id="too few items",
+        ),
+        pytest.param(
+            {"type": "array", "maxItems": 1},
+            [1, 2],
+            ["spec: Too many: 2: must have at most 1 item"],
+            id="too many items",
+        ),
+        pytest.param(
+            {"type": "array", "items": {"type": "string"}},
+            [1],
+            ['spec[0]: Invalid value: "integer": spec[0] in body must be of type string: "integer"'],
+            id="an item",
+        ),
+        pytest.param(
+            {"type": "object", "minProperties": 1},
+            {},
+            ["spec: Invalid value: 0: spec in body should have at least 1 properties"],
+            id="too few entries",
+        ),
+        pytest.param(
+            {"type": "object", "maxProperties": 0},
+            {"a": 1},
+            ["spec: Too many: 1: must have at most 0 items"],
+            id="too many entries",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            {"k": 1},
+            ['spec.k: Invalid value: "integer": spec.k in body must be of type string: "integer"'],
+            id="an entry",
+        ),
+        pytest.param(
+            {"type": "object", "additionalProperties": False},
+            {"k": 1},
+            ['spec: Invalid value: "k": spec.k in body is a forbidden property'],
+            id="nothing else",
+        ),
+        pytest.param({**fields(a={}), "required": ["a", "b"]}, {"a": 1}, ["spec.b: Required value"], id="required"),
+        pytest.param(
+            NUMBER_OR_TEXT,
+            True,
+            ['spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"'],
+            id="neither number nor text",
+        ),
+        pytest.param(NUMBER_OR_TEXT, "50%", [], id="number or text"),
+        pytest.param(NEEDS_X_OR_Y, {"y": 1}, [], id="one of several"),
+        pytest.param(
+            NEEDS_X_OR_Y,
+            {},
+            ['<nil>: Invalid value: "": "spec" must validate at least one schema (anyOf)', "spec.x: Required value"],
+            id="none of several",
+        ),
+        pytest.param(
+            {"oneOf": [{"minimum": 1}, {"minimum": 2}]},
+            3,
+            [f'<nil>: Invalid value: "": "spec" {ONLY_ONE}. Found 2 valid alternatives'],
+            id="too many of several",
+        ),
+        pytest.param(
+            {"allOf": [{"minimum": 1}, {"maximum": 2}]},
+            3,
+            [
+                "spec: Invalid value: 3: spec in body should be less than or equal to 2",
+                '<nil>: Invalid value: "": "spec" must validate all the schemas (allOf)',
+            ],
+            id="not all of several",
+        ),
+        pytest.param(
+            {"not": {"minimum": 1}},
+            3,
+            ['<nil>: Invalid value: "": "spec" must not validate the schema (not)'],
+            id="what must not be",
+        ),
+    ],
+)
+def test_values(held: Document, value: Any, messages: list[str]) -> None:
+    rules = ValueRules(fields(spec=held))
+    assert [fault.message for fault in value_faults(rules, {"spec": value})] == messages
+
+
+def test_the_closest_of_several_alternatives_tells_what_is_wrong() -> None:
+    near = {"required": ["a"], "properties": {"a": {"maximum": 1}}}
+    rules = ValueRules({**fields(a={"type": "integer"}), "anyOf": [{"required": ["z"]}, near]})
+    assert [fault.message for fault in value_faults(rules, {"a": 5})] == [
+        '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)',
+        "a: Invalid value: 5: a in body should be less than or equal to 1",
+    ]
+
+
+def test_faults_of_a_part_are_told_below_its_path() -> None:
+    rules = ValueRules(fields(q={"type": "integer"}))
+    faults = value_faults(rules, {"q": "x"}, "status")
+    assert [fault.message for fault in faults] == [
+        'status.q: Invalid value: "string": q in body must be of type integer: "string"'
+    ]
+    assert [fault.field for fault in value_faults(rules, 1, "status")] == ["status"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_let_pass"),
+    [
+        pytest.param({"a": "xx"}, {"a": "xx", "b": 1}, True, id="what did not change"),
+        pytest.param({"a": "xx"}, {"a": "yy"}, False, id="what changed"),
+        pytest.param({}, {"a": "xx"}, False, id="what is new"),
+        pytest.param({"l": ["xx"]}, {"l": ["xx"], "b": 2}, True, id="a whole list"),
+        pytest.param({"l": ["xx"]}, {"l": ["xx", "y"]}, False, id="an item of a list that changed"),
+    ],
+)
+def test_what_was_wrong_before_may_stay(old: Document, new: Document, is_let_pass: bool) -> None:
+    short = {"type": "string", "maxLength": 1}
+    raw = fields(a=short, b={"type": "integer"}, l={"type": "array", "items": short})
+    assert (not value_faults(ValueRules(raw), new, "", Pair(new, old, read_schema(raw)))) is is_let_pass

@@ -1,0 +1,194 @@
+"""Bad bodies: documents as JSON, YAML and protobuf, and what becomes of their bytes on the way.
+
+Comes in   a document, a stream of chance
+Goes out   bytes and the content type that they claim to have
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import struct_of_kind
+from mooring.kit.entropy import Entropy
+from tests.apiserver.http.fuzz_values import KEYS, NUMBERS, TEXTS
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+APPLY = "application/apply-patch+yaml"
+PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json")
+CONTENT_TYPES = (
+    *(JSON, YAML, PROTOBUF, APPLY, *PATCHES, "application/apply-patch+cbor", "application/cbor", ""),
+    *("text/plain", "application/json; charset=utf-16", "application/json;", ";", "a/b/c", "application/JSON", "*/*"),
+    *("application/vnd.kubernetes.protobuf;type=foo", "multipart/form-data", "application/x-www-form-urlencoded"),
+)
+
+_ALIASES = b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(
+    b"%c: &%c [%b]\n" % (letter, letter, b",".join([b"*%c" % (letter - 1)] * 8)) for letter in range(ord("b"), ord("i"))
+)
+STRANGE_BODIES: tuple[bytes, ...] = (
+    b"",
+    b" ",
+    b"null",
+    b"{}",
+    b"[]",
+    b"0",
+    b'""',
+    b"{",
+    b"[" * 20_000,
+    b'{"a":' * 20_000,
+    b"[" * 500 + b"]" * 500,
+    b'{"kind":"Pod","kind":"Pod","apiVersion":"v1","metadata":{"name":"a","name":"b"}}',
+    b'{"apiVersion":"v1","kind":"List","items":[{},{}]}',
+    b'{"a":1}{"b":2}',
+    b'\xef\xbb\xbf{"a":1}',
+    b"\xff\xfe{\x00}\x00",
+    b'{"a":"\xff\xfe\xfd"}',
+    b'{"a":"\\ud800"}',
+    b'{"a":1e999999}',
+    b'{"a":-0}',
+    b'{"a":01}',
+    b'{"a":NaN}',
+    b'{"a":' + b"9" * 5_000 + b"}",
+    b"\x00" * 100,
+    b"k8s\x00",
+    b"k8s\x00\x0a\x00\x12\x00",
+    b"k8s\x00\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"k8s\x00" + b"\xff" * 40,
+    b"- a\n- b\n",
+    b"a: b\n---\nc: d\n",
+    b"a: &x [*x]\n",
+    b"&x {a: *x}\n",
+    b"!!python/object/apply:os.system ['true']\n",
+    b"!!binary aaa\n",
+    b"? [a, b]\n: c\n",
+    b"<<: {a: b}\n",
+    b"a: 2026-01-01\nb: 1_000\nc: 0x1F\nd: 1:30\ne: .nan\n",
+    b"%YAML 9.9\n---\na: b\n",
+    b"\t- a",
+    _ALIASES,
+    b'[{"op":"add","path":"/metadata/labels/a","value":"b"}]',
+    b'[{"op":"remove","path":"/metadata"}]',
+    b'[{"op":"replace","path":"","value":null}]',
+    b'[{"op":"test","path":"/metadata/name","value":[[[]]]}]',
+    b'[{"op":"copy","from":"/spec","path":"/spec/a"},{"op":"move","from":"/spec","path":"/spec/a/b"}]',
+    b'[{"op":"copy","from":"/metadata","path":"/metadata/annotations"}]' + b" " * 10,
+    b'[{"op":"add","path":"/metadata/finalizers/999999999","value":"a"}]',
+    b'[{"op":"add","path":"/metadata/finalizers/-1","value":"a"}]',
+    b'[{"op":"frob","path":"x"},{"path":1},{"op":null},[],1]',
+    b'[{"op":"remove","path":"/~2/~"}]',
+    b'{"metadata":{"$patch":"delete"}}',
+    b'{"$patch":"replace"}',
+    b'{"spec":{"containers":[{"$patch":"delete"}]}}',
+    b'{"spec":{"containers":[{"$patch":"frob","name":"a"}]}}',
+    b'{"spec":{"$retainKeys":["a",1]}}',
+    b'{"spec":{"$setElementOrder/containers":[{"name":"z"},1]}}',
+    b'{"metadata":{"$deleteFromPrimitiveList/finalizers":["a",{}]}}',
+    b'{"metadata":{"managedFields":[{"manager":"a","operation":"Apply","fieldsType":"FieldsV1","fieldsV1":'
+    b'{"f:spec":{"k:{}":{},"v:1":{},"i:-1":{},"x":1}}}]}}',
+    b'{"metadata":{"managedFields":[{}]}}',
+    b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":-5,"propagationPolicy":"Frob","dryRun":["x"]}',
+    b'{"kind":"DeleteOptions","preconditions":{"uid":"a","resourceVersion":"zz"}}',
+)
+
+
+def written(document: Any, content_type: str, entropy: Entropy) -> bytes:
+    """A document as bytes of that type, or nearly."""
+    if content_type.startswith(PROTOBUF):
+        return protobuf_of(document, entropy)
+    try:
+        if "yaml" in content_type and entropy.integer_below(2):
+            return yaml.dump(document, Dumper=yaml.CSafeDumper).encode("utf-8", "surrogatepass")
+        return msgspec.json.encode(document)
+    except RecursionError:
+        return entropy.choose(STRANGE_BODIES)  # nested too deeply even for those who write it
+
+
+def garbled(data: bytes, entropy: Entropy) -> bytes:
+    """Bytes with something wrong with them."""
+    if not data:
+        return entropy.choose(STRANGE_BODIES)
+    place = entropy.integer_below(len(data))
+    until = min(len(data), place + 1 + entropy.integer_below(30))
+    match entropy.integer_below(9):
+        case 0 | 1:
+            return data[:place]
+        case 2:
+            return data[:place] + bytes([entropy.integer_below(256)]) + data[place + 1 :]
+        case 3:
+            return data[:place] + data[until:]
+        case 4:
+            return data[:until] + data[place:]
+        case 5:
+            return (
+                data[:place] + entropy.choose((b"\x00", b"\xff\xfe", b"\xc3(", b"\\u0000", b"\\ud800")) + data[place:]
+            )
+        case 6:
+            return data + entropy.choose((data, b"}", b"]", b"\n---\n" + data, b"\x00"))
+        case 7:
+            # A key that comes twice, if the place happens to be before one.
+            return data.replace(b'{"', b'{"name":"twice","name":1,"', 1)
+        case _:
+            return entropy.choose(STRANGE_BODIES)
+
+
+# --------------------------------------------------------------------------------------------------- protobuf
+
+
+def protobuf_of(document: Any, entropy: Entropy) -> bytes:
+    """The kind of the document, in an envelope, with random but fitting content."""
+    named = document if isinstance(document, dict) else {}
+    api_version, kind = str(named.get("apiVersion", "v1")), str(named.get("kind", "Pod"))
+    struct = struct_of_kind(api_version, kind) or struct_of_kind("v1", "Pod")
+    assert struct is not None
+    raw = _message(struct, entropy, 4)
+    identity = _bytes_field(1, api_version.encode("utf-8", "replace")) + _bytes_field(
+        2, kind.encode("utf-8", "replace")
+    )
+    return b"k8s\x00" + _bytes_field(1, identity) + _bytes_field(2, raw) + _bytes_field(3, b"") + _bytes_field(4, b"")
+
+
+def _message(struct: Struct, entropy: Entropy, depth: int) -> bytes:
+    parts: list[bytes] = []
+    for number, part in struct.messages.items():
+        if entropy.integer_below(3) and number > 1:
+            continue
+        if isinstance(part, Struct):
+            parts.append(_bytes_field(number, _message(part, entropy, depth)))
+        else:
+            parts.append(_field(number, part.type, entropy, depth))
+    if not entropy.integer_below(20):
+        parts.append(entropy.choose((b"\xff", b"\x08", b"\x0a\x7f", b"\x0b\x0c", b"\xfa\x07\x00", b"\x00")))
+    return b"".join(parts)
+
+
+def _field(number: int, kind: Type, entropy: Entropy, depth: int) -> bytes:
+    match kind:
+        case Struct():
+            return _bytes_field(number, _message(kind, entropy, depth - 1)) if depth else b""
+        case ListOf():
+            return b"".join(_field(number, kind.item, entropy, depth) for _ in range(entropy.integer_below(3)))
+        case MapOf():
+            entry = _bytes_field(1, entropy.choose(KEYS).encode()) + _field(2, kind.value, entropy, depth)
+            return _bytes_field(number, entry)
+        case Scalar(basic=Basic.BOOL | Basic.INT32 | Basic.INT64 | Basic.INT) if entropy.integer_below(12):
+            return _varint(number << 3) + _varint(int(entropy.choose(NUMBERS[:19])) & (2**64 - 1))
+        case _:
+            return _bytes_field(number, entropy.choose(TEXTS).encode())
+
+
+def _bytes_field(number: int, data: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

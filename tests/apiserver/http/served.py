@@ -1,0 +1,66 @@
+"""A server in this process for tests of its door: the smallest store, chosen limits, no TLS unless wanted."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+
+from mooring.apiserver.access.certificates import new_key
+from mooring.apiserver.access.users import MASTERS_GROUP, User
+from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.http.door import Door
+from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.server import ApiServer
+from mooring.kit.clock import SystemClock
+from mooring.kit.entropy import Entropy
+from mooring.store.memory import MemoryStore
+from mooring.store.promise import Store
+
+ADMIN_TOKEN = "token-of-the-administrator"
+ADMIN_HEADERS: Mapping[str, str] = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that answers, and a client of it."""
+
+    server: ApiServer
+    door: Door
+    desk: Desk
+    session: aiohttp.ClientSession
+
+    def url(self, path: str) -> str:
+        return f"{self.server.url}{path}"
+
+    async def create_config_map(self, name: str, data: Mapping[str, str] | None = None) -> int:
+        """Create one in `default`; the code of the answer."""
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {}}
+        async with self.session.post(self.url("/api/v1/namespaces/default/configmaps"), json=body) as response:
+            await response.read()
+            return response.status
+
+
+@asynccontextmanager
+async def served(
+    limits: DoorLimits | None = None,
+    *,
+    store: Store | None = None,
+    is_anonymous_allowed: bool = True,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Served]:
+    """A server while the block lasts."""
+    limits = limits or DoorLimits()
+    tokens = {ADMIN_TOKEN: User("admin", groups=(MASTERS_GROUP,)), "limited": User("limited", groups=("few-rights",))}
+    settings = Settings(new_key(), tokens, is_anonymous_allowed)
+    async with open_desk(store or MemoryStore(), SystemClock(), Entropy(7), settings) as desk:
+        door = Door(desk, limits)
+        async with (
+            ApiServer(door, limits, tls=tls) as server,
+            aiohttp.ClientSession(headers=dict(ADMIN_HEADERS), connector=aiohttp.TCPConnector(limit=0)) as session,
+        ):
+            yield Served(server, door, desk, session)

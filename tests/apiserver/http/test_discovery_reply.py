@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.http.discovery_reply import discovery_reply
+from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.reply import Reply
+from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.resources import ResourceTable, built_in_resources
+from mooring.client.errors import StatusError
+
+JSON = "application/json"
+ALL_AT_ONCE = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+OLDER = ALL_AT_ONCE.replace("v2", "v2beta1")
+
+
+@cache
+def discovery() -> Discovery:
+    return Discovery(ResourceTable(built_in_resources({})))
+
+
+def ask(path: str, accept: str = JSON, method: str = "GET", **headers: str) -> Reply:
+    request = make_mocked_request(method, path, {"Accept": accept, "User-Agent": "test", "Host": "h:1", **headers})
+    parts = [part for part in path.partition("?")[0].split("/") if part]
+    return discovery_reply(discovery(), parts, Incoming(request, DoorLimits()))
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "content_type", "kind"),
+    [
+        ("/api", JSON, JSON, "APIVersions"),
+        ("/api/", "*/*", JSON, "APIVersions"),
+        ("/apis", JSON, JSON, "APIGroupList"),
+        ("/apis/apps", f"{ALL_AT_ONCE},{JSON}", JSON, "APIGroup"),
+        ("/apis/apps/v1", JSON, JSON, "APIResourceList"),
+        ("/api/v1/", JSON, JSON, "APIResourceList"),
+        ("/api", f"{ALL_AT_ONCE},{JSON}", ALL_AT_ONCE, "APIGroupDiscoveryList"),
+        ("/apis", f"{OLDER},{ALL_AT_ONCE},{JSON}", ALL_AT_ONCE, "APIGroupDiscoveryList"),
+        ("/apis", f"{OLDER},{JSON}", JSON, "APIGroupList"),
+        ("/apis", f"{ALL_AT_ONCE};profile=nopeer", ALL_AT_ONCE, "APIGroupDiscoveryList"),
+    ],
+)
+def test_documents(path: str, accept: str, content_type: str, kind: str) -> None:
+    reply = ask(path, accept)
+    assert (reply.code, reply.content_type) == (200, content_type)
+    assert msgspec.json.decode(reply.body)["kind"] == kind
+
+
+def test_yaml() -> None:
+    reply = ask("/apis/apps", "application/yaml")
+    assert reply.content_type == "application/yaml"
+    assert reply.body.startswith(b"apiVersion: v1\nkind: APIGroup\nname: apps\n")
+
+
+def test_people_get_it_indented() -> None:
+    assert b'\n  "kind"' in ask("/apis/apps?pretty=true").body
+
+
+def test_what_one_has_need_not_be_sent_again() -> None:
+    headers = dict(ask("/apis", ALL_AT_ONCE).headers)
+    assert headers["Cache-Control"] == "public"
+    again = ask("/apis", ALL_AT_ONCE, **{"If-None-Match": headers["ETag"]})
+    assert (again.code, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_status"),
+    [("/apis/nope", False), ("/apis/nope/v1", False), ("/apis/apps/v7", True), ("/api/v2", True)],
+)
+def test_what_is_not_there(path: str, is_status: bool) -> None:
+    reply = ask(path)
+    assert reply.code == 404
+    assert (reply.content_type == JSON) is is_status
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "message"),
+    [
+        ("/apis", "text/html", "only the following media types"),
+        ("/apis", OLDER, "only the following media types"),
+        ("/apis/apps", ALL_AT_ONCE, "only the following media types"),
+        ("/apis/apps/v1", "text/html", "406: Not Acceptable"),
+    ],
+)
+def test_types_that_nobody_writes(path: str, accept: str, message: str) -> None:
+    with pytest.raises(StatusError, match=message) as caught:
+        ask(path, accept)
+    assert caught.value.code == 406
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis/apps/v1"])
+def test_only_get_where_kube_apiserver_says_so(path: str) -> None:
+    with pytest.raises(StatusError) as caught:
+        ask(path, method="POST")
+    assert caught.value.code == 405
+
+
+@pytest.mark.parametrize("path", ["/apis", "/apis/apps"])
+def test_any_method_where_it_does_not(path: str) -> None:
+    assert ask(path, method="POST").code == 200

@@ -1,0 +1,87 @@
+"""Answers that last: who ends them, and how."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import aiohttp
+
+from mooring.apiserver.http.limits import DoorLimits
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup
+from tests.apiserver.http.served import served
+
+WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
+CLOCK = SystemClock()
+
+
+async def _until(condition: object, seconds_max: float = 5.0) -> None:
+    assert callable(condition)
+    async with asyncio.timeout(seconds_max):
+        while not condition():
+            await CLOCK.wait(0.01)
+
+
+def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> None:
+    async def story() -> None:
+        async with served() as api:
+            response = await api.session.get(api.url(WATCH))
+            await _until(lambda: api.door.watches_open == 1)
+            response.close()
+            await _until(lambda: api.door.watches_open == 0)
+            assert api.door.failures == 0
+
+    run_real(story())
+
+
+def test_a_server_that_stops_ends_watches_in_order() -> None:
+    async def story() -> float:
+        connector = aiohttp.TCPConnector()
+        async with aiohttp.ClientSession(connector=connector) as outside:
+            async with served() as api:
+                headers = {"Authorization": "Bearer token-of-the-administrator"}
+                response = await outside.get(api.url(WATCH), headers=headers)
+                await _until(lambda: api.door.watches_open == 1)
+                began_s = CLOCK.now_s()
+            # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
+            lines = (await response.read()).splitlines()
+            assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
+            return CLOCK.now_s() - began_s
+
+    assert run_real(story()) < 2.0
+
+
+def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> None:
+    async def read_all(response: aiohttp.ClientResponse, last: bytes) -> int:
+        seen = 0
+        async for line in response.content:
+            seen += b'"large-' in line
+            if last in line:
+                break
+        return seen
+
+    async def story() -> None:
+        async with served(DoorLimits(stalled_s_max=0.3)) as api:
+            lazy = _open_watch_without_reading(api.server.port)
+            busy = await api.session.get(api.url(WATCH), read_bufsize=1 << 20)
+            await _until(lambda: api.door.watches_open == 2)
+            async with TaskGroup("readers") as group:
+                reading = group.start(read_all(busy, b'"large-59"'), name="busy")
+                for number in range(60):
+                    assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
+            assert reading.result() == 60
+            await _until(lambda: api.door.watches_open == 1)
+            lazy.close()
+            busy.close()
+
+    run_real(story())
+
+
+def _open_watch_without_reading(port: int) -> socket.socket:
+    lazy = socket.create_connection(("127.0.0.1", port))
+    lazy.sendall(
+        f"GET {WATCH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token-of-the-administrator\r\n\r\n".encode()
+    )
+    return lazy

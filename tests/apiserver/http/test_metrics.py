@@ -1,0 +1,81 @@
+"""What is counted, under which names, and what is not worth a name of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver.http.address import Address, read_address
+from mooring.apiserver.http.metrics import DoorMetrics, PresentState
+
+POD = "/api/v1/namespaces/default/pods/web"
+
+
+def metrics() -> DoorMetrics:
+    return DoorMetrics(lambda version, plural, below: (version, plural) == ("v1", "pods") and below in ("", "status"))
+
+
+def lines(made: DoorMetrics, name: str) -> list[str]:
+    return [line for line in made.text().decode().splitlines() if line.startswith(name)]
+
+
+def address(method: str, path: str) -> Address:
+    return read_address(method, path, is_watch="watch" in path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "labels"),
+    [
+        pytest.param("GET", POD, 'resource="pods",scope="resource",subresource="",verb="GET"', id="get"),
+        pytest.param("PUT", POD + "/status", 'scope="resource",subresource="status",verb="PUT"', id="subresource"),
+        pytest.param("GET", "/api/v1/pods", 'resource="pods",scope="cluster",subresource="",verb="LIST"', id="list"),
+        pytest.param("POST", "/api/v1/namespaces/a/pods", 'scope="namespace",subresource="",verb="POST"', id="create"),
+        pytest.param("GET", "/api/v1/frobs", 'resource="",scope="",subresource="",verb="LIST"', id="nothing we serve"),
+        pytest.param("GET", POD + "/frob", 'resource="",scope="",subresource="",verb="GET"', id="nothing below it"),
+        pytest.param("FROB", "/x", 'resource="",scope="",subresource="",verb="OTHER"', id="no verb"),
+        pytest.param("GET", "/version", 'resource="",scope="",subresource="",verb="GET"', id="no resource"),
+    ],
+)
+def test_requests_are_counted_by_what_they_are_about(method: str, path: str, labels: str) -> None:
+    made = metrics()
+    made.answered(address(method, path), False, 200, 0.01)
+    made.answered(address(method, path), False, 200, 0.01)
+    (found,) = lines(made, "apiserver_request_total{")
+    assert labels in found.replace(',version="v1"', "").replace(',version=""', "")
+    assert found.endswith(" 2.0")
+    assert lines(made, "apiserver_request_duration_seconds_bucket{")[1].endswith(" 2.0")
+
+
+def test_made_up_paths_do_not_fill_the_memory() -> None:
+    made = metrics()
+    for number in range(1_000):
+        made.answered(address("GET", f"/api/v1/namespaces/x/r{number}/n"), False, 404, 0.01)
+        made.answered(address(f"M{number}", f"/apis/g{number}/v1/pods"), False, 404, 0.01)
+    assert len(lines(made, "apiserver_request_total{")) == 2
+
+
+def test_dry_runs_are_counted_apart() -> None:
+    made = metrics()
+    made.answered(address("GET", POD), True, 200, 0.01)
+    assert 'dry_run="All"' in lines(made, "apiserver_request_total{")[0]
+
+
+def test_watches_are_counted_while_they_are_open() -> None:
+    made = metrics()
+    watches = made.watches_of(address("GET", "/api/v1/watch/pods"))
+    watches.inc()
+    assert lines(made, "apiserver_longrunning_requests{")[0].endswith(" 1.0")
+    watches.dec()
+    assert lines(made, "apiserver_longrunning_requests{")[0].endswith(" 0.0")
+
+
+def test_what_is_so_at_the_moment_is_asked_at_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asyncio.all_tasks", lambda: {1, 2})
+    made = metrics()
+    made.registry.register(PresentState(lambda: {"mutating": 1, "readOnly": 2}, lambda: 3, lambda: {"records": 4}))
+    assert lines(made, "apiserver_current_inflight_requests{") == [
+        'apiserver_current_inflight_requests{request_kind="mutating"} 1.0',
+        'apiserver_current_inflight_requests{request_kind="readOnly"} 2.0',
+    ]
+    assert lines(made, "mooring_apiserver_failures_total ") == ["mooring_apiserver_failures_total 3.0"]
+    assert lines(made, "mooring_store_records ") == ["mooring_store_records 4.0"]
+    assert lines(made, "mooring_tasks ") == ["mooring_tasks 2.0"]

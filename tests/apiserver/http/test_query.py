@@ -1,0 +1,100 @@
+"""What the parameters of a request say, and what is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+from multidict import MultiDict
+
+from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.http.query import ListOptions, Query, check_list_options
+from mooring.client.errors import BadRequestError, InvalidError
+
+
+def query(**parameters: str) -> Query:
+    return Query(MultiDict(parameters))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_set"),
+    [("true", True), ("1", True), ("perhaps", True), ("", True), ("false", False), ("0", False)],
+)
+def test_a_flag_is_true_unless_it_says_no(text: str, is_set: bool) -> None:
+    assert query(watch=text).flag("watch") is is_set
+
+
+def test_what_is_absent_is_not_set() -> None:
+    assert query().flag("watch") is False
+    assert query().optional_flag("sendInitialEvents") is None
+    assert query().integer("limit") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("many", 'strconv.ParseInt: parsing "many": invalid syntax'),
+        ("", 'strconv.ParseInt: parsing "": invalid syntax'),
+        ("9223372036854775808", 'strconv.ParseInt: parsing "9223372036854775808": value out of range'),
+    ],
+)
+def test_numbers_that_are_none(text: str, words: str) -> None:
+    with pytest.raises(BadRequestError) as refusal:
+        query(limit=text).integer("limit")
+    assert refusal.value.message == words
+
+
+def test_a_negative_limit_is_none() -> None:
+    assert query(limit="-5").list_options().limit == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(
+            ListOptions(match="Exact"),
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            id="a match without a version",
+        ),
+        pytest.param(
+            ListOptions(match="Exact", revision="0"),
+            'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+            id="exactly any",
+        ),
+        pytest.param(
+            ListOptions(initial_events=True),
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+            id="initial events of a list",
+        ),
+        pytest.param(
+            ListOptions(is_watch=True, match="NotOlderThan"),
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is "
+            "provided",
+            id="a watch with a match",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(options: ListOptions, words: str) -> None:
+    with pytest.raises(InvalidError) as refusal:
+        check_list_options(options)
+    assert refusal.value.message == f'ListOptions.meta.k8s.io "" is invalid: {words}'
+
+
+def test_write_options() -> None:
+    options = query(dryRun="All", fieldManager="me", fieldValidation="Strict").write_options("CreateOptions")
+    assert (options.is_dry_run, options.field_manager) == (True, "me")
+    assert options.field_validation is FieldValidation.STRICT
+    assert query().write_options("UpdateOptions").field_validation is FieldValidation.WARN
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_apply", "words"),
+    [
+        ({"dryRun": "Some"}, False, 'dryRun: Unsupported value: ["Some"]: supported values: "All"'),
+        ({}, True, "fieldManager: Required value: is required for apply patch"),
+        ({"force": "true"}, False, "force: Forbidden: may not be specified for non-apply patch"),
+        ({"fieldManager": "m" * 129}, False, "fieldManager: Too long: may not be more than 128 bytes"),
+    ],
+)
+def test_write_options_that_are_refused(parameters: dict[str, str], is_apply: bool, words: str) -> None:
+    with pytest.raises(InvalidError) as refusal:
+        query(**parameters).write_options("PatchOptions", is_apply=is_apply)
+    assert refusal.value.message == f'PatchOptions.meta.k8s.io "" is invalid: {words}'

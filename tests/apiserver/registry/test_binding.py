@@ -1,0 +1,168 @@
+"""Pods get their nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import NODE, POD
+from mooring.apiserver.admission.pod_topology_labels import PodTopologyLabels
+from mooring.apiserver.registry.binding import BINDING, bind
+from mooring.client.errors import BadRequestError, ConflictError, NotFoundError, ServerError, StatusError
+from mooring.kit.loop import run
+from tests.apiserver.registry.pod_desk import NOW, NS, PodDesk, call
+
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}
+ZONE = "topology.kubernetes.io/zone"
+
+
+def binding(name: str = "p", target: Any = None, **metadata: Any) -> Document:
+    return {
+        "metadata": {"name": name, **metadata},
+        "target": target if target is not None else {"kind": "Node", "name": "n"},
+    }
+
+
+def bound(
+    body: Document, *, spec: Any = None, metadata: Any = None, is_dry_run: bool = False, is_old_way: bool = False
+) -> Document:
+    """The pod after a binding."""
+
+    async def play() -> Document:
+        desk = PodDesk([PodTopologyLabels()])
+        await desk.put(NODE, "zoned", {"labels": {ZONE: "z"}})
+        await desk.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
+        asked = call(BINDING, "") if is_old_way else call(POD, "p", "binding", is_dry_run=is_dry_run)
+        await bind(desk.parts, asked, body)
+        return await desk.get(POD, "p")
+
+    return run(play())
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({}, id="whichever pod has the name"),
+        pytest.param({"uid": "uid-p"}, id="the pod with this uid"),
+        pytest.param({"uid": "uid-p", "resourceVersion": "3"}, id="the pod in this state"),
+        pytest.param({"annotations": {"a": "b"}}, id="with annotations"),
+    ],
+)
+def test_a_pod_gets_its_node(metadata: Any) -> None:
+    pod = bound(binding(**metadata), spec={"nodeSelector": {"a": "b"}})
+    assert pod["spec"] == {"containers": [], "nodeSelector": {"a": "b"}, "nodeName": "n"}
+    assert pod["status"] == {"phase": "Pending", "conditions": [SCHEDULED]}
+    assert pod["metadata"].get("annotations") == metadata.get("annotations")
+    assert "managedFields" not in pod["metadata"]
+
+
+def test_labels_come_from_the_binding_and_from_admission() -> None:
+    body = binding(target={"kind": "Node", "name": "zoned"}, labels={"l": "new"})
+    pod = bound(body, metadata={"labels": {"l": "old", "m": "kept", ZONE: "mine"}})
+    assert pod["metadata"]["labels"] == {"l": "new", "m": "kept", ZONE: "z"}
+
+
+def test_the_old_way_to_bind_brings_no_labels() -> None:
+    pod = bound(binding(target={"kind": "Node", "name": "zoned"}), is_old_way=True)
+    assert (pod["spec"]["nodeName"], pod["metadata"].get("labels")) == ("zoned", None)
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    assert "nodeName" not in bound(binding(), is_dry_run=True)["spec"]
+
+
+def refusal(body: Document, **where: Any) -> StatusError:
+    with pytest.raises(StatusError) as caught:
+        bound(body, **where)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        pytest.param({"spec": {"nodeName": "m"}}, 'pod p is already assigned to node "m"', id="bound"),
+        pytest.param(
+            {"spec": {"schedulingGates": [{"name": "g"}]}}, "pod p has non-empty .spec.schedulingGates", id="gated"
+        ),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": NOW}}, "pod p is being deleted, cannot be assigned to a host", id="going"
+        ),
+    ],
+)
+@pytest.mark.parametrize("metadata", [{}, {"labels": {"a": "b"}}], ids=["plain", "with labels"])
+def test_a_pod_that_cannot_be_bound(where: Any, why: str, metadata: Any) -> None:
+    error = refusal(binding(**metadata), **where)
+    assert isinstance(error, ConflictError)
+    assert error.message == f'Operation cannot be fulfilled on pods/binding "p": {why}'
+    assert error.details == {"name": "p", "kind": "pods/binding"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_dry_run", "key", "failed"),
+    [
+        pytest.param(
+            {"uid": "x"}, False, "/registry/pods", "UID in precondition: x, UID in object meta: uid-p", id="uid"
+        ),
+        pytest.param(
+            {"uid": "x", "resourceVersion": "1"},
+            False,
+            "/registry/pods",
+            "UID in precondition: x, UID in object meta: uid-p",
+            id="the uid comes first",
+        ),
+        pytest.param(
+            {"resourceVersion": "1"},
+            False,
+            "/registry/pods",
+            "ResourceVersion in precondition: 1, ResourceVersion in object meta: 3",
+            id="version",
+        ),
+        pytest.param({"uid": "x"}, True, "/pods", "UID in precondition: x, UID in object meta: uid-p", id="a dry run"),
+    ],
+)
+def test_a_pod_that_was_not_meant(metadata: Any, is_dry_run: bool, key: str, failed: str) -> None:
+    assert refusal(binding(**metadata), is_dry_run=is_dry_run).message == (
+        f'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key: {key}/{NS}/p, '
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {failed}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        pytest.param(
+            binding("q"), BadRequestError, "name in URL does not match name in Binding object", id="another name"
+        ),
+        pytest.param(
+            binding(namespace="x"),
+            BadRequestError,
+            "the namespace of the provided object does not match the namespace sent on the request",
+            id="another namespace",
+        ),
+        pytest.param(
+            binding(target={"kind": "Pod"}),
+            ServerError,
+            '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
+            id="no node",
+        ),
+    ],
+)
+def test_a_binding_that_cannot_be_meant(body: Document, kind: type[StatusError], message: str) -> None:
+    error = refusal(body)
+    assert (type(error), error.message) == (kind, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        pytest.param(binding("nobody"), NotFoundError, 'pods "nobody" not found', id="no such pod"),
+        pytest.param({"target": {"name": "n"}}, BadRequestError, "Name parameter required.", id="no name"),
+    ],
+)
+def test_the_old_way_finds_the_pod_by_the_name_in_the_binding(
+    body: Document, kind: type[StatusError], message: str
+) -> None:
+    error = refusal(body, is_old_way=True)
+    assert (type(error), error.message) == (kind, message)

@@ -1,0 +1,231 @@
+"""Pods are evicted if their budgets allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET
+from mooring.apiserver.registry.eviction import evict
+from mooring.client.errors import (
+    BadRequestError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+    TooManyRequestsError,
+)
+from mooring.kit.loop import run
+from tests.apiserver.registry.pod_desk import NOW, PodDesk, call
+
+EVICTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "lastTransitionTime": NOW,
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+READY = {"type": "Ready", "status": "True"}
+
+
+def play(scenario: Callable[[PodDesk], Awaitable[None]]) -> None:
+    async def played() -> None:
+        await scenario(PodDesk())
+
+    run(played())
+
+
+def eviction(name: str = "p", **options: Any) -> Document:
+    return {"metadata": {"name": name}, **({"deleteOptions": options} if options else {})}
+
+
+async def put_pod(desk: PodDesk, *, phase: str = "Running", is_ready: bool = True, **metadata: Any) -> int:
+    spec = {"containers": [], "nodeName": "n", "terminationGracePeriodSeconds": 30}
+    status = {"phase": phase, "conditions": [READY] if is_ready else []}
+    return await desk.put(POD, "p", {"labels": {"app": "x"}, "generation": 1, **metadata}, spec=spec, status=status)
+
+
+async def put_budget(desk: PodDesk, name: str = "b", policy: str | None = None, **status: Any) -> None:
+    spec: Document = {"selector": {"matchLabels": {"app": "x"}}}
+    if policy is not None:
+        spec["unhealthyPodEvictionPolicy"] = policy
+    entry: Document = {"manager": "m", "operation": "Update", "apiVersion": "policy/v1", "time": NOW}
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:selector": {}}}}
+    metadata = {"generation": 1, "managedFields": [entry]}
+    await desk.put(POD_DISRUPTION_BUDGET, name, metadata, spec=spec, status={"observedGeneration": 1, **status})
+
+
+async def ask(desk: PodDesk, body: Document | None = None, *, is_dry_run: bool = False) -> None:
+    await evict(desk.parts, call(POD, "p", "eviction", is_dry_run=is_dry_run), eviction() if body is None else body)
+
+
+def test_without_a_budget_a_pod_ends_and_tells_why() -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk)
+        await ask(desk, eviction(gracePeriodSeconds=3))
+        pod = await desk.get(POD, "p")
+        assert pod["metadata"]["deletionGracePeriodSeconds"] == 3
+        assert pod["status"]["conditions"] == [READY, EVICTED]
+
+    play(scenario)
+
+
+def test_a_budget_is_spent_by_the_server_itself() -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk)
+        await put_budget(desk, disruptionsAllowed=1)
+        await ask(desk)
+        budget = await desk.get(POD_DISRUPTION_BUDGET, "b")
+        assert (budget["status"]["disruptionsAllowed"], budget["status"]["disruptedPods"]) == (0, {"p": NOW})
+        assert {one["manager"] for one in budget["metadata"]["managedFields"]} == {"m", "kube-apiserver"}
+        assert "deletionTimestamp" in (await desk.get(POD, "p"))["metadata"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_dry_run"), [({"dryRun": ["All"]}, False), ({}, True)], ids=["in the body", "in the address"]
+)
+def test_a_dry_run_spends_nothing(options: Any, is_dry_run: bool) -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk)
+        await put_budget(desk, disruptionsAllowed=1)
+        revision = await desk.store.revision()
+        await ask(desk, eviction(**options), is_dry_run=is_dry_run)
+        assert await desk.store.revision() == revision
+
+    play(scenario)
+
+
+def test_a_budget_that_is_spent_keeps_the_pod() -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk)
+        await put_budget(desk, disruptionsAllowed=0)
+        with pytest.raises(TooManyRequestsError):
+            await ask(desk)
+        assert (await desk.get(POD, "p"))["status"]["conditions"] == [READY]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param({"phase": "Pending"}, id="it has not begun"),
+        pytest.param({"phase": "Succeeded"}, id="it has ended"),
+        pytest.param({"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}, id="it is ending"),
+    ],
+)
+def test_no_budget_is_asked_if(pod: Any) -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk, **pod)
+        await put_budget(desk, disruptionsAllowed=0)
+        await ask(desk)
+        assert await desk.is_gone("p") or "deletionTimestamp" in (await desk.get(POD, "p"))["metadata"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("policy", "healthy", "desired", "is_evicted"),
+    [
+        pytest.param("AlwaysAllow", 0, 2, True, id="always"),
+        pytest.param(None, 2, 2, True, id="enough others are healthy"),
+        pytest.param("IfHealthyBudget", 1, 2, False, id="too few are"),
+        pytest.param(None, 0, 0, False, id="nobody wants any"),
+    ],
+)
+def test_a_pod_that_is_not_ready(policy: str | None, healthy: int, desired: int, is_evicted: bool) -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk, is_ready=False)
+        await put_budget(desk, policy=policy, disruptionsAllowed=0, currentHealthy=healthy, desiredHealthy=desired)
+        if is_evicted:
+            await ask(desk)
+            assert (await desk.get(POD_DISRUPTION_BUDGET, "b"))["status"]["disruptionsAllowed"] == 0
+            return
+        with pytest.raises(TooManyRequestsError):
+            await ask(desk)
+
+    play(scenario)
+
+
+def test_two_budgets_are_one_too_many() -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk)
+        await put_budget(desk, "a", disruptionsAllowed=1)
+        await put_budget(desk, "b", disruptionsAllowed=1)
+        with pytest.raises(ServerError, match="This pod has more than one PodDisruptionBudget") as caught:
+            await ask(desk)
+        assert caught.value.reason == ""
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        pytest.param(
+            eviction("q"), BadRequestError, "name in URL does not match name in Eviction object", id="another name"
+        ),
+        pytest.param({}, BadRequestError, "name in URL does not match name in Eviction object", id="no name"),
+        pytest.param(
+            eviction(preconditions={"uid": "x"}),
+            ConflictError,
+            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (x) does not match the UID in '
+            "record (uid-p). The object might have been deleted and then recreated",
+            id="another pod",
+        ),
+        pytest.param(
+            eviction(preconditions={"resourceVersion": "1"}),
+            ConflictError,
+            'Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does not match the '
+            "ResourceVersion in record (2). The object might have been modified",
+            id="another state",
+        ),
+        pytest.param(
+            eviction(propagationPolicy="x"),
+            InvalidError,
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "x": supported values: '
+            '"Foreground", "Background", "Orphan", "nil"',
+            id="an option that means nothing",
+        ),
+        pytest.param(
+            eviction(ignoreStoreReadErrorWithClusterBreakingPotential=True),
+            InvalidError,
+            'Eviction.policy "p" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: '
+            "Invalid value: true: can not be set for pod eviction, try after removing the option",
+            id="an option that is not for pods",
+        ),
+    ],
+)
+def test_refused(body: Document, kind: type[StatusError], message: str) -> None:
+    async def scenario(desk: PodDesk) -> None:
+        await put_pod(desk)
+        with pytest.raises(kind) as caught:
+            await ask(desk, {**body})
+        assert caught.value.message == message
+
+    play(scenario)
+
+
+def test_dry_runs_that_contradict_each_other() -> None:
+    async def scenario(desk: PodDesk) -> None:
+        with pytest.raises(
+            ServerError, match=r"Non-matching dry-run options in request and content: \[All\] and \[x\]"
+        ):
+            await ask(desk, eviction(dryRun=["x"]), is_dry_run=True)
+
+    play(scenario)
+
+
+def test_no_such_pod() -> None:
+    async def scenario(desk: PodDesk) -> None:
+        with pytest.raises(NotFoundError, match='pods "p" not found'):
+            await ask(desk)
+
+    play(scenario)

@@ -1,0 +1,39 @@
+"""The server writes statuses itself."""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.api.kinds import RESOURCE_QUOTA
+from mooring.apiserver.registry.own_status import OwnStatus
+from mooring.kit.loop import run
+from tests.apiserver.registry.pod_desk import NOW, PodDesk
+
+FIELDS: Document = {"f:status": {"f:hard": {"f:pods": {}}, "f:used": {"f:pods": {}}}}
+ENTRY = {
+    "manager": "m",
+    "operation": "Update",
+    "apiVersion": "v1",
+    "time": NOW,
+    "fieldsType": "FieldsV1",
+    "fieldsV1": FIELDS,
+    "subresource": "status",
+}
+
+
+def test_usage_is_written_once_for_each_state_and_its_manager_is_the_server() -> None:
+    async def play() -> tuple[list[bool], Document]:
+        desk = PodDesk()
+        status = {"hard": {"pods": "2"}, "used": {"pods": "0"}}
+        await desk.put(RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status)
+        ledger = OwnStatus(desk.parts.shelf, desk.parts.resources, desk.parts.shape_of)
+        read = await desk.get(RESOURCE_QUOTA, "q")
+        outcomes = [await ledger.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
+        return outcomes, await desk.get(RESOURCE_QUOTA, "q")
+
+    outcomes, quota = run(play())
+    assert outcomes == [True, False]
+    assert quota["status"] == {"hard": {"pods": "2"}, "used": {"pods": "1"}}
+    assert {one["manager"]: one["fieldsV1"] for one in quota["metadata"]["managedFields"]} == {
+        "m": {"f:status": {"f:hard": {"f:pods": {}}}},
+        "kube-apiserver": {"f:status": {"f:used": {"f:pods": {}}}},
+    }

@@ -1,0 +1,49 @@
+"""How definitions behave."""
+
+from __future__ import annotations
+
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategies.custom_resource_definition import CustomResourceDefinitionStrategy
+from tests.apiserver.custom.definitions import definition, fields, version
+
+STRATEGY = CustomResourceDefinitionStrategy(CUSTOM_RESOURCE_DEFINITION)
+
+
+def call() -> Call:
+    return Call("create", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, "now")
+
+
+def test_a_new_definition_has_a_fresh_status() -> None:
+    obj = definition()
+    STRATEGY.prepare_for_create(obj, call())
+    assert obj["status"] == {
+        "conditions": None,
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": ["v1"],
+    }
+    assert STRATEGY.validate(obj, call()) == []
+
+
+def test_a_new_storage_version_is_noted() -> None:
+    old, obj = definition(), definition(version(storage=False), version(name="v2", storage=True))
+    STRATEGY.prepare_for_update(obj, old, call())
+    assert obj["status"]["storedVersions"] == ["v1", "v2"]
+    assert obj["metadata"]["generation"] == 2
+    assert old["status"]["storedVersions"] == ["v1"]
+
+
+def test_new_formats_that_nobody_checks_are_warned_of() -> None:
+    obj = definition(version(fields(a={"type": "string", "format": "foo"})))
+    assert STRATEGY.warnings_on_create(obj, call()) == ['unrecognized format "foo"']
+    assert STRATEGY.warnings_on_update(obj, obj, call()) == []
+
+
+def test_writing_the_status_keeps_the_spec() -> None:
+    status = STRATEGY.subresources["status"]
+    old, obj = definition(), definition(scope="Cluster")
+    status.prepare_for_update(obj, old, call())
+    assert obj["spec"] == old["spec"]
+    obj["status"]["acceptedNames"]["plural"] = "A_"
+    assert [fault.field for fault in status.validate_update(obj, old, call())] == ["status.acceptedNames.plural"]

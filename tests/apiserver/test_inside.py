@@ -1,0 +1,63 @@
+"""The way in for those who are in the process keeps the client promise, by the rules of the API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.kinds import CONFIG_MAP, POD
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
+from mooring.client.promise import Client
+from tests.apiserver.desks import with_desk
+from tests.client.contract import ClientContract
+from tests.client.contract_play import NS, Play, Scenario
+from tests.client.objects import at, config_map, pod, read
+
+
+class TestTheContract(ClientContract):
+    @pytest.fixture
+    def play(self) -> Play:
+        def play(scenario: Scenario) -> None:
+            async def on_desk(desk: Desk, client: InsideClient) -> None:
+                await scenario(client)
+
+            with_desk(on_desk)
+
+        return play
+
+
+async def refused(client: Client, body: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        await client.create(POD, NS, body)
+
+
+def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        made = read(await client.create(POD, NS, pod("web")))
+        assert at(made, "spec.priority") == 0
+        assert at(made, "spec.restartPolicy") == "Always"
+        assert [entry["manager"] for entry in at(made, "metadata.managedFields")] == ["tester"]
+
+    with_desk(scenario)
+
+
+def test_what_is_inside_is_validated() -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        nameless: dict[str, object] = {**pod("web"), "spec": {"containers": []}}
+        await refused(client, nameless, InvalidError, "spec.containers: Required value")
+        strange: dict[str, object] = {**pod("web"), "spec": {"containers": "many"}}
+        await refused(client, strange, BadRequestError, "cannot unmarshal string")
+        unknown = pod("web")
+        unknown["spec"] = {**at(unknown, "spec"), "priorityClassName": "nobody"}
+        await refused(client, unknown, ForbiddenError, "no PriorityClass with name nobody was found")
+
+    with_desk(scenario)
+
+
+def test_a_namespace_must_exist() -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
+            await client.create(CONFIG_MAP, "nowhere", config_map("settings"))
+
+    with_desk(scenario)
