@@ -1,13 +1,13 @@
 """Processes that fight for a lease on virtual time, and everything that can happen to a process.
 
-    play = ElectionPlay()
-    first, second = play.process("a"), play.process("b", wall_skew_s=3_600)
-    first.pause()          # as SIGSTOP: nothing of it goes on, and time does
-    first.is_cut_off = True   # requests get no answer
-    first.kill()           # as SIGKILL
+   play = ElectionPlay()
+   first, second = play.process("a"), play.process("b", wall_skew_s=3_600)
+   first.pause()          # as SIGSTOP: nothing of it goes on, and time does
+   first.is_cut_off = True   # requests get no answer
+   first.kill()           # as SIGKILL
 
- 1. `play.acts` is the record of who did a leader's work when; each act first asks `is_leading`, as a fenced write does.
- 2. An act while somebody else may act as well is a `TwoLeaders` error at once.
+1. `play.acts` is the record of who did a leader's work when; each act first asks `is_leading`, as a fenced write does.
+2. An act while somebody else may act as well is a `TwoLeaders` error at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 from mooring.api.kinds import Kind
@@ -95,17 +96,12 @@ class Process:
             self.outcome = f"lost: {error}"
         except asyncio.CancelledError:
             self.outcome = "stopped"
-        finally:
-            self.play.at_work.discard(self.name)
 
     async def _lead(self) -> None:
-        try:
-            while True:
-                if self.elector.is_leading:
-                    self.play.act(self)
-                await self.clock.wait(ACT_EACH_S)
-        finally:
-            self.play.at_work.discard(self.name)
+        while True:
+            if self.elector.is_leading:
+                self.play.act(self)
+            await self.clock.wait(ACT_EACH_S)
 
     # the client promise, as far as electors ask for it
 
@@ -143,7 +139,6 @@ class ElectionPlay:
         self.client = LocalClient(MemoryStore(), clock, self.entropy.fork("client"))
         self.processes: dict[str, Process] = {}
         self.acts: list[tuple[str, float]] = []
-        self.at_work: set[str] = set()
 
     def process(
         self, name: str, *, wall_skew_s: float = 0.0, rate: float = 1.0, settings: ElectionSettings | None = None
@@ -182,4 +177,4 @@ class ElectionPlay:
     def gap_s(self) -> float:
         """The longest time in which nobody led, between two acts."""
         moments = [moment for _, moment in self.acts]
-        return max((later - earlier for earlier, later in zip(moments, moments[1:])), default=0.0)
+        return max((later - earlier for earlier, later in pairwise(moments)), default=0.0)

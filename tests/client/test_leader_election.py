@@ -19,7 +19,9 @@ Scene = Callable[[ElectionPlay, Process, Process], Awaitable[None]]
 STEP_S = 0.001
 
 
-def played(scene: Scene, *, seed: int = 1, skew_s: float = 0.0, rate: float = 1.0) -> tuple[ElectionPlay, Process, Process]:
+def played(
+    scene: Scene, *, seed: int = 1, skew_s: float = 0.0, rate: float = 1.0
+) -> tuple[ElectionPlay, Process, Process]:
     """`a` comes a moment before `b`; after the scene both are stopped."""
     clock = VirtualClock()
 

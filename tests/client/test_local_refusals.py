@@ -78,6 +78,12 @@ def test_the_words_of_kubernetes(error: StatusError, code: int, reason: str, mes
     assert (error.code, error.reason, str(error)) == (code, reason, message)
 
 
+def test_the_details_call_the_object_as_the_message_does() -> None:
+    assert conflict(POD, "a", subresource="binding").details == {"name": "a", "kind": "pods/binding"}
+    in_deletion = other_uid_in_deletion(DEPLOYMENT, "a", "u0", "u1")
+    assert in_deletion.details == {"name": "a", "kind": "Deployment", "group": "apps"}
+
+
 def test_the_details_name_the_object() -> None:
     assert not_found(DEPLOYMENT, "a").details == {"name": "a", "kind": "deployments", "group": "apps"}
     assert invalid(POD, "a", "spec.x", "Required value").causes[0].field == "spec.x"

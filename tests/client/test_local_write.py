@@ -129,6 +129,13 @@ def test_an_update(kind: Kind, current: PlainObject, body: PlainObject, result: 
     assert update(current, body, kind) == result
 
 
+def test_through_the_door_of_the_status_annotations_come_too() -> None:
+    body = {"metadata": {"name": "web", "labels": {"x": "y"}, "annotations": {"a": "b"}}, "status": {"phase": "Failed"}}
+    result = update(stored(spec={"a": 1}, status={"phase": "Running"}), body, subresource="status")
+    assert result["metadata"] == stored(metadata={"annotations": {"a": "b"}})["metadata"]
+    assert result["status"] == {"phase": "Failed"}
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

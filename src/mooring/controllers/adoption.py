@@ -1,0 +1,150 @@
+"""Adoption: whose an object is, by its owner and by selector.
+
+Comes in   an owner, its selector, and objects that it owns or that nobody owns
+Goes out   those that are its own now; the others were left alone, adopted by a patch, or released by one
+
+                      selector matches          does not match
+    it owns it        keep                      release
+    nobody owns it    adopt                     leave
+    others own it     leave                     leave
+
+ 1. An owner that is going adopts and releases nothing; an object that is going is not adopted.
+ 2. Before the first adoption the owner is read anew: the copy may not know yet that it was deleted, and the garbage
+    collector would orphan what is adopted now.
+ 3. Patches carry the object's uid, so that its namesake is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.kinds import kind_of_view
+from mooring.api.ownership import controller_of
+from mooring.api.views.meta import ApiObject
+from mooring.client.errors import ClientError, InvalidError, NotFoundError
+from mooring.client.lister import AnyObject
+from mooring.client.promise import Client, PatchForm
+from mooring.controllers.documents import owner_reference
+
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class AdoptionError(Exception):
+    """Some objects could not be adopted or released; try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[AnyObject]):
+    """What is to be done about the objects."""
+
+    kept: list[AnyObject] = field(default_factory=list)
+    to_adopt: list[AnyObject] = field(default_factory=list)
+    to_release: list[AnyObject] = field(default_factory=list)
+
+
+def plan_claim(
+    owner: ApiObject, objects: Iterable[AnyObject], is_match: Callable[[AnyObject], bool]
+) -> Claim[AnyObject]:
+    """Who is whose. Decides only."""
+    claim: Claim[AnyObject] = Claim()
+    uid, is_owner_going = owner.metadata.uid, owner.metadata.deletion_timestamp is not None
+    for each in objects:
+        reference = controller_of(each.metadata)
+        if reference is not None:
+            if reference.uid != uid:
+                continue
+            if is_match(each):
+                claim.kept.append(each)
+            elif not is_owner_going:
+                claim.to_release.append(each)
+        elif not is_owner_going and each.metadata.deletion_timestamp is None and is_match(each):
+            claim.to_adopt.append(each)
+    return claim
+
+
+async def claim_objects(
+    client: Client,
+    owner: ApiObject,
+    objects: Iterable[AnyObject],
+    is_match: Callable[[AnyObject], bool],
+    finalizers: tuple[str, ...] = (),
+) -> list[AnyObject]:
+    """The objects that are the owner's, after adopting and releasing. Raises `AdoptionError`."""
+    claim = plan_claim(owner, objects, is_match)
+    if not claim.to_adopt and not claim.to_release:
+        return claim.kept
+    errors: list[str] = []
+    for each in claim.to_release:
+        await _release(client, owner, each, finalizers, errors)
+    refusal = await _why_not_adopt(client, owner) if claim.to_adopt else ""
+    for each in claim.to_adopt:
+        if refusal:
+            metadata = each.metadata
+            name = f"{metadata.namespace}/{metadata.name} ({metadata.uid})"
+            errors.append(f"can't adopt {each.kind} {name}: {refusal}")
+        elif await _adopt(client, owner, each, finalizers, errors):
+            claim.kept.append(each)
+    if errors:
+        raise AdoptionError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    return claim.kept
+
+
+async def _adopt(
+    client: Client, owner: ApiObject, each: ApiObject, finalizers: tuple[str, ...], errors: list[str]
+) -> bool:
+    metadata: Document = {"uid": each.metadata.uid, "ownerReferences": [owner_reference(owner)]}
+    if finalizers:
+        metadata["finalizers"] = list(finalizers)
+    try:
+        await _patch(client, each, metadata)
+    except NotFoundError:
+        return False
+    except ClientError as error:
+        errors.append(str(error))
+        return False
+    return True
+
+
+async def _release(
+    client: Client, owner: ApiObject, each: ApiObject, finalizers: tuple[str, ...], errors: list[str]
+) -> None:
+    metadata: Document = {
+        "uid": each.metadata.uid,
+        "ownerReferences": [{"$patch": "delete", "uid": owner.metadata.uid}],
+    }
+    if finalizers:
+        metadata["$deleteFromPrimitiveList/finalizers"] = list(finalizers)
+    try:
+        await _patch(client, each, metadata)
+    except (NotFoundError, InvalidError):
+        pass  # gone, or another one by now: either way it is not ours any more
+    except ClientError as error:
+        errors.append(str(error))
+
+
+async def _patch(client: Client, each: ApiObject, metadata: Document) -> None:
+    kind = kind_of_view(type(each))
+    namespace, name = each.metadata.namespace, each.metadata.name
+    await client.patch(kind, namespace, name, {"metadata": metadata}, form=PatchForm.STRATEGIC)
+
+
+async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
+    """Why the owner may not adopt, asked of the API itself; empty if it may."""
+    metadata = owner.metadata
+    try:
+        fresh = _decode(await client.get(kind_of_view(type(owner)), metadata.namespace, metadata.name))
+    except ClientError as error:
+        return f"can't recheck DeletionTimestamp: {error}"
+    found = fresh["metadata"]
+    assert isinstance(found, dict), f"{owner.kind} {owner.key} came without metadata"
+    if found.get("uid") != metadata.uid:
+        wanted = f"got uid {found.get('uid')}, wanted {metadata.uid}"
+        return f"can't recheck DeletionTimestamp: original {owner.kind} {owner.key} is gone: {wanted}"
+    if found.get("deletionTimestamp") is not None:
+        return f"{owner.key} has just been deleted at {found['deletionTimestamp']}"
+    return ""

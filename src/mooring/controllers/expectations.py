@@ -1,0 +1,68 @@
+"""Expectations: what a controller asked of the API and has not seen in its informers yet.
+
+Comes in   "I am about to create three"; "one was created", from handlers
+Goes out   whether the informers show everything that was asked for, so that counting makes sense again
+
+ 1. As long as something is expected, nobody is created or deleted: the copy is older than our own requests.
+ 2. Deletions are expected by key, because one pod is told as going several times.
+ 3. An expectation that is older than `EXPECTED_S_MAX` is given up: a lost event must not stop a controller for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mooring.kit.clock import Clock
+
+EXPECTED_S_MAX = 300.0
+
+
+class _Expected:
+    __slots__ = ("creations", "deletions", "since_s")
+
+    def __init__(self, creations: int, deletions: dict[str, None], since_s: float) -> None:
+        self.creations = creations
+        self.deletions = deletions
+        self.since_s = since_s
+
+
+class Expectations:
+    """By the key of the object that wants them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_key: dict[str, _Expected] = {}
+
+    def are_met(self, key: str) -> bool:
+        """Whether the informers show what was asked for, or have had long enough to."""
+        expected = self._by_key.get(key)
+        if expected is None or (expected.creations <= 0 and not expected.deletions):
+            return True
+        return self._clock.now_s() - expected.since_s > EXPECTED_S_MAX
+
+    def expect_creations(self, key: str, count: int) -> None:
+        """In place of what was expected before."""
+        self._by_key[key] = _Expected(count, {}, self._clock.now_s())
+
+    def expect_deletions(self, key: str, deleted_keys: Iterable[str]) -> None:
+        """In place of what was expected before."""
+        self._by_key[key] = _Expected(0, dict.fromkeys(deleted_keys), self._clock.now_s())
+
+    def expect(self, key: str, creations: int, deleted_keys: Iterable[str]) -> None:
+        """Both at once."""
+        self._by_key[key] = _Expected(creations, dict.fromkeys(deleted_keys), self._clock.now_s())
+
+    def creation_seen(self, key: str, count: int = 1) -> None:
+        """A pod came, or it will not: its creation failed."""
+        expected = self._by_key.get(key)
+        if expected is not None:
+            expected.creations -= count
+
+    def deletion_seen(self, key: str, deleted_key: str) -> None:
+        """A pod is going or gone, or will not go: its deletion failed."""
+        expected = self._by_key.get(key)
+        if expected is not None:
+            expected.deletions.pop(deleted_key, None)
+
+    def forget(self, key: str) -> None:
+        self._by_key.pop(key, None)

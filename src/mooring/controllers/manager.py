@@ -1,0 +1,90 @@
+"""The manager: starts the controllers together, on one set of informers.
+
+Comes in   a client, time, chance, settings, and which controllers are wanted
+Goes out   controllers at work, until `stop` or a cancellation
+
+ 1. Informers are asked for by all controllers first, then started once and filled, then the controllers begin.
+ 2. `stop` lets what is under way be finished: queues are emptied, events written, then the informers end.
+ 3. A controller that fails as a whole ends the manager with its exception: half a control plane is worse than none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+
+from mooring.client.promise import Client
+from mooring.controllers.frame import Controller, Workshop
+from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.controllers.table import CONTROLLERS
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+
+STOP_S_MAX = 10.0
+"""How long the last events may take."""
+
+logger = logging.getLogger(__name__)
+
+
+class ControllerManager:
+    """The controllers of one process."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        entropy: Entropy,
+        settings: ControllerSettings | None = None,
+        enabled: Collection[str] = ("*",),
+    ) -> None:
+        """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
+        self.workshop = Workshop(client, clock, entropy, settings if settings is not None else ControllerSettings())
+        self.controllers: Sequence[Controller] = [
+            CONTROLLERS[name](self.workshop) for name in enabled_names(enabled, tuple(CONTROLLERS))
+        ]
+        self._working = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until `stop`, or until it is cancelled."""
+        async with TaskGroup("controllers") as group:
+            self.workshop.events.start(group)
+            self.workshop.informers.start(group)
+            await self.workshop.informers.wait_all_synced()
+            for controller in self.controllers:
+                controller.start(group)
+            logger.info("%d controllers are at work", len(self.controllers))
+            self._working.set()
+            await self._stopping.wait()
+            for controller in self.controllers:
+                controller.stop()
+            await self._wait_events_written()
+
+    async def wait_working(self) -> None:
+        """Until every controller has begun."""
+        await self._working.wait()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def statistics(self) -> dict[str, dict[str, float]]:
+        """By controller: the numbers of its queue."""
+        return {controller.name: controller.queue.statistics() for controller in self.controllers}
+
+    async def _wait_events_written(self) -> None:
+        try:
+            async with asyncio.timeout(STOP_S_MAX):
+                await self.workshop.events.wait_written()
+        except TimeoutError:
+            logger.warning("some events were not written: the API server does not answer")
+
+
+def enabled_names(enabled: Collection[str], known: Sequence[str]) -> Sequence[str]:
+    """The controllers that are meant, in the order of the table. Raises `SettingError`."""
+    for name in enabled:
+        if name != "*" and name.removeprefix("-") not in known:
+            raise SettingError(f"there is no controller {name.removeprefix('-')!r}; there are {', '.join(known)}")
+    has_all = "*" in enabled
+    return [name for name in known if f"-{name}" not in enabled and (has_all or name in enabled)]

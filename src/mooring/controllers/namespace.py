@@ -1,0 +1,225 @@
+"""The namespace controller: empties namespaces that are deleted, and lets them go.
+
+Comes in   namespaces, from an informer; which kinds there are
+Goes out   everything in the namespace deleted; its conditions; its finalizer taken away
+
+ 1. Pods first: while one is left, nothing else is deleted, because a pod may need its secrets to end well.
+ 2. It waits a while before it begins, so that every API server has seen that the namespace goes: what is created at the
+    last moment must not be overlooked.
+ 3. What is still there after it was deleted is a fault, unless it has finalizers or, for pods, time to end.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+import msgspec
+
+from mooring.api.decode import decode_as
+from mooring.api.document import Document
+from mooring.api.kinds import NAMESPACE, POD, Kind
+from mooring.api.views.definitions import CustomResourceDefinition
+from mooring.api.views.meta import ApiObject, ObjectMeta
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Namespace
+from mooring.client.errors import ClientError, ConflictError, NotFoundError
+from mooring.client.promise import Deletion, Propagation, Selection
+from mooring.client.workqueue import WorkQueue
+from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.namespace_conditions import Emptying, conditions_after
+from mooring.controllers.pods import FINISHED_PHASES
+from mooring.controllers.served_kinds import ServedKinds
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import format_rfc3339, parse_rfc3339
+from mooring.kit.tasks import run_bounded
+
+DELAY_S = 5.0
+FINALIZER = "kubernetes"
+FINALIZER_ESTIMATE_S = 15
+"""How long objects with finalizers are given before they are looked at again."""
+DELETIONS_AT_ONCE = 32
+PAGE_SIZE = 500
+BACKOFF = Backoff(initial_s=0.005, max_s=60.0)
+
+logger = logging.getLogger(__name__)
+
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class _LeftBehind(Exception):
+    """Objects are still there although they were deleted."""
+
+
+class NamespaceController(Controller):
+    name: ClassVar[str] = "namespace-controller"
+
+    def __init__(self, workshop: Workshop) -> None:
+        super().__init__(workshop)
+        self.workers = workshop.settings.concurrent_namespace_syncs
+        self.queue = WorkQueue(self.name, self.clock, workshop.entropy.fork(self.name), backoff=BACKOFF)
+        self._kinds = ServedKinds(self.name, workshop.informers.informer(CustomResourceDefinition))
+        namespaces = workshop.informers.informer(Namespace)
+        namespaces.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+
+    def _on_added(self, namespace: Namespace, is_initial: bool) -> None:
+        if namespace.metadata.deletion_timestamp is not None:
+            self.queue.add_after(namespace.metadata.name, DELAY_S)
+
+    def _on_updated(self, old: Namespace, new: Namespace) -> None:
+        self._on_added(new, False)
+
+    # ------------------------------------------------------------------------------------------ one namespace
+
+    async def sync(self, key: str) -> Outcome:
+        try:
+            namespace = await self._marked(key)
+            if namespace is None:
+                return DONE
+            emptying = await self._empty(namespace)
+            if emptying.errors:
+                return Failed(", ".join(emptying.errors))
+            if emptying.estimate_s > 0:
+                return Later(emptying.estimate_s // 2 + 1)
+            await self._finalize(key, namespace["metadata"]["uid"])
+        except NotFoundError:
+            return DONE
+        except ClientError as error:
+            return Failed(str(error))
+        return DONE
+
+    async def _marked(self, name: str) -> Document | None:
+        """The namespace, known to be terminating; None if there is nothing to do."""
+        while True:
+            namespace = await self._read(name)
+            if namespace["metadata"].get("deletionTimestamp") is None or not namespace["spec"].get("finalizers"):
+                return None
+            if namespace["status"].get("phase") == "Terminating":
+                return namespace
+            namespace["status"]["phase"] = "Terminating"
+            try:
+                await self.client.update(NAMESPACE, "", name, namespace, subresource="status")
+            except ConflictError:
+                continue
+
+    async def _finalize(self, name: str, uid: str) -> None:
+        while True:
+            namespace = await self._read(name)
+            if namespace["metadata"]["uid"] != uid:
+                return
+            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != FINALIZER)
+            namespace["spec"]["finalizers"] = others
+            try:
+                await self.client.update(NAMESPACE, "", name, namespace, subresource="finalize")
+                return
+            except ConflictError:
+                continue
+
+    async def _read(self, name: str) -> Document:
+        namespace: Document = _decode(await self.client.get(NAMESPACE, "", name))
+        namespace["spec"] = namespace.get("spec") or {}
+        namespace["status"] = namespace.get("status") or {}
+        return namespace
+
+    # ------------------------------------------------------------------------------------------- its content
+
+    async def _empty(self, namespace: Document) -> Emptying:
+        emptying = Emptying()
+        await self._empty_kind(POD, namespace, emptying)
+        has_pods = POD in emptying.remaining
+        if not has_pods:
+            for kind in [*self._kinds.built_in(), *self._kinds.custom()]:
+                if kind.is_namespaced and kind is not POD:
+                    await self._empty_kind(kind, namespace, emptying)
+        await self._write_conditions(namespace, emptying, with_totals=not has_pods)
+        return emptying
+
+    async def _empty_kind(self, kind: Kind, namespace: Document, emptying: Emptying) -> None:
+        name = namespace["metadata"]["name"]
+        estimate_s = 0
+        try:
+            if kind is POD:
+                estimate_s = await self._grace_s(name, parse_rfc3339(namespace["metadata"]["deletionTimestamp"]))
+            left = await self._delete_all(kind, name)
+            if left:
+                estimate_s = self._count_left(kind, name, left, estimate_s, emptying)
+            else:
+                estimate_s = 0
+        except (ClientError, _LeftBehind) as error:
+            emptying.errors.append(str(error))
+        emptying.estimate_s = max(emptying.estimate_s, estimate_s)
+
+    def _count_left(
+        self, kind: Kind, namespace: str, left: list[ObjectMeta], estimate_s: int, emptying: Emptying
+    ) -> int:
+        """How long they may still take. Raises `_LeftBehind` if there is no reason why they are still there."""
+        emptying.remaining[kind] = len(left)
+        finalizers = [finalizer for metadata in left for finalizer in metadata.finalizers]
+        emptying.finalizers.update(finalizers)
+        if estimate_s:
+            return estimate_s
+        if finalizers:
+            return FINALIZER_ESTIMATE_S
+        version = kind.api_version.rpartition("/")[2]
+        where = f"{kind.group}/{version}, Resource={kind.plural}"
+        raise _LeftBehind(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
+
+    async def _delete_all(self, kind: Kind, namespace: str) -> list[ObjectMeta]:
+        """What is left after everything of a kind was deleted."""
+        found = await self._list(kind, namespace)
+        if not found:
+            return []
+        deletion = Deletion(propagation=Propagation.BACKGROUND)
+
+        async def delete_one(metadata: ObjectMeta) -> ClientError | None:
+            try:
+                await self.client.delete(kind, namespace, metadata.name, deletion)
+            except NotFoundError:
+                return None
+            except ClientError as error:
+                return error
+            return None
+
+        errors = await run_bounded(delete_one, found, limit=DELETIONS_AT_ONCE, name=f"emptying {namespace}")
+        for error in errors:
+            if error is not None:
+                raise error
+        return await self._list(kind, namespace)
+
+    async def _list(self, kind: Kind, namespace: str) -> list[ObjectMeta]:
+        found: list[ObjectMeta] = []
+        token = ""
+        while True:
+            try:
+                page = await self.client.list(kind, Selection(namespace), limit=PAGE_SIZE, continue_token=token)
+            except NotFoundError:
+                return []  # the kind is not served any more
+            found += [decode_as(ApiObject, raw).metadata for raw in page.items]
+            token = page.continue_token
+            if not token:
+                return found
+
+    async def _grace_s(self, namespace: str, deleted_s: float) -> int:
+        """How long the pods have to end; 0 if they had that long already."""
+        page = await self.client.list(POD, Selection(namespace))
+        pods = [decode_as(Pod, raw) for raw in page.items]
+        grace_s = max(
+            (pod.spec.termination_grace_period_seconds or 0 for pod in pods if pod.status.phase not in FINISHED_PHASES),
+            default=0,
+        )
+        return grace_s if self.clock.wall_s() - deleted_s < grace_s else 0
+
+    async def _write_conditions(self, namespace: Document, emptying: Emptying, *, with_totals: bool) -> None:
+        status: Document = namespace["status"]
+        before: list[Document] = status.get("conditions") or []
+        now = format_rfc3339(self.clock.wall_s())
+        after = conditions_after(before, emptying, now, with_totals=with_totals)
+        if after is before:
+            return
+        body = {**namespace, "status": {**status, "conditions": after}}
+        try:
+            await self.client.update(NAMESPACE, "", namespace["metadata"]["name"], body, subresource="status")
+        except ClientError as error:
+            logger.warning(
+                "the conditions of namespace %s could not be written: %s", namespace["metadata"]["name"], error
+            )

@@ -1,0 +1,123 @@
+"""What controllers ask of a pod: is it active, ready, available; and where its owner finds it.
+
+Comes in   pods, as views
+Goes out   answers, and indexes for informers
+
+ 1. A pod is active if it is neither finished nor going. A pod that goes but has not finished is terminating.
+ 2. A pod is available if it has been ready for `min_ready_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mooring.api.labels import LabelMatcher
+from mooring.api.ownership import controller_of
+from mooring.api.views.meta import ApiObject, Condition
+from mooring.api.views.pod import Pod
+from mooring.client.informer import Informer
+from mooring.client.lister import AnyObject, Lister
+from mooring.kit.clock import parse_rfc3339
+
+FINISHED_PHASES = ("Succeeded", "Failed")
+
+BY_CONTROLLER = "controller uid"
+"""The index of pods (or other objects) by the uid of the owner that controls them; orphans by their namespace."""
+BY_ORPHAN_LABEL = "label of an orphan"
+"""The index of objects that nobody controls by namespace and each of their labels."""
+BY_NODE = "node name"
+
+
+def add_controller_index(informer: Informer[AnyObject]) -> None:
+    """Objects by the uid of their controller; those without one are found by `orphans_like`."""
+    informer.add_index(BY_CONTROLLER, controller_index)
+    informer.add_index(BY_ORPHAN_LABEL, orphan_label_index)
+
+
+def add_node_index(informer: Informer[Pod]) -> None:
+    """Pods by the name of their node."""
+    informer.add_index(BY_NODE, node_index)
+
+
+def controller_index(view: ApiObject) -> Iterable[str]:
+    reference = controller_of(view.metadata)
+    return (reference.uid if reference is not None else orphans_of(view.metadata.namespace),)
+
+
+def node_index(pod: Pod) -> Iterable[str]:
+    return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+def orphans_of(namespace: str) -> str:
+    """Where the index by controller keeps those whom nobody controls. No uid looks like that."""
+    return f"orphans in {namespace}"
+
+
+def orphan_label_index(view: ApiObject) -> Iterable[str]:
+    metadata = view.metadata
+    if controller_of(metadata) is not None:
+        return ()
+    return [_orphan_label(metadata.namespace, key, value) for key, value in metadata.labels.items()]
+
+
+def orphans_like(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
+    """Objects whom nobody controls and whom a selector may match: few, even among thousands of strangers."""
+    if not selector.equality_pairs:
+        return lister.by_index(BY_CONTROLLER, orphans_of(namespace))
+    return lister.by_index(BY_ORPHAN_LABEL, _orphan_label(namespace, *selector.equality_pairs[0]))
+
+
+def _orphan_label(namespace: str, key: str, value: str) -> str:
+    return f"{namespace} {key}={value}"
+
+
+def is_finished(pod: Pod) -> bool:
+    return pod.status.phase in FINISHED_PHASES
+
+
+def is_active(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED_PHASES
+
+
+def is_terminating(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in FINISHED_PHASES
+
+
+def ready_condition(pod: Pod) -> Condition | None:
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition.status == "True"
+    return False
+
+
+def is_available(pod: Pod, min_ready_s: int, now_s: float) -> bool:
+    """Whether it is ready, and has been for long enough."""
+    condition = ready_condition(pod)
+    if condition is None or condition.status != "True":
+        return False
+    if min_ready_s == 0:
+        return True
+    since = condition.last_transition_time
+    return since is not None and parse_rfc3339(since) + min_ready_s <= now_s
+
+
+def available_in_s(pod: Pod, min_ready_s: int, now_s: float) -> float | None:
+    """After how long a ready pod becomes available; None if it is already, or cannot be told."""
+    condition = ready_condition(pod)
+    if min_ready_s <= 0 or condition is None or condition.status != "True" or condition.last_transition_time is None:
+        return None
+    left_s = parse_rfc3339(condition.last_transition_time) + min_ready_s - now_s
+    return left_s if left_s > 0 else None
+
+
+def next_availability_s(pods: Iterable[Pod], min_ready_s: int, counted_at_s: float, now_s: float) -> float | None:
+    """After how long the next of the pods that were not available when they were counted will be."""
+    waits = [wait for pod in pods if (wait := available_in_s(pod, min_ready_s, counted_at_s)) is not None]
+    return max(0.0, min(waits) - (now_s - counted_at_s)) if waits else None

@@ -1,0 +1,124 @@
+"""Revisions: the past templates of DaemonSets and StatefulSets, kept as ControllerRevisions.
+
+Comes in   sets, and the ControllerRevisions that are theirs
+Goes out   what a revision holds, its name, its order; new ones, made in the API
+
+The data of a revision is a patch that gives a set this template again: what `kubectl rollout undo` sends. Two templates
+are the same if their patches are.
+
+ 1. The hash in a name is kube-controller-manager's, to the letter: FNV-1 of the patch as Go writes JSON. So a set can
+    change hands between it and us without a rollout.
+ 2. A name that another template has taken already is given up for the next: the hash takes in the number of collisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import msgspec
+
+from mooring.api.decode import decode_as
+from mooring.api.document import Document
+from mooring.api.kinds import CONTROLLER_REVISION
+from mooring.api.views.daemon_sets import ControllerRevision
+from mooring.api.views.meta import KeptWhole
+from mooring.client.errors import AlreadyExistsError
+from mooring.client.promise import Client
+from mooring.controllers.documents import document_of, owner_reference
+from mooring.kit.entropy import SUFFIX_ALPHABET
+
+PATCH_DIRECTIVE = "$patch"
+NAME_PREFIX_LENGTH_MAX = 223
+COLLISIONS_MAX = 100
+"""After so many taken names something else is wrong."""
+
+_FNV_OFFSET = 0x811C9DC5
+_FNV_PRIME = 0x01000193
+_GO_ESCAPES = {b"<": rb"\u003c", b">": rb"\u003e", b"&": rb"\u0026"}
+
+
+def revision_data(owner: Document) -> Document:
+    """The patch that gives a set its present template again."""
+    template: Document = owner["spec"].get("template") or {}
+    return {"spec": {"template": {**template, PATCH_DIRECTIVE: "replace"}}}
+
+
+def data_of(revision: ControllerRevision) -> Document:
+    return cast(Document, document_of(revision).get("data") or {})
+
+
+def template_of(data: Document) -> Document:
+    """The template that a revision holds."""
+    template: Document = dict((data.get("spec") or {}).get("template") or {})
+    template.pop(PATCH_DIRECTIVE, None)
+    return template
+
+
+def revision_hash(data: Document, collision_count: int | None) -> str:
+    """Short, of the alphabet of generated names."""
+    text = msgspec.json.encode(data, order="sorted")
+    for plain, escaped in _GO_ESCAPES.items():
+        text = text.replace(plain, escaped)
+    if collision_count is not None:
+        text += str(collision_count).encode()
+    number = _FNV_OFFSET
+    for byte in text:
+        number = (number * _FNV_PRIME & 0xFFFFFFFF) ^ byte
+    return "".join(SUFFIX_ALPHABET[ord(digit) % len(SUFFIX_ALPHABET)] for digit in str(number))
+
+
+def revision_name(owner_name: str, hashed: str) -> str:
+    return f"{owner_name[:NAME_PREFIX_LENGTH_MAX]}-{hashed}"
+
+
+def new_revision(
+    owner: KeptWhole, data: Document, revision: int, name: str, labels: Mapping[str, str], annotations: Document
+) -> Document:
+    metadata: Document = {"name": name, "labels": dict(labels), "ownerReferences": [owner_reference(owner)]}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {
+        "apiVersion": ControllerRevision.api_version,
+        "kind": ControllerRevision.kind,
+        "metadata": metadata,
+        "data": data,
+        "revision": revision,
+    }
+
+
+def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """The oldest first."""
+    return sorted(
+        revisions, key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.metadata.name)
+    )
+
+
+async def create_revision(
+    client: Client, namespace: str, document: Document, owner_name: str, collision_count: int
+) -> tuple[ControllerRevision, int]:
+    """Under the first name that is free, or the one that holds the same already; and the collisions so far."""
+    for count in range(collision_count, collision_count + COLLISIONS_MAX):
+        name = revision_name(owner_name, revision_hash(document["data"], count))
+        document["metadata"]["name"] = name
+        try:
+            answer = await client.create(CONTROLLER_REVISION, namespace, document)
+        except AlreadyExistsError:
+            known = await read_revision(client, namespace, name)
+            if data_of(known) == document["data"]:
+                return known, count
+            continue
+        return decode_as(ControllerRevision, answer), count
+    raise AssertionError(f"{COLLISIONS_MAX} revisions of {namespace}/{owner_name} have taken each other's names")
+
+
+async def read_revision(client: Client, namespace: str, name: str) -> ControllerRevision:
+    return decode_as(ControllerRevision, await client.get(CONTROLLER_REVISION, namespace, name))
+
+
+async def renumber_revision(client: Client, known: ControllerRevision, revision: int) -> ControllerRevision:
+    """The same template, now the newest: somebody has rolled back to it."""
+    document = document_of(known)
+    document["revision"] = revision
+    namespace, name = known.metadata.namespace, known.metadata.name
+    return decode_as(ControllerRevision, await client.update(CONTROLLER_REVISION, namespace, name, document))

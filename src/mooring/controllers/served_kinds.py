@@ -1,0 +1,112 @@
+"""Served kinds: which kinds of objects there are to ask for, built-in and custom.
+
+Comes in   the rows of `mooring.api.kinds`, and definitions of custom kinds from an informer
+Goes out   kinds by apiVersion and name; one kind for each sort of object, to list or to watch
+
+ 1. A custom kind is served once its names are accepted, in each version that its definition serves.
+ 2. To list or watch all objects one version is enough: the one in which they are stored, if it is served.
+ 3. A definition that changes nothing here (a condition's time) leaves its kinds the very same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mooring.api.errors import UnknownKindError
+from mooring.api.kinds import Kind, all_kinds, kind_named
+from mooring.api.views.definitions import CustomResourceDefinition, DefinitionNames
+from mooring.client.informer import Informer
+
+_ACCEPTED = ("NamesAccepted", "Established")
+
+
+class ServedKinds:
+    """Follows the definitions of custom kinds."""
+
+    def __init__(self, name: str, definitions: Informer[CustomResourceDefinition]) -> None:
+        self._custom: dict[str, tuple[Kind, ...]] = {}
+        self._by_name: dict[tuple[str, str], Kind] = {}
+        self._facts: dict[str, object] = {}
+        self._on_change: Callable[[], None] | None = None
+        definitions.add_handler(
+            f"kinds of {name}", on_add=self._on_added, on_update=self._on_updated, on_delete=self._on_deleted
+        )
+
+    def on_change(self, tell: Callable[[], None]) -> None:
+        """To be told when custom kinds come or go."""
+        self._on_change = tell
+
+    def find(self, api_version: str, kind: str) -> Kind | None:
+        """The kind of that name; None if it is not served, or not yet."""
+        try:
+            return kind_named(api_version, kind)
+        except UnknownKindError:
+            return self._by_name.get((api_version, kind))
+
+    def built_in(self) -> Iterator[Kind]:
+        return all_kinds()
+
+    def is_built_in(self, kind: Kind) -> bool:
+        try:
+            return kind_named(kind.api_version, kind.kind) is kind
+        except UnknownKindError:
+            return False
+
+    def custom(self) -> Iterator[Kind]:
+        """One kind for each definition."""
+        return (kinds[0] for kinds in self._custom.values())
+
+    # ---------------------------------------------------------------------------------------- definitions
+
+    def _on_added(self, definition: CustomResourceDefinition, is_initial: bool) -> None:
+        name = definition.metadata.name
+        facts = (definition.spec, _accepted_names(definition))
+        if self._facts.get(name) == facts:
+            return
+        self._facts[name] = facts
+        kinds = kinds_of(definition)
+        if kinds:
+            self._custom[name] = kinds
+        else:
+            self._custom.pop(name, None)
+        self._tell()
+
+    def _on_updated(self, old: CustomResourceDefinition, new: CustomResourceDefinition) -> None:
+        self._on_added(new, False)
+
+    def _on_deleted(self, definition: CustomResourceDefinition) -> None:
+        self._facts.pop(definition.metadata.name, None)
+        if self._custom.pop(definition.metadata.name, None):
+            self._tell()
+
+    def _tell(self) -> None:
+        self._by_name = {(kind.api_version, kind.kind): kind for kinds in self._custom.values() for kind in kinds}
+        if self._on_change is not None:
+            self._on_change()
+
+
+def kinds_of(definition: CustomResourceDefinition) -> tuple[Kind, ...]:
+    """The kinds of a definition, one for each served version, the stored one first; none until it is accepted."""
+    names = _accepted_names(definition)
+    if names is None:
+        return ()
+    group = definition.spec.group
+    served = [version for version in definition.spec.versions if version.served]
+    return tuple(
+        Kind(
+            f"{group}/{version.name}",
+            names.kind,
+            names.plural,
+            is_namespaced=definition.spec.scope == "Namespaced",
+            has_generation=True,
+            folder=f"{group}/{names.plural}",
+        )
+        for version in sorted(served, key=lambda version: not version.storage)
+    )
+
+
+def _accepted_names(definition: CustomResourceDefinition) -> DefinitionNames | None:
+    conditions = definition.status.conditions
+    is_accepted = any(condition.type in _ACCEPTED and condition.status == "True" for condition in conditions)
+    names = definition.status.accepted_names
+    return names if is_accepted and names.plural and names.kind else None

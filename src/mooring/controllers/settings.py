@@ -1,0 +1,108 @@
+"""What can be chosen about the controllers, by the names of kube-controller-manager's flags.
+
+Comes in   flags, as text (`--node-monitor-period=500ms`), or values
+Goes out   `ControllerSettings`; the defaults are those of kube-controller-manager v1.36
+
+ 1. The name of a field is the name of its flag, with the unit at its end where the flag's value carries one:
+    `node_monitor_period_s` is `--node-monitor-period`.
+ 2. A flag that nobody here knows is an error in words, as is a value that cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
+_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
+_YES = ("1", "t", "T", "true", "TRUE", "True")
+_NO = ("0", "f", "F", "false", "FALSE", "False")
+
+
+class SettingError(ValueError):
+    """A flag that is not known, or a value that it cannot take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """Everything about the controllers that can be chosen."""
+
+    # How many workers each controller has.
+    concurrent_deployment_syncs: int = 5
+    concurrent_replicaset_syncs: int = 5
+    concurrent_rc_syncs: int = 5
+    concurrent_statefulset_syncs: int = 5
+    concurrent_daemonset_syncs: int = 2
+    concurrent_job_syncs: int = 5
+    concurrent_cron_job_syncs: int = 5
+    concurrent_ttl_after_finished_syncs: int = 5
+    concurrent_gc_syncs: int = 20
+    concurrent_namespace_syncs: int = 10
+    concurrent_endpoint_syncs: int = 5
+    concurrent_service_endpoint_syncs: int = 5
+    concurrent_ephemeralvolume_syncs: int = 5
+    concurrent_resource_quota_syncs: int = 5
+    concurrent_resourceclaim_syncs: int = 50
+
+    # Nodes.
+    node_monitor_period_s: float = 5.0
+    node_monitor_grace_period_s: float = 50.0
+    node_startup_grace_period_s: float = 60.0
+    node_eviction_rate: float = 0.1
+    secondary_node_eviction_rate: float = 0.01
+    unhealthy_zone_threshold: float = 0.55
+    large_cluster_size_threshold: int = 50
+
+    # What runs now and then.
+    pvclaimbinder_sync_period_s: float = 15.0
+    resource_quota_sync_period_s: float = 300.0
+    namespace_sync_period_s: float = 300.0
+    terminated_pod_gc_threshold: int = 12_500
+    endpoint_updates_batch_period_s: float = 0.0
+    endpointslice_updates_batch_period_s: float = 0.0
+
+    max_endpoints_per_slice: int = 100
+    enable_dynamic_provisioning: bool = True
+    enable_garbage_collector: bool = True
+
+
+def flag_names() -> Mapping[str, str]:
+    """The flag of each field."""
+    return {f"--{field.name.removesuffix('_s').replace('_', '-')}": field.name for field in fields(ControllerSettings)}
+
+
+def settings_of_flags(flags: Mapping[str, str]) -> ControllerSettings:
+    """Settings from flags and their values as text. Raises `SettingError`."""
+    known = flag_names()
+    defaults = ControllerSettings()
+    chosen: dict[str, object] = {}
+    for flag, text in flags.items():
+        name = known.get(flag)
+        if name is None:
+            raise SettingError(f"there is no flag {flag}; wanted one of {', '.join(sorted(known))}")
+        chosen[name] = _read(flag, name, type(getattr(defaults, name)), text)
+    return ControllerSettings(**chosen)  # type: ignore[arg-type]
+
+
+def duration_s(text: str) -> float:
+    """Seconds of a duration as Go writes it: "500ms", "1m30s", "0". Raises `SettingError`."""
+    if text == "0":
+        return 0.0
+    if not _DURATION.fullmatch(text):
+        raise SettingError(f"{text!r} is not a duration; wanted one such as 500ms or 1m30s")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION_PART.findall(text))
+
+
+def _read(flag: str, name: str, kind: type, text: str) -> object:
+    if name.endswith("_s"):
+        return duration_s(text)
+    if kind is bool:
+        if text in _YES + _NO:
+            return text in _YES
+        raise SettingError(f"{flag}={text}: wanted true or false")
+    try:
+        return int(text) if kind is int else float(text)
+    except ValueError:
+        raise SettingError(f"{flag}={text}: wanted {'an integer' if kind is int else 'a number'}") from None

@@ -1,0 +1,78 @@
+"""The TTL controller: deletes Jobs a while after they have finished.
+
+Comes in   Jobs, from an informer
+Goes out   Jobs deleted, their pods before them (foreground)
+
+ 1. What the copy says is asked of the API again before a Job is deleted: its TTL may have been changed just now.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import JOB
+from mooring.api.views.batch import Job
+from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.promise import Deletion, Propagation
+from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
+from mooring.kit.clock import parse_rfc3339
+
+_FINISHED_TYPES = ("Complete", "Failed")
+
+
+class TtlAfterFinishedController(Controller):
+    name: ClassVar[str] = "ttl-after-finished-controller"
+
+    def __init__(self, workshop: Workshop) -> None:
+        super().__init__(workshop)
+        self.workers = workshop.settings.concurrent_ttl_after_finished_syncs
+        self._jobs = workshop.informers.informer(Job)
+        self._jobs.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+
+    async def sync(self, key: str) -> Outcome:
+        job = self._jobs.lister.by_key(key)
+        left_s = left_s_of(job, self.clock.wall_s()) if job is not None else None
+        if left_s is None:
+            return DONE
+        if left_s > 0:
+            return Later(left_s)
+        namespace, name = split_key(key)
+        try:
+            fresh = decode_as(Job, await self.client.get(JOB, namespace, name))
+            left_s = left_s_of(fresh, self.clock.wall_s())
+            if left_s is None:
+                return DONE
+            if left_s > 0:
+                return Later(left_s)
+            deletion = Deletion(uid=fresh.metadata.uid, propagation=Propagation.FOREGROUND)
+            await self.client.delete(JOB, namespace, name, deletion)
+        except NotFoundError:
+            return DONE
+        except ClientError as error:
+            return Failed(str(error))
+        return DONE
+
+    def _on_added(self, job: Job, is_initial: bool) -> None:
+        if finished_s_of(job) is not None:
+            self.queue.add(job.key)
+
+    def _on_updated(self, old: Job, new: Job) -> None:
+        self._on_added(new, False)
+
+
+def left_s_of(job: Job, now_s: float) -> float | None:
+    """How long a Job is still to be kept; None if it is not for us to delete."""
+    ttl_s, finished_s = job.spec.ttl_seconds_after_finished, finished_s_of(job)
+    return finished_s + ttl_s - now_s if ttl_s is not None and finished_s is not None else None
+
+
+def finished_s_of(job: Job) -> float | None:
+    """When a Job finished that has a TTL and is not going already."""
+    if job.spec.ttl_seconds_after_finished is None or job.metadata.deletion_timestamp is not None:
+        return None
+    for condition in job.status.conditions:
+        if condition.type in _FINISHED_TYPES and condition.status == "True":
+            since = condition.last_transition_time
+            return parse_rfc3339(since) if since is not None else None
+    return None

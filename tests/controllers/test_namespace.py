@@ -1,0 +1,117 @@
+"""Stories of namespaces that are deleted."""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, NAMESPACE, POD, SECRET, Kind
+from mooring.client.promise import Client, Deletion, JsonObject
+from tests.controllers.cluster_builders import config_map, pod_document
+from tests.controllers.world import Story, World, play
+
+CONTROLLERS = ["namespace-controller"]
+HELD = "example.com/held"
+
+
+class _WithFinalize:
+    """The client of the process knows no `finalize`: it is an update of the namespace."""
+
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
+        subresource = "" if subresource == "finalize" else subresource
+        return await self._inner.update(kind, namespace, name, body, subresource=subresource)
+
+
+def told(story: Story) -> None:
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: _WithFinalize(client))  # type: ignore[arg-type, return-value]
+
+
+async def open_namespace(world: World) -> None:
+    """With a finalizer of its own, so that it can be looked at in the end."""
+    await world.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "default", "finalizers": [HELD]},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+    )
+
+
+async def delete_namespace(world: World) -> None:
+    await world.client.delete(NAMESPACE, "", "default", Deletion())
+
+
+async def finalizers(world: World) -> list[str]:
+    namespace: Document = await world.get(NAMESPACE, "default")
+    found: list[str] = namespace["spec"]["finalizers"]
+    return found
+
+
+def test_everything_in_it_goes_then_its_finalizer() -> None:
+    async def story(world: World) -> None:
+        await open_namespace(world)
+        await world.create(config_map("cm"), pod_document("p"))
+        await world.client.create(CONFIG_MAP, "other", config_map("stranger"))
+        await delete_namespace(world)
+        await world.settle(4)
+        assert len(await world.list(CONFIG_MAP)) == 2
+        await world.settle(8)
+        assert [each["metadata"]["name"] for each in await world.list(CONFIG_MAP)] == ["stranger"]
+        assert await world.pods() == []
+        assert await finalizers(world) == []
+        conditions = await world.conditions("default", NAMESPACE)
+        assert {status for status, _ in conditions.values()} == {"False"}
+
+    told(story)
+
+
+def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
+    async def story(world: World) -> None:
+        await open_namespace(world)
+        pod = pod_document("p", "n1")
+        pod["spec"]["terminationGracePeriodSeconds"] = 30
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "needed"}}
+        await world.create(pod, secret)
+        await delete_namespace(world)
+        await world.settle(10)
+        assert len(await world.list(SECRET)) == 1
+        assert (await world.get(POD, "p"))["metadata"]["deletionTimestamp"]
+        await world.delete(POD, "p")
+        await world.settle(20)
+        assert await world.list(SECRET) == []
+        assert await finalizers(world) == []
+
+    told(story)
+
+
+def test_objects_with_finalizers_are_waited_for_and_told() -> None:
+    async def story(world: World) -> None:
+        await open_namespace(world)
+        await world.create(config_map("cm", finalizers=["example.com/hold"]))
+        await delete_namespace(world)
+        await world.settle(8)
+        conditions = await world.conditions("default", NAMESPACE)
+        assert conditions["NamespaceContentRemaining"] == ("True", "SomeResourcesRemain")
+        assert conditions["NamespaceFinalizersRemaining"] == ("True", "SomeFinalizersRemain")
+        assert await finalizers(world) == ["kubernetes"]
+        await world.patch(CONFIG_MAP, "cm", {"metadata": {"finalizers": None}})
+        await world.settle(10)
+        assert await finalizers(world) == []
+
+    told(story)
+
+
+def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:
+    async def story(world: World) -> None:
+        await open_namespace(world)
+        await world.create(config_map("cm"))
+        await world.settle(60)
+        assert len(await world.list(CONFIG_MAP)) == 1
+
+    told(story)

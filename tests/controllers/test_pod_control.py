@@ -1,0 +1,132 @@
+"""Creating and deleting pods, in batches, with events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.api.views.meta import ObjectReference
+from mooring.client.core_events import CoreEventRecorder
+from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
+from mooring.client.local import LocalClient
+from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.store.memory import MemoryStore
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.controllers.builders import replica_set_view, template
+
+OWNER = replica_set_view("web")
+
+
+class Stage:
+    def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
+        self.told: list[tuple[str, str, str]] = []
+        self.client = FaultyClient(LocalClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
+        self.control = PodControl(self.client, CoreEventRecorder(self._tell, "test"), clock)
+
+    def _tell(self, about: ObjectReference, type: str, reason: str, message: str) -> None:
+        self.told.append((about.name, reason, message))
+
+
+def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        await story(Stage(clock, *faults))
+
+    run(main(), clock)
+
+
+def test_a_pod_of_a_template() -> None:
+    wanted = template({"app": "web"})
+    wanted["metadata"] |= {"annotations": {"a": "b"}, "finalizers": ["f/x"], "name": "ignored"}
+    assert pod_of_template(wanted, OWNER) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": "web-",
+            "labels": {"app": "web"},
+            "annotations": {"a": "b"},
+            "finalizers": ["f/x"],
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "web",
+                    "uid": "uid-web",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": wanted["spec"],
+    }
+
+
+def test_creations_and_deletions_are_told() -> None:
+    async def story(stage: Stage) -> None:
+        name = await stage.control.create("default", pod_of_template(template({"app": "web"}), OWNER), OWNER)
+        await stage.control.delete("default", name, OWNER)
+        assert stage.told == [
+            ("web", "SuccessfulCreate", f"Created pod: {name}"),
+            ("web", "SuccessfulDelete", f"Deleted pod: {name}"),
+        ]
+        with pytest.raises(NotFoundError):
+            await stage.control.delete("default", name, OWNER)
+        assert len(stage.told) == 2
+
+    play(story)
+
+
+def test_failures_are_told() -> None:
+    async def story(stage: Stage) -> None:
+        pod = pod_of_template(template({"app": "web"}), OWNER)
+        with pytest.raises(ServerError):
+            await stage.control.create("default", pod, OWNER)
+        name = await stage.control.create("default", pod, OWNER)
+        with pytest.raises(PodControlError, match="unable to delete pods: "):
+            await stage.control.delete("default", name, OWNER)
+        assert [reason for _, reason, _ in stage.told] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
+
+    play(story, Fault("create", Outcome.BROKEN), Fault("delete", Outcome.BROKEN))
+
+
+def test_a_pod_without_labels_would_never_be_found_again() -> None:
+    async def story(stage: Stage) -> None:
+        with pytest.raises(PodControlError, match="no labels"):
+            await stage.control.create("default", pod_of_template(template({}), OWNER), OWNER)
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("count", "fails_at", "attempts", "succeeded"),
+    [
+        pytest.param(10, None, 10, 10, id="all: 1, 2, 4 and 3"),
+        pytest.param(500, 0, 1, 0, id="the first refusal is the last"),
+        pytest.param(10, 1, 3, 2, id="a batch is finished: 1 and 2"),
+        pytest.param(0, None, 0, 0, id="none"),
+    ],
+)
+def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts: int, succeeded: int) -> None:
+    tried: list[int] = []
+
+    async def create_one(number: int) -> None:
+        tried.append(number)
+        if number == fails_at:
+            raise ForbiddenError("no")
+
+    async def story(stage: Stage) -> None:
+        done, error = await stage.control.create_many(count, create_one)
+        assert (len(tried), done, error is not None) == (attempts, succeeded, fails_at is not None)
+
+    play(story)
+
+
+def test_a_namespace_that_goes_away_is_known_by_its_cause() -> None:
+    cause = Cause("NamespaceTerminating", "namespace x is being terminated", "metadata.namespace")
+    assert is_namespace_terminating(ForbiddenError("no", causes=[cause]))
+    assert not is_namespace_terminating(ForbiddenError("no"))

@@ -1,0 +1,71 @@
+"""What controllers ask of a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.controllers.pods import (
+    available_in_s,
+    controller_index,
+    is_active,
+    is_available,
+    is_finished,
+    is_ready,
+    is_terminating,
+    next_availability_s,
+    node_index,
+    orphan_label_index,
+    orphans_of,
+)
+from tests.controllers.builders import NOW_S, pod_view
+
+
+@pytest.mark.parametrize(
+    ("parts", "states"),
+    [
+        pytest.param({}, (True, False, False), id="running"),
+        pytest.param({"phase": "Pending"}, (True, False, False), id="pending"),
+        pytest.param({"going": True}, (False, True, False), id="going"),
+        pytest.param({"phase": "Failed"}, (False, False, True), id="failed"),
+        pytest.param({"phase": "Succeeded", "going": True}, (False, False, True), id="finished and going"),
+    ],
+)
+def test_a_pod_is_active_terminating_or_finished(parts: dict[str, Any], states: tuple[bool, bool, bool]) -> None:
+    pod = pod_view("p", **parts)
+    assert (is_active(pod), is_terminating(pod), is_finished(pod)) == states
+
+
+@pytest.mark.parametrize(
+    ("ready_for_s", "min_ready_s", "is_there", "wait_s"),
+    [
+        pytest.param(None, 0, False, None, id="not ready"),
+        pytest.param(0, 0, True, None, id="ready is enough"),
+        pytest.param(5, 10, False, 5.0, id="not for long enough"),
+        pytest.param(10, 10, True, None, id="just long enough"),
+    ],
+)
+def test_available_is_ready_for_a_while(
+    ready_for_s: float | None, min_ready_s: int, is_there: bool, wait_s: float | None
+) -> None:
+    pod = pod_view("p", ready_for_s=ready_for_s)
+    assert is_ready(pod) is (ready_for_s is not None)
+    assert is_available(pod, min_ready_s, NOW_S) is is_there
+    assert available_in_s(pod, min_ready_s, NOW_S) == wait_s
+
+
+def test_the_next_to_become_available() -> None:
+    pods = [pod_view("a", ready_for_s=2), pod_view("b", ready_for_s=7), pod_view("c", ready_for_s=70), pod_view("d")]
+    assert next_availability_s(pods, 10, NOW_S, NOW_S) == 3.0
+    assert next_availability_s(pods, 10, NOW_S, NOW_S + 5) == 0.0
+    assert next_availability_s(pods[2:], 10, NOW_S, NOW_S) is None
+
+
+def test_where_pods_are_found() -> None:
+    assert controller_index(pod_view("p", owner="uid-1")) == ("uid-1",)
+    assert controller_index(pod_view("p")) == (orphans_of("default"),)
+    assert list(orphan_label_index(pod_view("p", labels={"a": "b"}))) == ["default a=b"]
+    assert list(orphan_label_index(pod_view("p", labels={"a": "b"}, owner="uid-1"))) == []
+    assert node_index(pod_view("p", on="n1")) == ("n1",)
+    assert node_index(pod_view("p", on="")) == ()
