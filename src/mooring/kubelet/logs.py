@@ -1,0 +1,113 @@
+"""Logs: the lines of one run of a container, and reading them as `kubectl logs` asks.
+
+Comes in   lines with their times; a `LogRequest`
+Goes out   bytes, line by line; with `follow` until the run is over
+
+ 1. At most `LOG_LINES_MAX` lines are kept, the youngest.
+ 2. The order of Kubernetes: first what is too old is left out, then the tail is taken, then the bytes are counted.
+ 3. A follower hears of each line once, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from mooring.kit.clock import Clock, format_rfc3339_micro, parse_rfc3339
+from mooring.kubelet.runtime import LogRequest
+
+LOG_LINES_MAX = 200
+
+
+class Line(NamedTuple):
+    number: int
+    wall_s: float
+    text: str
+
+
+class Log:
+    """What one run of a container wrote."""
+
+    __slots__ = ("_followers", "_number", "is_closed", "lines")
+
+    def __init__(self, *, is_closed: bool = False) -> None:
+        self.lines: deque[Line] = deque(maxlen=LOG_LINES_MAX)
+        self.is_closed = is_closed
+        self._number = 0
+        self._followers: list[asyncio.Future[None]] = []
+
+    def write(self, wall_s: float, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._number += 1
+            self.lines.append(Line(self._number, wall_s, text))
+        if texts:
+            self._wake()
+
+    def close(self) -> None:
+        """The run is over."""
+        self.is_closed = True
+        self._wake()
+
+    async def wait_changed(self) -> None:
+        """Until there is another line, or the run is over."""
+        follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._followers.append(follower)
+        await follower
+
+    def _wake(self) -> None:
+        if not self._followers:
+            return
+        followers, self._followers = self._followers, []
+        for follower in followers:
+            if not follower.done():
+                follower.set_result(None)
+
+
+class LogReader:
+    """One reading of a log."""
+
+    def __init__(self, log: Log, request: LogRequest, clock: Clock) -> None:
+        self._log = log
+        self._request = request
+        self._since_s = _since_s(request, clock)
+        self._bytes_left = request.limit_bytes
+        self._seen = 0
+
+    async def read(self) -> AsyncIterator[bytes]:
+        lines = [line for line in self._log.lines if line.wall_s >= self._since_s]
+        tail = self._request.tail_lines
+        if tail is not None:
+            lines = lines[-tail:] if tail else []
+        self._seen = self._log.lines[-1].number if self._log.lines else 0
+        while True:
+            for line in lines:
+                written = self._written(line)
+                if written:
+                    yield written
+            if not self._request.follows or self._bytes_left == 0:
+                return
+            while not self._fresh() and not self._log.is_closed:
+                await self._log.wait_changed()
+            lines = self._fresh()
+            if not lines:
+                return
+            self._seen = lines[-1].number
+
+    def _fresh(self) -> list[Line]:
+        return [line for line in self._log.lines if line.number > self._seen]
+
+    def _written(self, line: Line) -> bytes:
+        text = f"{format_rfc3339_micro(line.wall_s)} {line.text}" if self._request.has_timestamps else line.text
+        written = text.encode() + b"\n"
+        if self._bytes_left is not None:
+            written = written[: self._bytes_left]
+            self._bytes_left -= len(written)
+        return written
+
+
+def _since_s(request: LogRequest, clock: Clock) -> float:
+    if request.since_s is not None:
+        return clock.wall_s() - request.since_s
+    return parse_rfc3339(request.since_time) if request.since_time else 0.0

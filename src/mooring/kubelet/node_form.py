@@ -1,0 +1,167 @@
+"""What a node says of itself: the Node that a kubelet registers, its status, its Lease.
+
+Comes in   the settings of a fleet, the name and number of a node, the time
+Goes out   bodies and patches, as JSON
+
+Everything that looks like chance (boot id, machine id) is made from the name: the same node has the same, always.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from mooring.api.document import Document
+from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
+from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.settings import VERSION, FleetSettings
+
+LEASE_NAMESPACE = "kube-node-lease"
+SILENT_ANNOTATION = "mooring.dev/silent"
+"""On a Node: "true" silences its kubelet until it is taken away."""
+SIMULATED_ANNOTATION = "mooring.dev/simulated"
+"""On a Node that somebody else made: "true" asks the fleet to run its kubelet."""
+
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+def node_body(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+    """The Node that a kubelet registers."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": node.name,
+            "labels": node_labels(node, settings),
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": {},
+        "status": node_status(node, settings, wall_s),
+    }
+
+
+def node_labels(node: SimulatedNode, settings: FleetSettings) -> dict[str, str]:
+    architecture = settings.shape.architecture
+    labels = {
+        "beta.kubernetes.io/arch": architecture,
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": architecture,
+        "kubernetes.io/hostname": node.name,
+        "kubernetes.io/os": "linux",
+        **settings.labels,
+    }
+    if settings.zones:
+        labels["topology.kubernetes.io/zone"] = settings.zones[node.index % len(settings.zones)]
+    if settings.region:
+        labels["topology.kubernetes.io/region"] = settings.region
+    return labels
+
+
+def node_status(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+    """All that a kubelet tells of its node."""
+    now = format_rfc3339(wall_s)
+    amounts = node_amounts(settings)
+    return {
+        "addresses": [{"type": "InternalIP", "address": node.host_ip}, {"type": "Hostname", "address": node.name}],
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [
+            {
+                "type": type,
+                "status": status,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": now,
+                "reason": reason,
+                "message": message,
+            }
+            for type, status, reason, message in _HEALTHY
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": _node_info(node.name, settings),
+    }
+
+
+def node_amounts(settings: FleetSettings) -> dict[str, str]:
+    shape = settings.shape
+    return {
+        "cpu": shape.cpu,
+        "ephemeral-storage": shape.ephemeral_storage,
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "memory": shape.memory,
+        "pods": str(shape.pods),
+        **shape.others,
+    }
+
+
+def heartbeat_patch(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+    """What a node tells now and then: that it is well, and what it is if the API has never heard of that.
+
+    A condition that somebody else changed meanwhile gets the time of its change back to ours.
+    """
+    view = node.view
+    assert view is not None, f"node {node.name} is not known to the API"
+    now = format_rfc3339(wall_s)
+    known = {condition.type: condition.status for condition in view.status.conditions}
+    conditions = []
+    for type, status, reason, message in _HEALTHY:
+        condition: Document = {"type": type, "lastHeartbeatTime": now}
+        if known.get(type) != status:
+            condition |= {"status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+        conditions.append(condition)
+    patch: Document = {"status": {"conditions": conditions}}
+    if not view.status.allocatable:
+        told = node_status(node, settings, wall_s)
+        patch["status"] = {**told, "conditions": conditions}
+    return patch
+
+
+def is_well(node: SimulatedNode) -> bool:
+    """Whether the API has of a node what its kubelet would say."""
+    if node.view is None:
+        return False
+    known = {condition.type: condition.status for condition in node.view.status.conditions}
+    return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
+
+
+def lease_body(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+    metadata: Document = {"name": node.name, "namespace": LEASE_NAMESPACE}
+    if node.view is not None:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid}
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": node.name,
+            "leaseDurationSeconds": settings.lease_s,
+            "renewTime": format_rfc3339_micro(wall_s),
+        },
+    }
+
+
+def renewal_patch(wall_s: float) -> Document:
+    """The smallest thing that keeps a lease: 5,000 nodes send 500 of them each second."""
+    return {"spec": {"renewTime": format_rfc3339_micro(wall_s)}}
+
+
+def _node_info(name: str, settings: FleetSettings) -> Document:
+    identity = blake2b(name.encode(), digest_size=16).hexdigest()
+    uuid = f"{identity[:8]}-{identity[8:12]}-{identity[12:16]}-{identity[16:20]}-{identity[20:]}"
+    return {
+        "architecture": settings.shape.architecture,
+        "bootID": uuid,
+        "containerRuntimeVersion": "mooring://1.36",
+        "kernelVersion": "6.12.0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": identity,
+        "operatingSystem": "linux",
+        "osImage": "Mooring (simulated)",
+        "systemUUID": uuid,
+    }

@@ -1,0 +1,52 @@
+"""How many nodes, of which sort, and how often they are heard of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+VERSION = "v1.36.4"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """What a node offers."""
+
+    cpu: str = "32"
+    memory: str = "256Gi"
+    ephemeral_storage: str = "1Ti"
+    pods: int = 110
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Further resources, such as `example.com/gpu`."""
+    architecture: str = "amd64"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """One fleet."""
+
+    count: int = 0
+    name_prefix: str = "node-"
+    """Nodes are called `node-0`, `node-1`, and so on."""
+    shape: NodeShape = NodeShape()
+    zones: tuple[str, ...] = ()
+    """Given to the nodes in turn."""
+    region: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    lives: str = ""
+    """A text in the language of `lives_file`."""
+    lease_s: int = 40
+    lease_period_s: float = 10.0
+    status_period_s: float = 300.0
+    pod_writes_in_flight_max: int = 64
+    node_writes_in_flight_max: int = 32
+    tells_routine_events: bool = False
+    """Whether events tell of what goes well too (Created, Started, Killing): three for each pod."""
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError(f"a fleet of {self.count} nodes; wanted 0 or more")
+        if not 0 < self.lease_period_s < self.lease_s:
+            raise ValueError(
+                f"leases of {self.lease_s} s renewed each {self.lease_period_s} s; wanted them renewed before they end"
+            )

@@ -1,0 +1,208 @@
+"""The simulated runtime: containers that are nothing but a place in their life.
+
+Comes in   start, stop, forget; alarms when a stage is over
+Goes out   to the listener: waiting, running, exited, as the life says
+
+ 1. Chance is drawn when a stage is entered and when it is left, from one stream: the same seed gives the same lives.
+ 2. A waiting stage that is shorter than `UNTOLD_S` is not told: nobody would read it, and at 10,000 pods each request
+    counts. The state after it is.
+ 3. A container that is asked to stop ends as its life says; or, if that is not soon enough, killed, with code 137.
+ 4. What a container wrote is kept for this run and the one before, at most `LOG_LINES_MAX` lines each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.lives import Life, Lives, Shown, Stage, stay_s, way_from
+from mooring.kubelet.logs import Log, LogReader
+from mooring.kubelet.runtime import ContainerState, Exited, Listener, LogRequest, Role, Running, Waiting
+from mooring.kubelet.views import KubeletContainer, KubeletPod
+
+UNTOLD_S = 0.5
+KILLED_CODE = 137
+SIGKILL = 9
+
+
+class _Simulated:
+    """One container, over all its runs."""
+
+    __slots__ = (
+        "attempt",
+        "container",
+        "is_stopping",
+        "life",
+        "log",
+        "next_begin",
+        "pod",
+        "previous_log",
+        "stage",
+        "started_s",
+        "state",
+        "visits",
+    )
+
+    def __init__(self, pod: KubeletPod, container: KubeletContainer, life: Life) -> None:
+        self.pod = pod
+        self.container = container
+        self.life = life
+        self.stage = life.first
+        self.next_begin = ""
+        """Where the next run begins; empty: at the first stage."""
+        self.attempt = 0
+        self.started_s = 0.0
+        self.state: ContainerState | None = None
+        self.visits: dict[str, int] = {}
+        self.is_stopping = False
+        self.log = Log()
+        self.previous_log: Log | None = None
+
+
+class SimulatedRuntime:
+    """Keeps the promise of `runtime` for all pods of a fleet."""
+
+    def __init__(self, lives: Lives, clock: Clock, entropy: Entropy, alarms: Alarms, listener: Listener) -> None:
+        self._lives = lives
+        self._clock = clock
+        self._entropy = entropy
+        self._alarms = alarms
+        self._listener = listener
+        self._pods: dict[str, dict[str, _Simulated]] = {}
+
+    # ------------------------------------------------------------------------------------------ for the workers
+
+    def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
+        one = self._one(pod, container, role)
+        one.attempt = attempt
+        one.is_stopping = False
+        one.visits = {}
+        one.started_s = 0.0
+        if attempt:
+            one.previous_log = one.log
+        one.log = Log()
+        self._enter(one, one.life.stages[one.next_begin] if one.next_begin else one.life.first)
+
+    def adopt(
+        self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int, state: ContainerState
+    ) -> None:
+        one = self._one(pod, container, role)
+        one.attempt = attempt
+        one.state = state
+        if isinstance(state, Running):
+            one.started_s = state.started_s
+            one.stage = _stage_like(one.life, state)
+            self._stay(one)
+            one.log.write(state.started_s, [_filled(line, one) for line in one.stage.log])
+
+    def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
+        one = self._pods.get(pod_uid, {}).get(container)
+        if one is None or isinstance(one.state, Exited):
+            return
+        if not isinstance(one.state, Running):
+            # It never ran. Nothing of it has to end, and nothing is told.
+            self._alarms.cancel(_key(one))
+            one.is_stopping = True
+            return
+        stop = one.life.stop
+        for_s = stop.for_s + (self._entropy.uniform(0.0, stop.jitter_s) if stop.jitter_s else 0.0)
+        is_killed = for_s > grace_s
+        one.is_stopping = True
+        code, signal = (KILLED_CODE, SIGKILL) if is_killed else (stop.exit_code, 0)
+        self._alarms.set(_key(one), min(for_s, grace_s), lambda: self._exit(one, code, "", "", signal))
+
+    def forget(self, pod_uid: str) -> None:
+        for one in self._pods.pop(pod_uid, {}).values():
+            self._alarms.cancel(_key(one))
+            one.log.close()
+
+    def logs(self, pod_uid: str, container: str, request: LogRequest) -> AsyncIterator[bytes]:
+        one = self._pods.get(pod_uid, {}).get(container)
+        if one is None:
+            return LogReader(Log(is_closed=True), request, self._clock).read()
+        log = one.log
+        if request.is_previous or isinstance(one.state, Waiting):
+            log = one.previous_log if one.previous_log is not None else Log(is_closed=True)
+        return LogReader(log, request, self._clock).read()
+
+    # ------------------------------------------------------------------------------------------------ one life
+
+    def _one(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> _Simulated:
+        containers = self._pods.setdefault(pod.metadata.uid, {})
+        one = containers.get(container.name)
+        if one is None:
+            one = containers[container.name] = _Simulated(pod, container, self._lives.of(pod, container, role))
+        one.pod, one.container = pod, container
+        return one
+
+    def _enter(self, one: _Simulated, stage: Stage) -> None:
+        one.stage = stage
+        one.log.write(self._clock.wall_s(), [_filled(line, one) for line in stage.log])
+        match stage.shown:
+            case Shown.WAITING:
+                state = Waiting(stage.reason, _filled(stage.message, one))
+                delay_s = self._stay(one)
+                one.state = state
+                if delay_s is None or delay_s >= UNTOLD_S:
+                    self._tell(one, state)
+            case Shown.RUNNING:
+                if not one.started_s:
+                    one.started_s = self._clock.wall_s()
+                self._stay(one)
+                self._tell(one, Running(one.started_s, stage.is_ready, stage.is_started))
+            case Shown.TERMINATED:
+                one.next_begin = way_from(stage, self._entropy)
+                self._exit(one, stage.exit_code, stage.reason, _filled(stage.message, one), stage.signal)
+
+    def _stay(self, one: _Simulated) -> float | None:
+        """Set the alarm for the end of the stage."""
+        name = one.stage.name
+        visits = one.visits.get(name, 0)
+        one.visits[name] = visits + 1
+        delay_s = stay_s(one.stage, one.pod, visits, self._entropy)
+        if delay_s is not None:
+            self._alarms.set(_key(one), delay_s, lambda: self._leave(one))
+        return delay_s
+
+    def _leave(self, one: _Simulated) -> None:
+        self._enter(one, one.life.stages[way_from(one.stage, self._entropy)])
+
+    def _exit(self, one: _Simulated, code: int, reason: str, message: str, signal: int) -> None:
+        now_s = self._clock.wall_s()
+        reason = reason or ("Completed" if code == 0 else "Error")
+        one.log.close()
+        self._tell(one, Exited(code, one.started_s or now_s, now_s, reason, message, signal))
+
+    def _tell(self, one: _Simulated, state: ContainerState) -> None:
+        one.state = state
+        self._listener.container_changed(one.pod.metadata.uid, one.container.name, one.attempt, state)
+
+
+def _stage_like(life: Life, state: Running) -> Stage:
+    """The stage of a life in which a container that runs so may be."""
+    running = [stage for stage in life.stages.values() if stage.shown is Shown.RUNNING]
+    alike = [stage for stage in running if stage.is_ready == state.is_ready]
+    return (alike or running or [life.first])[0]
+
+
+def _key(one: _Simulated) -> tuple[str, str, str]:
+    return ("stage", one.pod.metadata.uid, one.container.name)
+
+
+def _filled(text: str, one: _Simulated) -> str:
+    """With the names that a life can mention. Not `format`: a message may hold any braces."""
+    if "{" not in text:
+        return text
+    metadata = one.pod.metadata
+    names = {
+        "{container}": one.container.name,
+        "{image}": one.container.image,
+        "{pod}": metadata.name,
+        "{namespace}": metadata.namespace,
+        "{node}": one.pod.spec.node_name,
+    }
+    for name, value in names.items():
+        text = text.replace(name, value)
+    return text
