@@ -12,7 +12,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
-EXAMPLE := examples/clusters/harbour.yaml
+DEMO := examples/manifests/demo.yaml
 
 STAMP_VENV := $(VENV)/.stamp-venv
 STAMP_RUN := $(VENV)/.stamp-run
@@ -21,13 +21,13 @@ STAMP_DEV := $(VENV)/.stamp-dev
 # Only trees that hold Python: mypy refuses a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests bench clean
+.PHONY: help up test lint types layers tests fuzz bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-up: $(STAMP_RUN)  ## set up, and explain where the pods of the example cluster go
-	@$(BIN)/mooring explain -f $(EXAMPLE)
+up: $(STAMP_RUN)  ## set up, and bring up a cluster with a Deployment on simulated nodes
+	@$(BIN)/mooring up --ephemeral --nodes 9 -f $(DEMO)
 
 test: lint types layers tests  ## everything that must hold before a commit
 
@@ -44,6 +44,9 @@ layers: $(STAMP_DEV)  ## import-linter: knowledge flows one way
 tests: $(STAMP_DEV)  ## pytest, on two cores
 	@tools/ensure_etcd.sh
 	@$(BIN)/python -m pytest -q -n 2
+
+fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N to have a run again, COUNT=N for fewer
+	@$(BIN)/python -m tests.apiserver.http.fuzzer $(or $(COUNT),100000) $(SEED)
 
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }

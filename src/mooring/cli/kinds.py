@@ -6,7 +6,7 @@ Goes out   whether to skip it, and what to say of one that must not be skipped
  1. A kind of Kubernetes' own groups must be one that Kubernetes has: a typing error in `kind` is an error, because
     skipping the object would quietly change the answer.
  2. Groups of others (custom resources) are theirs to name: everything in them is skipped.
- 3. The kinds that scheduling does read are in `mooring.api.decode.KINDS`, in the version that it reads.
+ 3. The other kinds of `mooring.api.decode.KINDS` are read, in the version that it knows.
 """
 
 from __future__ import annotations

@@ -259,12 +259,13 @@ class _Reader:
         """Decodes and checks one object, or skips it."""
         if kind in WORKLOADS:
             self.manifests.workloads[kind] += 1
+        if is_skipped(api_version, kind):
+            self.manifests.skipped[kind] += 1
+            return
         try:
             view = decode(view_of(api_version, kind))
         except UnknownKindError as error:
-            if is_skipped(api_version, kind):
-                self.manifests.skipped[kind] += 1
-            elif not api_version:
+            if not api_version:
                 wanted = error.known_versions[0] if error.known_versions else _SUCH_AS["apiVersion"]
                 self._complain(origin, "", f"found {kind} without apiVersion; wanted {wanted}")
             else:

@@ -53,6 +53,7 @@ def _with_controller_flags(command: Command) -> Command:
 @click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
 )
+@click.option("-f", "--filename", "manifests", type=_FILE, multiple=True, help="Objects to create once it is up.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
 @_with_controller_flags
 def up(
@@ -70,6 +71,7 @@ def up(
     anonymous_auth: bool,
     config: Path | None,
     controllers: str,
+    manifests: tuple[Path, ...],
     verbose: bool,
     **controller_flags: str | None,
 ) -> None:
@@ -97,6 +99,7 @@ def up(
             scheduler_file=config,
             controllers=_controller_settings(controller_flags),
             enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
+            manifests=manifests,
             is_verbose=verbose,
         )
     )

@@ -10,13 +10,15 @@ import asyncio
 import logging
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from mooring import __version__
-from mooring.api.yaml import YamlError, load_document
+from mooring.api.document import Document
+from mooring.api.yaml import YamlError, load_document, load_documents
 from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem
@@ -26,6 +28,7 @@ from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.config.problems import ConfigurationError
 
@@ -50,6 +53,7 @@ class UpOptions:
     scheduler_file: Path | None
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
+    manifests: tuple[Path, ...]
     is_verbose: bool
 
 
@@ -61,8 +65,9 @@ def run_until_stopped(options: UpOptions) -> None:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
+    objects = _objects(options.manifests)
     try:
-        run_real(_run(settings))
+        run_real(_run(settings, objects))
     except (ClusterError, SettingError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
@@ -71,7 +76,7 @@ def run_until_stopped(options: UpOptions) -> None:
         raise SystemExit(EXIT_FAILED) from None
 
 
-async def _run(settings: ClusterSettings) -> None:
+async def _run(settings: ClusterSettings, objects: list[Document]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -80,13 +85,33 @@ async def _run(settings: ClusterSettings) -> None:
             # The second time somebody does not want to wait.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
-        click.echo("\nstopping ... (again to stop at once)", err=True)
         stop.set()
+        with suppress(OSError):  # whoever read what we say may be gone
+            click.echo("\nstopping ... (again to stop at once)", err=True)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     async with run_cluster(settings, SystemClock(), system_entropy()) as cluster:
         _greet(cluster, settings)
+        if objects:
+            await _create(cluster, objects, stop)
+        await stop.wait()
+
+
+async def _create(cluster: RunningCluster, objects: list[Document], stop: asyncio.Event) -> None:
+    """Create what was asked for, and say when its Deployments run."""
+    from mooring.cli.creating import create_all, wait_available  # reads in what is imported late on purpose
+
+    async with TaskGroup("objects") as group:
+
+        async def work() -> None:
+            for line in await create_all(cluster.desk, objects):
+                click.echo(line)
+            async for line in wait_available(cluster.desk, objects):
+                click.echo(line)
+            sys.stdout.flush()
+
+        group.start_background(work(), name="create")
         await stop.wait()
 
 
@@ -103,7 +128,7 @@ def _greet(cluster: RunningCluster, settings: ClusterSettings) -> None:
         f"  kubeconfig   {cluster.kubeconfig}",
         "",
         "try:",
-        f"  kubectl --kubeconfig {cluster.kubeconfig} get namespaces",
+        f"  kubectl --kubeconfig {cluster.kubeconfig} get nodes,pods -A",
         "",
         "Ctrl-C ends it.",
     ]
@@ -130,6 +155,18 @@ def _settings(options: UpOptions) -> ClusterSettings:
     )
 
 
+def _objects(paths: tuple[Path, ...]) -> list[Document]:
+    found: list[Document] = []
+    for path in paths:
+        try:
+            for document in load_documents(path.read_bytes(), str(path)):
+                if isinstance(document.data, dict):
+                    found.append(document.data)
+        except YamlError as error:
+            raise InputError([Problem("", str(error))]) from None
+    return found
+
+
 def _users(path: Path | None) -> dict[str, User]:
     if path is None:
         return {}
@@ -137,6 +174,8 @@ def _users(path: Path | None) -> dict[str, User]:
         return parse_token_file(path.read_text(encoding="utf-8"), str(path))
     except TokenFileError as error:
         raise InputError([Problem("", str(error))]) from None
+    except UnicodeDecodeError:
+        raise InputError([Problem(str(path), "is not UTF-8 text; CSV of token,user,uid,groups is wanted")]) from None
     except OSError as error:
         raise InputError([Problem(str(path), f"cannot be read: {error.strerror}")]) from None
 

@@ -17,8 +17,13 @@ from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.settings import FleetSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+"""Where simulated nodes stand, in turn."""
 
 
 async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
@@ -41,9 +46,18 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
                 settings.enabled_controllers,
             )
             group.start(manager.run(), name="controllers")
+        if settings.runs("nodes"):
+            fleet = Fleet(
+                inside_client(desk, clock, entropy.fork("nodes client"), "kubelet"),
+                clock,
+                entropy.fork("nodes"),
+                FleetSettings(count=settings.nodes, zones=ZONES),
+            )
+            desk.logs = fleet
+            group.start(fleet.run(), name="nodes")
 
 
 def inside_client(desk: Desk, clock: Clock, entropy: Entropy, name: str) -> InsideClient:
     """A way in for a component of this process, under the name that it has in Kubernetes."""
-    user = User(f"system:{name}", groups=("system:authenticated",))
+    user = User(f"system:{name}", groups=("system:authenticated", "system:masters"))
     return InsideClient(desk, LocalClient(desk.store, clock, entropy), user, name)

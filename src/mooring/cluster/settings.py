@@ -41,7 +41,7 @@ class ClusterSettings:
     limits: DoorLimits = field(default_factory=DoorLimits)
 
     def runs(self, component: str) -> bool:
-        return component not in self.without
+        return component not in self.without and (component != "nodes" or self.nodes > 0)
 
     def tokens(self) -> dict[str, User]:
         """Who has which token."""
