@@ -14,9 +14,11 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
@@ -54,6 +56,8 @@ class Flag:
     default: FlagValue
     help: str
     short: str = ""
+    endings: tuple[str, ...] = ()
+    """What the names of its files end with: a shell offers only those."""
     has_effect: bool = True
     """Whether it changes anything here. Those that do not are taken, because whoever has them in a manifest must be
     able to put one scheduler in the place of another; setting one is told in the log."""
@@ -66,9 +70,10 @@ class Flag:
 class ValueType(_ParamType):
     """One value of a sort."""
 
-    def __init__(self, sort: Sort) -> None:
+    def __init__(self, sort: Sort, endings: tuple[str, ...] = ()) -> None:
         self.sort = sort
         self.name = sort.value
+        self._endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FlagValue:
         if not isinstance(value, str):
@@ -78,6 +83,17 @@ class ValueType(_ParamType):
             return parse_value(self.sort, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        match self.sort:
+            case Sort.SWITCH:
+                return [CompletionItem(word) for word in ("true", "false") if word.startswith(incomplete)]
+            case Sort.FILE if self._endings:
+                return [CompletionItem(path) for path in _files(incomplete, self._endings)]
+            case Sort.FILE:
+                return [CompletionItem(incomplete, type="file")]
+            case _:
+                return []
 
 
 def parse_value(sort: Sort, text: str) -> FlagValue:
@@ -138,7 +154,7 @@ def option_of(flag: Flag) -> click.Option:
         settings |= {"is_flag": False, "flag_value": "true"}
     if flag.sort in (Sort.LIST, Sort.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
-    return click.Option(names, type=ValueType(flag.sort), **settings)
+    return click.Option(names, type=ValueType(flag.sort, flag.endings), **settings)
 
 
 def _joined(flag: Flag) -> Any:
@@ -162,3 +178,17 @@ def _integer(text: str, highest: int, lowest: int) -> int:
     if not lowest <= number <= highest:
         raise ValueError(f"found {number}, wanted a number from {lowest} to {highest}")
     return number
+
+
+def _files(beginning: str, endings: tuple[str, ...]) -> list[str]:
+    """Folders, and files with one of the endings, whose paths begin so."""
+    head, slash, tail = beginning.rpartition("/")
+    try:
+        found = sorted(Path(f"{head}{slash}" or ".").iterdir())
+    except OSError:
+        return []
+    return [
+        f"{head}{slash}{path.name}{'/' if path.is_dir() else ''}"
+        for path in found
+        if path.name.startswith(tail) and (path.is_dir() or path.name.endswith(endings))
+    ]

@@ -19,6 +19,7 @@ from mooring import __version__
 from mooring.cli.explain import explain
 from mooring.cli.problems import InputError
 from mooring.cli.scheduler import scheduler
+from mooring.cli.shell_completion import completion
 from mooring.cli.up import up
 
 EXIT_BAD_INPUT = 2
@@ -62,6 +63,7 @@ def main() -> None:
     """
 
 
+main.add_command(completion)
 main.add_command(explain)
 main.add_command(scheduler)
 main.add_command(up)

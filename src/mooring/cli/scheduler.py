@@ -21,7 +21,12 @@ from mooring.cli.scheduler_flags import FLAGS
 
 
 class ComponentCommand(click.Command):
-    """A command whose flags are shown by section."""
+    """A command whose flags are shown by section, and made when somebody types or reads them."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if not self.params:
+            self.params = _parameters()
+        return super().get_params(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         shown = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
@@ -60,17 +65,18 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_asked: bool) ->
         ctx.exit()
 
 
+def _parameters() -> list[click.Parameter]:
+    version = click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it."
+    )
+    return [*(option_of(flag) for section in FLAGS.values() for flag in section), version]
+
+
 scheduler = ComponentCommand(
     "scheduler",
     callback=_run,
     help=_run.__doc__,
     short_help="Run the scheduler against any API server.",
-    params=[
-        *(option_of(flag) for section in FLAGS.values() for flag in section),
-        click.Option(
-            ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it."
-        ),
-    ],
     context_settings={
         "help_option_names": ["-h", "--help"],
         "token_normalize_func": lambda name: name.replace("_", "-"),

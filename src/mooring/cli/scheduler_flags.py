@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from mooring.cli.flag_values import Flag, Sort
 
+_CONFIGURATIONS = (".yaml", ".yml", ".json")
+
 
 def _text(name: str, text: str, default: str = "", *, has_effect: bool = True) -> Flag:
     return Flag(name, Sort.TEXT, default, text, has_effect=has_effect)
 
 
-def _file(name: str, text: str, *, has_effect: bool = True) -> Flag:
-    return Flag(name, Sort.FILE, "", text, has_effect=has_effect)
+def _file(name: str, text: str, *, has_effect: bool = True, endings: tuple[str, ...] = ()) -> Flag:
+    return Flag(name, Sort.FILE, "", text, has_effect=has_effect, endings=endings)
 
 
 def _switch(name: str, text: str, default: bool = False, *, has_effect: bool = True) -> Flag:
@@ -37,7 +39,7 @@ def _list(name: str, text: str, *default: str, has_effect: bool = True) -> Flag:
 
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "misc": (
-        _file("config", "A KubeSchedulerConfiguration: YAML or JSON."),
+        _file("config", "A KubeSchedulerConfiguration: YAML or JSON.", endings=_CONFIGURATIONS),
         _text("master", "The address of the API server; wins over the kubeconfig's."),
         _file("write-config-to", "Write the whole configuration, defaults included, to this file, and end."),
     ),
@@ -120,7 +122,11 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _list("vmodule", "Levels by file: name=4. Here by module.", has_effect=False),
     ),
     "mooring": (
-        _file("policy-config-file", "An older Policy instead of a configuration. Ignored if there is a --config."),
+        _file(
+            "policy-config-file",
+            "An older Policy instead of a configuration. Ignored if there is a --config.",
+            endings=_CONFIGURATIONS,
+        ),
         _list("plugin", "Python files with plugins of your own, or package.module:Class."),
         Flag("requests-in-flight-max", Sort.INTEGER, 100, "Requests to the API server under way together."),
     ),

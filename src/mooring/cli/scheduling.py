@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Iterator, Mapping
 
@@ -175,8 +176,6 @@ def _proxy_rules(flags: Flags) -> ProxyRules:
 
 def _review_connection(flags: Flags, name: str, clock: Clock) -> Connection | None:
     """As kube-scheduler: the file, or the pod's own service account, or nobody."""
-    import os
-
     if flags[name]:
         return component_connection(clock, kubeconfig=_text(flags, name))
     if is_in_cluster(os.environ):

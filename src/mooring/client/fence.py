@@ -49,9 +49,7 @@ class FencedClient:
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        return await self._inner.list(
-            kind, selection, limit=limit, continue_token=continue_token, revision=revision
-        )
+        return await self._inner.list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
         return self._inner.watch(kind, selection, since=since, bookmarks=bookmarks)

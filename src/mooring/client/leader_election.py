@@ -164,9 +164,12 @@ class LeaderElector:
             await self._clock.wait(settings.retry_s * (1.0 + JITTER * self._entropy.uniform()))
 
     async def _keep_renewing(self) -> None:
+        begun_s = self._clock.now_s()
         while True:
-            await self._clock.wait(min(self.settings.retry_s, self._left_s()))
-            left_s = self._left_s()
+            # From the beginning of the last try: if answers are slow there is no time to lose.
+            pause_s = begun_s + self.settings.retry_s - self._clock.now_s()
+            await self._clock.wait(max(0.0, min(pause_s, self._left_s())))
+            begun_s, left_s = self._clock.now_s(), self._left_s()
             if left_s <= 0:
                 raise LeadershipLostError(f"the lease was not renewed within {self.settings.held_s:g} s")
             await self._attempt(min(left_s, self.settings.attempt_s_max))

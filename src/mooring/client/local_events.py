@@ -19,7 +19,7 @@ from mooring.client.promise import Selection
 
 def stored_kind(kind: Kind) -> Kind:
     """The kind in whose form objects of a kind are stored."""
-    return CORE_EVENT if kind is EVENT else kind
+    return CORE_EVENT if kind is EVENT else kind.stored_as or kind
 
 
 def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
@@ -29,12 +29,19 @@ def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
 
 def outward_plain(kind: Kind, plain: PlainObject) -> PlainObject:
     """A stored object as the kind has it."""
+    if kind.served is not None:
+        return kind.served(plain)
     return served_form(plain) if kind is EVENT else plain
+
+
+def is_stored_otherwise(kind: Kind) -> bool:
+    """Whether stored objects must be changed before they are handed out."""
+    return kind is EVENT or kind.served is not None
 
 
 def outward(kind: Kind, value: bytes, revision: int) -> bytes:
     """A stored object as clients of the kind get it."""
-    return with_revision(translated(kind, value) if kind is EVENT else value, revision)
+    return with_revision(translated(kind, value) if is_stored_otherwise(kind) else value, revision)
 
 
 def translated(kind: Kind, value: bytes) -> bytes:

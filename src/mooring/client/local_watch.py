@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Self
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import EVENT, Kind
-from mooring.client.local_events import translated
+from mooring.api.kinds import Kind
+from mooring.client.local_events import is_stored_otherwise, translated
 from mooring.client.local_readings import LocalEvent, Readings
 from mooring.client.local_refusals import ahead, watch_gone
 from mooring.client.local_selection import ObjectMatcher
@@ -143,7 +143,7 @@ class LocalWatch:
     # ---------------------------------------------------------------------------------------------- events
 
     def _events(self, changes: Sequence[StoreChange]) -> Sequence[WatchEvent]:
-        if self._kind is EVENT:
+        if is_stored_otherwise(self._kind):
             return [TranslatedEvent(self._kind, event) for event in self._selected_events(changes)]
         return self._selected_events(changes)
 

@@ -5,7 +5,8 @@ Goes out   the object as it should become; or a `StatusError`
 
  1. The system's fields of the metadata (uid, generation, creation and deletion) are the server's: whatever a client
     sends for them is ignored, except that a wrong uid means another object.
- 2. The status of a kind that has a status subresource changes only through it, and through it nothing else changes.
+ 2. The status of a kind that has a status subresource changes only through it, and through it nothing else changes but
+    annotations: that is how a Deployment gets its revision.
  3. `generation` counts the changes of what is wanted: everything but metadata and status.
  4. An object that waits for its finalizers is gone when the last one is taken away.
 
@@ -139,7 +140,7 @@ def _merged(
     kind: Kind, current: PlainObject, body: Mapping[str, object], given: PlainObject, subresource: str
 ) -> PlainObject:
     if subresource == STATUS and kind.has_status:
-        return _with_status_of(body, current)
+        return _with_status_of(body, current, given)
     if subresource:
         raise no_such_subresource()
     result: PlainObject = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": None}
@@ -154,8 +155,12 @@ def _merged(
     return result
 
 
-def _with_status_of(body: Mapping[str, object], current: PlainObject) -> PlainObject:
+def _with_status_of(body: Mapping[str, object], current: PlainObject, given: PlainObject) -> PlainObject:
     result = dict(current)
+    have = metadata_of(current)
+    annotations = given.get("annotations")
+    if annotations and annotations != have.get("annotations"):
+        result["metadata"] = {**have, "annotations": annotations}
     if STATUS in body:
         result[STATUS] = body[STATUS]
     else:

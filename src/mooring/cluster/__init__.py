@@ -3,4 +3,8 @@
 settings     what was asked for
 stores       where the objects are kept: memory, a file, etcd
 cluster      the control plane in one process
+
+scheduler_process   the scheduler alone, against an API server somewhere else
+scheduler_pages     what it shows on its secure port
+secure_port         a component's secure port, opened
 """

@@ -7,7 +7,7 @@ Goes out   bound pods
                     |                  |                            |
                  columns            failure <-----------------------+        evictor, status writer, events
 
- 1. Nothing is scheduled before every reflector has listed once.
+ 1. Nothing is scheduled before every reflector has listed once, nor before it may begin (a leader's lease).
  2. Everything runs as tasks of one group: `run` ends when all of them have ended.
  3. A clean stop schedules nothing more, and gives the bindings under way `STOP_S_MAX` to end.
 """
@@ -98,7 +98,9 @@ class Scheduler:
         metrics: CollectorRegistry | None = None,
         instance: str = "mooring",
         transport: Transport | None = None,
+        events_client: Client | None = None,
     ) -> None:
+        """`events_client` brings events to the API; without one they share the way, and its limits, with bindings."""
         limits = limits if limits is not None else Limits()
         self._client = client
         self._clock = clock
@@ -128,7 +130,7 @@ class Scheduler:
         self._asker = _asker(self.engine, transport, self.standstill) if self.engine.extenders else None
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
-        self.events = EventWriter(client, clock, entropy.fork("events"))
+        self.events = EventWriter(events_client if events_client is not None else client, clock, entropy.fork("events"))
         recorders = {name: self.events.recorder(name, f"{name}-{instance}") for name in self.engine.cycles}
         self.reports = Reports(recorders, self.status_writer, self.metrics, clock, entropy.fork("samples"))
         profiles = {name: cycle.profile for name, cycle in self.engine.cycles.items()}
@@ -183,8 +185,11 @@ class Scheduler:
         self.reflectors = dict(self._reflectors())
         self._register_gauges()
 
-    async def run(self) -> None:
-        """Schedules until it is cancelled; then gives what is under way a moment to end."""
+    async def run(self, may_begin: asyncio.Event | None = None) -> None:
+        """Schedules until it is cancelled; then gives what is under way a moment to end.
+
+        Before `may_begin` is set it stands by: it knows the cluster, and decides nothing.
+        """
         async with TaskGroup("scheduler") as group:
             for pool in (self.binding_pool, self._status_pool, self._eviction_pool):
                 pool.open(group)
@@ -194,6 +199,8 @@ class Scheduler:
             for reflector in self.reflectors.values():
                 await reflector.wait_synced()
             settle_memory()
+            if may_begin is not None:
+                await may_begin.wait()
             logger.info("scheduling on %d nodes, %d pods are pending", self.engine.columns.node_count, len(self.queue))
             group.start_background(self._overdue.run(), name="overdue")
             try:

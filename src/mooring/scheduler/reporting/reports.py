@@ -21,6 +21,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 from mooring.scheduler.queue.entry import DEFAULT_SCHEDULER_NAME, QueuedPod
+from mooring.scheduler.reporting.decisions import DecisionLog
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
@@ -46,6 +47,7 @@ class Reports:
         self._metrics = metrics
         self._clock = clock
         self._die = entropy
+        self.decisions = DecisionLog(clock)
         self._timings: dict[str, PluginTiming] = {}
         self._cycles_to_sample = 1
 
@@ -64,6 +66,7 @@ class Reports:
 
     def decided(self, decision: Decision, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
+        self.decisions.add(decision, took_s)
         if decision.node_name is None and decision.is_refusal:
             self._metrics.preemption_attempts.inc()
 

@@ -1,0 +1,102 @@
+"""What pods request and may use at most, pod by pod: the page /metrics/resources.
+
+Comes in   the believed cluster and the queue
+Goes out   two gauges in Prometheus' text, `kube_pod_resource_request` and `kube_pod_resource_limit`
+
+ 1. A pod with a node that has ended takes nothing, and is not told (intake has forgotten it already).
+ 2. Amounts are worked out once for all pods that are alike.
+ 3. Pending pods of other schedulers are not told: we do not keep them. kube-scheduler does, and tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mooring.api.quantity import NANO, quantity_nano
+from mooring.api.resources import RequestRules, pod_requests_nano
+from mooring.api.views.pod import Container, Pod
+from mooring.scheduler.cache.pods import PodRecord, Shape
+
+LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+_BYTES = ("memory", "storage", "ephemeral-storage")
+_MEMO = "pod resources"
+
+Amounts = Mapping[str, float]
+
+
+def pod_resources_text(pods: Iterable[PodRecord]) -> bytes:
+    """The whole page."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_PodResources(pods))
+    return generate_latest(registry)
+
+
+class _PodResources(Collector):
+    def __init__(self, pods: Iterable[PodRecord]) -> None:
+        self._pods = pods
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        limits = GaugeMetricFamily("kube_pod_resource_limit", "What a pod may use at most, by resource.", labels=LABELS)
+        requests = GaugeMetricFamily("kube_pod_resource_request", "What a pod requests, by resource.", labels=LABELS)
+        for pod in self._pods:
+            requested, limited = _amounts(pod.shape)
+            spec = pod.shape.spec
+            priority = str(spec.priority) if spec.priority is not None else ""
+            who = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
+            for family, amounts in ((requests, requested), (limits, limited)):
+                for resource, amount in amounts.items():
+                    family.add_metric((*who, resource, unit_of(resource)), amount)
+        yield limits
+        yield requests
+
+
+def unit_of(resource: str) -> str:
+    if resource == "cpu":
+        return "cores"
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return "bytes"
+    return "integer" if resource.startswith("attachable-volumes-") else ""
+
+
+def _amounts(shape: Shape) -> tuple[Amounts, Amounts]:
+    known = shape.memo.get(_MEMO)
+    if known is None:
+        pod = shape.view
+        known = shape.memo[_MEMO] = (_whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod)))
+    assert isinstance(known, tuple)
+    return known
+
+
+def _whole(amounts_nano: Mapping[str, int]) -> Amounts:
+    return {name: amount / NANO for name, amount in sorted(amounts_nano.items()) if amount}
+
+
+def _limits_nano(pod: Pod) -> dict[str, int]:
+    """Limits add up as requests do; only overhead counts just where there is a limit."""
+    spec = pod.spec
+    limited = replace(
+        pod,
+        spec=replace(
+            spec,
+            containers=tuple(_with_limits(container) for container in spec.containers),
+            init_containers=tuple(_with_limits(container) for container in spec.init_containers),
+            resources=None if spec.resources is None else replace(spec.resources, requests=spec.resources.limits),
+        ),
+    )
+    limits = pod_requests_nano(limited, RequestRules(counts_overhead=False))
+    for name, amount in spec.overhead.items():
+        if limits.get(name):
+            limits[name] += quantity_nano(amount)
+    return limits
+
+
+def _with_limits(container: Container) -> Container:
+    return replace(container, resources=replace(container.resources, requests=container.resources.limits))

@@ -1,0 +1,185 @@
+"""Authentication: who asks?
+
+Comes in   the certificate that a client has shown, its headers
+Goes out   a `Caller`; or None: it has shown something that nobody vouches for
+
+    a proxy's certificate ── it says for whom it asks ────────────────> that user
+    a certificate ── of an authority for clients ─────────────────────> its common name, its organisations
+    a bearer token ── the API server knows it (TokenReview) ──────────> that user
+    nothing, or a token that we cannot ask about ─────────────────────> system:anonymous
+
+ 1. The API server is asked once for a token within `remembered_s`, whatever the answer.
+ 2. If it does not answer, the token is not accepted: that is told apart from a bad one only in the log.
+ 3. Tokens are remembered by their hash.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.x509.oid import NameOID
+
+from mooring.api.kinds import Kind
+from mooring.client.errors import ClientError
+from mooring.client.promise import Client
+from mooring.kit.clock import Clock
+from mooring.serving.remembered import Remembered
+
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+
+_TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", is_namespaced=False)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+
+
+ANONYMOUS = Caller("system:anonymous", groups=(UNAUTHENTICATED,))
+
+
+@dataclass(slots=True)
+class ProxyRules:
+    """Which headers of a proxy say for whom it asks. In lower case."""
+
+    allowed_names: tuple[str, ...] = ()
+    """Common names of proxies; none: all that an authority vouches for."""
+    user_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+
+
+@dataclass(slots=True)
+class Trust:
+    """Whose word counts. Changed while in use, when the cluster says something else (`authorities`)."""
+
+    client_authorities: tuple[x509.Certificate, ...] = ()
+    proxy_authorities: tuple[x509.Certificate, ...] = ()
+    proxy: ProxyRules = field(default_factory=ProxyRules)
+
+
+class Authenticator:
+    """Finds out who asks. Without a client no token is looked at."""
+
+    def __init__(self, trust: Trust, client: Client | None, clock: Clock, *, remembered_s: float = 10.0) -> None:
+        self._trust = trust
+        self._client = client
+        self._clock = clock
+        self._tokens: Remembered[bytes, Caller | None] = Remembered(clock)
+        self._remembered_s = remembered_s
+
+    async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+        """`headers` by their names in lower case; a certificate (DER) was verified when the connection was made."""
+        shown = x509.load_der_x509_certificate(certificate) if certificate else None
+        if shown is not None and not self._is_current(shown):
+            return None
+        if shown is not None and (named := self._named_by_proxy(shown, headers)) is not None:
+            return named
+        if shown is not None and _is_signed_by_one_of(shown, self._trust.client_authorities):
+            return _holder(shown)
+        token = _bearer_token(headers)
+        if token and self._client is not None:
+            return await self._owner(token, self._client)
+        return ANONYMOUS
+
+    def _is_current(self, certificate: x509.Certificate) -> bool:
+        now_s = self._clock.wall_s()
+        start_s = certificate.not_valid_before_utc.timestamp()
+        return start_s <= now_s <= certificate.not_valid_after_utc.timestamp()
+
+    def _named_by_proxy(self, shown: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+        rules = self._trust.proxy
+        if not _is_signed_by_one_of(shown, self._trust.proxy_authorities):
+            return None
+        if rules.allowed_names and _common_name(shown) not in rules.allowed_names:
+            return None
+        name = _first(headers, rules.user_headers)
+        if not name:
+            return None
+        groups = tuple(group for header in rules.group_headers for group in headers.get(header, ()))
+        extra = {
+            unquote(header.removeprefix(prefix)): tuple(values)
+            for prefix in rules.extra_prefixes
+            for header, values in headers.items()
+            if header.startswith(prefix)
+        }
+        return _authenticated(Caller(name, _first(headers, rules.uid_headers), groups, extra))
+
+    async def _owner(self, token: str, client: Client) -> Caller | None:
+        key = sha256(token.encode()).digest()
+        is_known, owner = self._tokens.get(key)
+        if is_known:
+            return owner
+        review = {"apiVersion": _TOKEN_REVIEW.api_version, "kind": _TOKEN_REVIEW.kind, "spec": {"token": token}}
+        try:
+            answer = await client.create(_TOKEN_REVIEW, "", review)
+        except ClientError as error:
+            logger.error("a token could not be looked at: %s", error)
+            return None
+        owner = _reviewed(answer)
+        self._tokens.keep(key, owner, self._remembered_s)
+        return owner
+
+
+def _reviewed(answer: bytes) -> Caller | None:
+    review: dict[str, Any] = msgspec.json.decode(answer)
+    status = review.get("status") or {}
+    user = status.get("user") or {}
+    if not status.get("authenticated") or not user.get("username"):
+        return None
+    groups = tuple(user.get("groups") or ())
+    return _authenticated(Caller(user["username"], user.get("uid") or "", groups, user.get("extra") or {}))
+
+
+def _authenticated(caller: Caller) -> Caller:
+    if AUTHENTICATED in caller.groups or caller.name == ANONYMOUS.name:
+        return caller
+    return Caller(caller.name, caller.uid, (*caller.groups, AUTHENTICATED), caller.extra)
+
+
+def _holder(certificate: x509.Certificate) -> Caller | None:
+    organisations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    groups = tuple(str(attribute.value) for attribute in organisations)
+    name = _common_name(certificate)
+    return _authenticated(Caller(name, groups=groups)) if name else None
+
+
+def _common_name(certificate: x509.Certificate) -> str:
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""
+
+
+def _is_signed_by_one_of(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> bool:
+    for authority in authorities:
+        try:
+            certificate.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return True
+    return False
+
+
+def _bearer_token(headers: Mapping[str, Sequence[str]]) -> str:
+    scheme, _, token = _first(headers, ("authorization",)).partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+def _first(headers: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
+    return next((values[0] for name in names if (values := headers.get(name))), "")

@@ -1,0 +1,131 @@
+"""Authorities: whose certificates are trusted, from files or as the cluster says.
+
+Comes in   files that were named; the ConfigMap `extension-apiserver-authentication`, which a kube-apiserver publishes
+Goes out   a `Trust` that is kept up to date, and the authorities for the TLS of the secure port
+
+ 1. A file wins over the cluster, each for its own part: clients, and proxies.
+ 2. If the cluster cannot be asked, nobody is trusted by a certificate; whether that ends the start is the operator's
+    choice. It is asked again each `LOOK_AGAIN_S`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from cryptography import x509
+
+from mooring.api.kinds import CONFIG_MAP
+from mooring.client.errors import ClientError
+from mooring.client.promise import Client
+from mooring.kit.clock import Clock
+from mooring.serving.authentication import ProxyRules, Trust
+
+NAMESPACE = "kube-system"
+NAME = "extension-apiserver-authentication"
+LOOK_AGAIN_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class AuthoritiesError(ValueError):
+    """A file with authorities that cannot be read, or a cluster that does not say which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityFiles:
+    """What was named on the command line; empty: as the cluster says."""
+
+    clients: str = ""
+    proxies: str = ""
+    proxy: ProxyRules | None = None
+
+
+class Authorities:
+    """Keeps a `Trust` as it should be."""
+
+    def __init__(
+        self,
+        files: AuthorityFiles,
+        client: Client | None,
+        clock: Clock,
+        *,
+        trust_in_tls: Callable[[bytes], None],
+    ) -> None:
+        """`trust_in_tls` is told authorities (PEM) that are new. Raises `AuthoritiesError` for the files."""
+        self.trust = Trust()
+        self._files = files
+        self._client = client
+        self._clock = clock
+        self._trust_in_tls = trust_in_tls
+        self._told: set[bytes] = set()
+        if files.clients:
+            self.trust.client_authorities = self._take(_content(files.clients), files.clients)
+        if files.proxies:
+            self.trust.proxy_authorities = self._take(_content(files.proxies), files.proxies)
+            self.trust.proxy = files.proxy or ProxyRules()
+
+    @property
+    def _are_files_enough(self) -> bool:
+        return bool(self._files.clients and self._files.proxies)
+
+    async def look_up(self) -> None:
+        """What the cluster says. Raises `AuthoritiesError`."""
+        if self._client is None or self._are_files_enough:
+            return
+        try:
+            raw = await self._client.get(CONFIG_MAP, NAMESPACE, NAME)
+        except ClientError as error:
+            raise AuthoritiesError(f"the cluster does not say whose certificates to trust: {error}") from None
+        document: dict[str, Any] = msgspec.json.decode(raw)
+        self._believe(document.get("data") or {})
+
+    async def keep_looking(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await self._clock.wait(LOOK_AGAIN_S)
+            try:
+                await self.look_up()
+            except AuthoritiesError as error:
+                logger.debug("%s", error)
+
+    def _believe(self, data: Mapping[str, str]) -> None:
+        where = f"the ConfigMap {NAMESPACE}/{NAME}"
+        if not self._files.clients and data.get("client-ca-file"):
+            self.trust.client_authorities = self._take(data["client-ca-file"].encode(), where)
+        if not self._files.proxies and data.get("requestheader-client-ca-file"):
+            self.trust.proxy_authorities = self._take(data["requestheader-client-ca-file"].encode(), where)
+            self.trust.proxy = ProxyRules(
+                _names(data, "requestheader-allowed-names", is_header=False),
+                _names(data, "requestheader-username-headers"),
+                _names(data, "requestheader-uid-headers"),
+                _names(data, "requestheader-group-headers"),
+                _names(data, "requestheader-extra-headers-prefix"),
+            )
+
+    def _take(self, pem: bytes, where: str) -> tuple[x509.Certificate, ...]:
+        try:
+            certificates = tuple(x509.load_pem_x509_certificates(pem))
+        except ValueError as error:
+            raise AuthoritiesError(f"{where}: holds no certificates: {error}") from None
+        if pem not in self._told:
+            self._told.add(pem)
+            self._trust_in_tls(pem)
+        return certificates
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise AuthoritiesError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _names(data: Mapping[str, str], key: str, *, is_header: bool = True) -> tuple[str, ...]:
+    names = json.loads(data.get(key) or "[]")
+    return tuple(str(name).lower() if is_header else str(name) for name in names)

@@ -1,0 +1,155 @@
+"""TLS of the secure port: the certificate that we show, and whose certificates we look at.
+
+Comes in   files, or none; a minimum version, cipher suites
+Goes out   an `ssl.SSLContext`; authorities can be added to it while it is in use
+
+ 1. Without a file there is a certificate that signs itself (`self_signed`).
+ 2. A certificate is asked for only when there is an authority that could have signed it. Whoever has none goes on
+    without; one that no authority of ours signed ends the connection.
+ 3. HTTP/1.1 is spoken, and TLS from 1.2 on, whatever is asked for below that.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.serving.self_signed import kept_self_signed, self_signed
+
+_VERSIONS = {
+    "": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS10": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+
+
+class ServingTlsError(ValueError):
+    """A certificate, a version or a cipher that cannot be used. Says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingTls:
+    """What was asked for."""
+
+    name: str
+    hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
+    certificate_file: str = ""
+    key_file: str = ""
+    directory: str = ""
+    more: Sequence[str] = ()
+    """Certificates for other names: `CERTIFICATE,KEY`, perhaps with the names after a colon."""
+    version_min: str = ""
+    ciphers: Sequence[str] = ()
+
+
+def serving_context(asked: ServingTls, wall_s: float) -> ssl.SSLContext:
+    """Raises `ServingTlsError`."""
+    if asked.version_min not in _VERSIONS:
+        known = ", ".join(version for version in _VERSIONS if version)
+        raise ServingTlsError(f"--tls-min-version: found {asked.version_min!r}, wanted one of {known}")
+    if bool(asked.certificate_file) != bool(asked.key_file):
+        raise ServingTlsError("--tls-cert-file and --tls-private-key-file are of no use without each other")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[asked.version_min]
+    context.set_alpn_protocols(["http/1.1"])
+    _set_ciphers(context, asked.ciphers)
+    _show(context, asked, wall_s)
+    _show_by_name(context, asked)
+    return context
+
+
+def trust(context: ssl.SSLContext, authorities: bytes) -> None:
+    """From now on clients may show certificates of these authorities, too. Raises `ServingTlsError`."""
+    try:
+        context.load_verify_locations(cadata=authorities.decode())
+    except (ssl.SSLError, ValueError) as error:
+        raise ServingTlsError(f"the authorities of clients cannot be read: {error}") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
+    if asked.certificate_file:
+        _load(context, asked.certificate_file, asked.key_file)
+    elif asked.directory:
+        certificate_file, key_file = kept_self_signed(Path(asked.directory), asked.name, asked.hosts, wall_s)
+        _load(context, str(certificate_file), str(key_file))
+    else:
+        certificate, key = self_signed(asked.name, asked.hosts, wall_s)
+        # The library reads from files only; this one is gone when it has been read, and nobody else could open it.
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(certificate + key)
+            file.flush()
+            context.load_cert_chain(file.name)
+
+
+def _show_by_name(context: ssl.SSLContext, asked: ServingTls) -> None:
+    """Other certificates for those who ask for other names."""
+    if not asked.more:
+        return
+    by_name: dict[str, ssl.SSLContext] = {}
+    for text in asked.more:
+        certificate_file, key_file, names = _pair(text)
+        other = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        other.minimum_version = context.minimum_version
+        other.set_alpn_protocols(["http/1.1"])
+        _load(other, certificate_file, key_file)
+        for name in names or _names_in(certificate_file):
+            by_name.setdefault(name, other)
+
+    def choose(connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        wanted = (name or "").lower()
+        chosen = by_name.get(wanted) or by_name.get(f"*.{wanted.partition('.')[2]}")
+        if chosen is not None:
+            connection.context = chosen
+
+    context.sni_callback = choose
+
+
+def _pair(text: str) -> tuple[str, str, list[str]]:
+    files, _, names = text.partition(":")
+    certificate_file, comma, key_file = files.partition(",")
+    if not comma or not certificate_file or not key_file:
+        raise ServingTlsError(f"--tls-sni-cert-key: found {text!r}, wanted CERTIFICATE,KEY or CERTIFICATE,KEY:NAMES")
+    return certificate_file, key_file, [name.lower() for name in names.split(",") if name]
+
+
+def _names_in(certificate_file: str) -> list[str]:
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(Path(certificate_file).read_bytes())
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [name.lower() for name in names.get_values_for_type(x509.DNSName)]
+
+
+def _load(context: ssl.SSLContext, certificate_file: str, key_file: str) -> None:
+    try:
+        context.load_cert_chain(certificate_file, key_file)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        raise ServingTlsError(f"{certificate_file} and {key_file} cannot be used: {error}") from None
+
+
+def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
+    wanted = [_openssl_name(name) for name in names if not name.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
+    if not wanted:
+        return  # those of TLS 1.3 are always there
+    try:
+        context.set_ciphers(":".join(wanted))
+    except ssl.SSLError:
+        raise ServingTlsError(f"--tls-cipher-suites: none of {', '.join(names)} can be used") from None
+
+
+def _openssl_name(name: str) -> str:
+    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256` to the library."""
+    exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
+    cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC_", "_")
+    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    prefix = "" if exchange == "RSA" else f"{exchange}-"
+    return f"{prefix}{cipher}".replace("_", "-")

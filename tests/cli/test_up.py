@@ -1,0 +1,236 @@
+"""`mooring up` as a process: how it comes up, how it ends, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, command, running
+
+END_S_MAX = 20.0
+
+
+# ------------------------------------------------------------------------------------------------------ coming up
+
+
+def test_it_is_ready_when_it_says_where_it_is_and_strangers_may_only_ask_for_health(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
+        for path in ("/readyz", "/livez", "/healthz"):
+            assert (up.ask("GET", path, token="").code, up.ask("GET", path, token="").body) == (200, b"ok")
+        assert up.ask("GET", "/version", token="").document()["gitVersion"].startswith("v1.36")
+        for path in ("/", "/api", "/apis", "/metrics", "/openapi/v2", "/api/v1/namespaces", "/versions"):
+            assert up.ask("GET", path, token="").code == 401, path
+        assert up.ask("GET", "/livez", token="nobody-has-this-one").code == 401
+        assert up.kubeconfig.stat().st_mode & 0o077 == 0
+
+
+def test_strangers_who_are_let_in_may_not_do_more(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--anonymous-auth", *WITHOUT_OTHERS) as up:
+        assert up.ask("GET", "/readyz", token="").code == 200
+        for path in ("/", "/api", "/metrics", "/api/v1/namespaces", "/api/v1/secrets"):
+            refused = up.ask("GET", path, token="")
+            assert (refused.code, refused.document()["reason"]) == (403, "Forbidden"), path
+
+
+def test_who_speaks_plain_http_is_not_left_waiting(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
+        with socket.create_connection(("127.0.0.1", up.port), END_S_MAX) as plain:
+            plain.sendall(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert not plain.recv(4_096).startswith(b"HTTP/1.1 200")
+        assert up.ask("GET", "/livez").code == 200
+        assert "Traceback" not in up.log()
+
+
+def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--verbose", *WITHOUT_OTHERS) as up:
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "very-hidden"}}
+        assert up.ask("POST", "/api/v1/namespaces/default/secrets", secret).code == 201
+        assert up.ask("GET", "/api/v1/namespaces/default/secrets/s").code == 200
+        assert up.ask("POST", "/api/v1/namespaces/default/secrets", {**secret, "type": 5}).code == 400
+        assert up.ask("GET", "/api/v1/pods", token="a-wrong-token").code == 401
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": LIMITED_TOKEN}}
+        answer = up.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        assert answer.document()["status"]["authenticated"] is True
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        account = "/api/v1/namespaces/default/serviceaccounts"
+        body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sailor"}}
+        assert up.ask("POST", account, body).code == 201
+        issued: Answer = up.ask("POST", f"{account}/sailor/token", asked)
+        assert issued.code == 201
+        token = issued.document()["status"]["token"]
+        assert up.ask("GET", f"/api/v1/pods?token={ADMIN_TOKEN}", token=token).code == 403
+        assert up.ask("GET", "/api/v1/pods", headers={"X Y": ADMIN_TOKEN}).code == 400
+        assert up.end() == 0
+        log = up.log()
+        for hidden in (ADMIN_TOKEN, LIMITED_TOKEN, "a-wrong-token", "very-hidden", "dmVyeS1oaWRkZW4", token):
+            assert hidden not in log
+
+
+# --------------------------------------------------------------------------------------------------------- ending
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
+    with running(tmp_path, "--data-dir", str(tmp_path / "data"), *WITHOUT_OTHERS) as up:
+        connection = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=END_S_MAX, context=up.tls())
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+        connection.request("GET", "/api/v1/pods?watch=1", headers=headers)
+        watch = connection.getresponse()
+        idle = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=END_S_MAX, context=up.tls())
+        idle.request("GET", "/livez", headers=headers)
+        idle.getresponse().read()
+        assert up.end(number) == 0
+        # To its last chunk: a watch that is cut off in the middle would raise IncompleteRead.
+        assert watch.read() == b""
+        assert "Traceback" not in up.log()
+        watch.close()
+        connection.close()
+        idle.close()
+
+
+def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
+        # A request that never ends makes the first time take a while.
+        raw = up.tls().wrap_socket(socket.create_connection(("127.0.0.1", up.port)), server_hostname="127.0.0.1")
+        head = f"Host: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Length: 10\r\n\r\n"
+        raw.sendall(f"POST /api/v1/namespaces HTTP/1.1\r\n{head}".encode())
+        while up.metric("apiserver_current_inflight_requests") < 1:
+            pass
+        up.process.send_signal(signal.SIGINT)
+        while "stopping" not in up.log():
+            pass
+        assert up.end(signal.SIGINT) == -signal.SIGINT
+        assert "Traceback" not in up.log()
+        raw.close()
+
+
+def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    words = command("--port", "0", "--ephemeral", "--kubeconfig", str(tmp_path / "kubeconfig"), *WITHOUT_OTHERS)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        process.send_signal(signal.SIGTERM)
+        process.wait(END_S_MAX)
+
+
+# -------------------------------------------------------------------------------------------------- not coming up
+
+
+def refused(*options: str) -> tuple[int, list[str]]:
+    """The exit code and what was said."""
+    ended = subprocess.run(command(*options), capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in ended.stderr, ended.stderr
+    return ended.returncode, ended.stderr.strip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(("--frob",), "No such option", id="a flag that does not exist"),
+        pytest.param(("--port", "99999"), "99999 is not in the range", id="a port that does not exist"),
+        pytest.param(("--nodes", "many"), "'many' is not a valid", id="a number that is none"),
+        pytest.param(("--ephemeral", "--data-dir", "x"), "contradict each other", id="two places at once"),
+        pytest.param(("--ephemeral", "--without", "sails"), "there is no such part", id="a part that does not exist"),
+        pytest.param(("--ephemeral", "--token-auth-file", "/nowhere"), "does not exist", id="no token file"),
+        pytest.param(("--store", "frob://a", "--port", "0"), "frob", id="a store that does not exist"),
+    ],
+)
+def test_bad_flags_are_said_in_words(options: tuple[str, ...], words: str) -> None:
+    code, said = refused(*options)
+    assert code != 0
+    assert words in said[-1]
+
+
+def _port_in_use(folder: Path) -> tuple[str, ...]:
+    return ("--ephemeral", "--port", str(_listening().getsockname()[1]))
+
+
+def _file_for_a_directory(folder: Path) -> tuple[str, ...]:
+    (folder / "file").write_text("", encoding="utf-8")
+    return ("--port", "0", "--data-dir", str(folder / "file"))
+
+
+def _unreadable_directory(folder: Path) -> tuple[str, ...]:
+    return ("--port", "0", "--data-dir", "/proc/nowhere")
+
+
+def _damaged_file(folder: Path) -> tuple[str, ...]:
+    with running(folder, "--data-dir", str(folder / "data"), *WITHOUT_OTHERS) as up:
+        assert up.end() == 0
+    for path in (folder / "data" / "store").iterdir():
+        if path.suffix in (".db", ".sqlite", ".sqlite3") or path.read_bytes()[:6] == b"SQLite":
+            with open(path, "r+b") as file:
+                file.seek(100)  # behind what says that it is ours
+                file.write(b"\xa5" * 4_000)
+    return ("--port", "0", "--data-dir", str(folder / "data"))
+
+
+def _bad_token_file(folder: Path) -> tuple[str, ...]:
+    (folder / "bad.csv").write_text("a,b\n", encoding="utf-8")
+    return ("--ephemeral", "--port", "0", "--token-auth-file", str(folder / "bad.csv"))
+
+
+def _token_file_that_is_no_text(folder: Path) -> tuple[str, ...]:
+    (folder / "bad.csv").write_bytes(b"\xff\xfe\x00")
+    return ("--ephemeral", "--port", "0", "--token-auth-file", str(folder / "bad.csv"))
+
+
+def _kubeconfig_nowhere(folder: Path) -> tuple[str, ...]:
+    return ("--ephemeral", "--port", "0", "--kubeconfig", "/proc/nowhere/kubeconfig")
+
+
+def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
+    return ("--ephemeral", "--port", "0", "--bind-address", "192.0.2.1")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        pytest.param(_port_in_use, "in use", id="a port in use"),
+        pytest.param(_file_for_a_directory, "file", id="a file where a directory should be"),
+        pytest.param(_unreadable_directory, "/proc/nowhere", id="a directory that cannot be written"),
+        pytest.param(_damaged_file, "damaged", id="a damaged file"),
+        pytest.param(_bad_token_file, "bad.csv", id="a bad token file"),
+        pytest.param(_token_file_that_is_no_text, "bad.csv", id="a token file that is no text"),
+        pytest.param(_kubeconfig_nowhere, "/proc/nowhere", id="a kubeconfig that cannot be written"),
+        pytest.param(_address_of_somebody_else, "192.0.2.1", id="an address of somebody else"),
+    ],
+)
+def test_bad_surroundings_are_said_in_one_line(
+    prepare: Callable[[Path], tuple[str, ...]], words: str, tmp_path: Path
+) -> None:
+    options = prepare(tmp_path)
+    if "--kubeconfig" not in options:
+        options += ("--kubeconfig", str(tmp_path / "kubeconfig-of-another"))
+    code, said = refused(*options)
+    assert code != 0
+    assert len(said) == 1, said
+    assert said[0].startswith("mooring: ")
+    assert words in said[0]
+
+
+def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with running(tmp_path, "--data-dir", data, *WITHOUT_OTHERS) as up:
+        code, said = refused("--data-dir", data, "--port", "0", "--kubeconfig", str(tmp_path / "another"))
+        assert (code, len(said)) == (1, 1)
+        assert f"in use by process {up.process.pid}" in said[0]
+        assert up.ask("GET", "/livez").code == 200
+
+
+_KEPT: list[socket.socket] = []
+
+
+def _listening() -> socket.socket:
+    found = socket.socket()
+    found.bind(("127.0.0.1", 0))
+    found.listen()
+    _KEPT.append(found)
+    return found

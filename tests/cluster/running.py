@@ -1,0 +1,152 @@
+"""`mooring up` as a process: started, asked, watched from outside, ended in every way that there is.
+
+with running(tmp_path, "--ephemeral") as up:
+    up.ask("GET", "/api/v1/namespaces").document()["items"]
+    assert up.end(signal.SIGINT) == 0
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+ADMIN_TOKEN = "token-of-the-administrator"
+LIMITED_TOKEN = "token-of-somebody-with-few-rights"
+START_S_MAX = 60.0
+STOP_S_MAX = 20.0
+ANSWER_S_MAX = 20.0
+WITHOUT_OTHERS = ("--without", "scheduler,controllers,nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def document(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+@dataclass(slots=True)
+class Up:
+    """A process that runs `mooring up`."""
+
+    process: subprocess.Popen[str]
+    url: str
+    kubeconfig: Path
+    log_file: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def tls(self) -> ssl.SSLContext:
+        """Trusts the server, and nobody else."""
+        cluster = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        return ssl.create_default_context(cadata=authority)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str = ADMIN_TOKEN,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request on a connection of its own. A body that is not bytes is sent as JSON; no token, no name."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=ANSWER_S_MAX, context=self.tls())
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        data = body if isinstance(body, bytes) or body is None else msgspec.json.encode(body)
+        try:
+            connection.request(method, path, data, sent)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        lines = self.ask("GET", "/metrics").body.decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if re.match(rf"{name}(\{{| )", line))
+
+    def open_files(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def resident_bytes(self) -> int:
+        found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8"))
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def log(self) -> str:
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(STOP_S_MAX)
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "mooring", "up", "--token", ADMIN_TOKEN, *options]
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def running(directory: Path, *options: str, port: int = 0) -> Iterator[Up]:
+    """`mooring up` with these options; gone at the end of the block, whatever happened in it."""
+    tokens = directory / "tokens.csv"
+    tokens.write_text(f'{LIMITED_TOKEN},limited,2,"limited-group"\n', encoding="utf-8")
+    kubeconfig, log_file = directory / "kubeconfig", directory / "server.log"
+    words = command("--port", str(port), "--kubeconfig", str(kubeconfig), "--token-auth-file", str(tokens), *options)
+    with (
+        open(log_file, "ab") as log,
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            yield Up(process, _url_said_by(process, log_file), kubeconfig, log_file)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(STOP_S_MAX)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
+
+
+def _url_said_by(process: subprocess.Popen[str], log_file: Path) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        found = re.search(r"https://\S+", line)
+        if found:
+            return found[0]
+    raise AssertionError(f"mooring up ended before it was up:\n{log_file.read_text(encoding='utf-8')}")

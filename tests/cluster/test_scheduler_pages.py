@@ -1,0 +1,163 @@
+"""What a scheduler shows of itself, while it starts, stands by, leads and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from mooring.api.kinds import NODE, POD
+from mooring.client.leader_election import ElectionSettings, LeaderElector
+from mooring.client.local import LocalClient
+from mooring.cluster.scheduler_pages import Insight, scheduler_pages
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.answers import Answer, Question
+from mooring.serving.server import Page
+from mooring.store.memory import MemoryStore
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+A_NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": AMOUNTS, "capacity": AMOUNTS},
+}
+A_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {
+        "schedulerName": "default-scheduler",
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}],
+    },
+}
+
+
+class Play:
+    """A scheduler with its pages, on virtual time."""
+
+    def __init__(self, clock: VirtualClock, *, hidden: frozenset[str] = frozenset(), profiling: bool = True) -> None:
+        self.clock = clock
+        self.client = LocalClient(MemoryStore(), clock, Entropy(1))
+        self.may_begin, self.stop = asyncio.Event(), asyncio.Event()
+        self.metrics = CollectorRegistry()
+        self.verbosities: list[int] = []
+        configuration = load_configuration({**HEAD, "enableProfiling": profiling})
+        self.scheduler = Scheduler(self.client, configuration, clock=clock, entropy=Entropy(2), metrics=self.metrics)
+        election = ElectionSettings("kube-system", "kube-scheduler", "me")
+        self.elector = LeaderElector(self.client, election, clock=clock, entropy=Entropy(3))
+        self.pages: dict[str, Page] = scheduler_pages(
+            Insight(
+                name="kube-scheduler",
+                scheduler=self.scheduler,
+                elector=self.elector,
+                configuration=configuration,
+                flags={"v": "2"},
+                metrics=self.metrics,
+                hidden_metrics=hidden,
+                may_lead=self.may_begin.is_set,
+                is_stopping=self.stop.is_set,
+                clock=clock,
+                set_verbosity=self.verbosities.append,
+            )
+        )
+
+    def ask(self, path: str, method: str, body: bytes = b"", query: dict[str, list[str]] | None = None) -> Answer:
+        answer = self.pages[path](Question(method, path, query or {}, body=body))
+        assert isinstance(answer, Answer)
+        return answer
+
+    def says(self, path: str, **query: str) -> str:
+        asked = {name: [value] for name, value in query.items()}
+        return self.ask(path, "GET", query=asked).body.decode()
+
+
+def test_from_start_to_end() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        play = Play(clock)
+        assert "[-]sched-handler-sync failed" in play.says("/readyz")
+        assert play.says("/livez") == play.says("/healthz") == "ok"
+        await play.client.create(NODE, "", A_NODE)
+        await play.client.create(POD, "default", A_POD)
+        async with TaskGroup("play") as group:
+            running = group.start(play.scheduler.run(play.may_begin), name="scheduler")
+            await clock.wait(1)
+            assert play.says("/readyz") == "ok", "who stands by is ready"
+            assert play.says("/metrics/resources") == ""
+            assert json.loads(play.says("/debug/queue"))["counts"]["active"] == 1
+            assert json.loads(play.says("/debug/decisions")) == [], "and decides nothing"
+
+            play.may_begin.set()
+            await clock.wait(1)
+            assert json.loads(play.says("/debug/decisions", pod="default/web"))[0]["node"] == "n1"
+            assert json.loads(play.says("/debug/cache", node="n1"))["nodes"][0]["podNames"] == ["default/web"]
+            assert 'kube_pod_resource_limit{namespace="default",node="n1",pod="web"' in play.says("/metrics/resources")
+
+            play.stop.set()
+            assert "[-]shutdown failed" in play.says("/readyz")
+            running.cancel()
+
+    run(main(), clock)
+
+
+def test_who_leads_is_a_number() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        play = Play(clock)
+        line = 'leader_election_master_status{name="kube-scheduler"} '
+        assert f"{line}0.0" in play.says("/metrics")
+        async with TaskGroup("play") as group:
+            leading = group.start(play.elector.run(play.stop.wait), name="elector")  # type: ignore[arg-type]
+            await clock.wait(1)
+            assert f"{line}1.0" in play.says("/metrics")
+            leading.cancel()
+
+    run(main(), clock)
+
+
+def test_a_metric_can_be_left_out() -> None:
+    async def main() -> None:
+        play = Play(clock, hidden=frozenset(("scheduler_pending_pods", "scheduler_schedule_attempts_total")))
+        shown = play.says("/metrics")
+        assert "scheduler_pending_pods" not in shown
+        assert "scheduler_schedule_attempts_total" not in shown
+        assert "scheduler_cache_size" in shown
+
+    clock = VirtualClock()
+    run(main(), clock)
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "code", "set_to"),
+    [("PUT", b"4", 200, [4]), ("PUT", b"x", 400, []), ("GET", b"", 406, [])],
+    ids=["a number", "no number", "asked, not told"],
+)
+def test_how_much_is_logged(method: str, body: bytes, code: int, set_to: list[int]) -> None:
+    async def main() -> None:
+        play = Play(clock)
+        assert play.ask("/debug/flags/v", method, body).code == code
+        assert play.verbosities == set_to
+
+    clock = VirtualClock()
+    run(main(), clock)
+
+
+def test_profiles_are_served_only_where_they_are_wanted() -> None:
+    async def main() -> None:
+        assert "/debug/pprof/profile" in Play(clock).pages
+        without = Play(clock, profiling=False).pages
+        assert not [path for path in without if path.startswith(("/debug/pprof", "/debug/flags"))]
+
+    clock = VirtualClock()
+    run(main(), clock)

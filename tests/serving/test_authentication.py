@@ -1,0 +1,98 @@
+"""Who asks: certificates, proxies, tokens, strangers."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from mooring.client.promise import Client
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run
+from mooring.serving.authentication import ANONYMOUS, Authenticator, Caller, ProxyRules, Trust
+from tests.serving.callers import Authority, Reviewer
+
+CLIENTS, PROXIES, STRANGERS = Authority("clients"), Authority("proxies"), Authority("strangers")
+RULES = ProxyRules(allowed_names=("front",), uid_headers=("x-remote-uid",))
+TRUST = Trust((CLIENTS.certificate,), (PROXIES.certificate,), RULES)
+JANE: dict[str, object] = {"username": "jane", "uid": "7", "groups": ["dev"], "extra": {"k": ["v"]}}
+SAYS_JANE = {"x-remote-user": ["jane"], "x-remote-group": ["dev", "ops"], "x-remote-extra-a%2fb": ["c"]}
+EVERYBODY = "system:authenticated"
+
+
+@pytest.mark.parametrize(
+    ("certificate", "headers", "caller"),
+    [
+        pytest.param(None, {}, ANONYMOUS, id="nothing shown"),
+        pytest.param(
+            CLIENTS.client("bob", ["a", "b"]), {}, Caller("bob", groups=("a", "b", EVERYBODY)), id="a certificate"
+        ),
+        pytest.param(CLIENTS.client("", ["a"]), {}, None, id="a certificate without a name"),
+        pytest.param(CLIENTS.client("bob", days=-1), {}, None, id="a certificate that has run out"),
+        pytest.param(STRANGERS.client("bob"), {}, ANONYMOUS, id="a certificate of nobody's"),
+        pytest.param(
+            PROXIES.client("front"),
+            {**SAYS_JANE, "x-remote-uid": ["7"]},
+            Caller("jane", "7", ("dev", "ops", EVERYBODY), {"a/b": ("c",)}),
+            id="a proxy's word",
+        ),
+        pytest.param(PROXIES.client("other"), SAYS_JANE, ANONYMOUS, id="a proxy that is not on the list"),
+        pytest.param(
+            CLIENTS.client("front"), SAYS_JANE, Caller("front", groups=(EVERYBODY,)), id="a client that plays proxy"
+        ),
+        pytest.param(None, SAYS_JANE, ANONYMOUS, id="a stranger that plays proxy"),
+        pytest.param(
+            None,
+            {"authorization": ["Bearer good"]},
+            Caller("jane", "7", ("dev", EVERYBODY), {"k": ["v"]}),
+            id="a token",
+        ),
+        pytest.param(
+            None,
+            {"authorization": ["bearer good"]},
+            Caller("jane", "7", ("dev", EVERYBODY), {"k": ["v"]}),
+            id="a token, in small letters",
+        ),
+        pytest.param(None, {"authorization": ["Bearer bad"]}, None, id="a bad token"),
+        pytest.param(None, {"authorization": ["Basic YTpi"]}, ANONYMOUS, id="a password"),
+    ],
+)
+def test_who_asks(certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None) -> None:
+    clock = VirtualClock()
+    client = cast(Client, Reviewer({"good": JANE}))
+    found = run(Authenticator(TRUST, client, clock).caller(certificate, headers), clock)
+    assert found == caller
+
+
+def test_a_token_is_asked_about_once_in_a_while() -> None:
+    clock, reviewer = VirtualClock(), Reviewer({"good": JANE})
+
+    async def main() -> None:
+        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock, remembered_s=10.0)
+        for token in ("good", "bad"):
+            for _ in range(3):
+                await authenticator.caller(None, {"authorization": [f"Bearer {token}"]})
+        assert len(reviewer.asked) == 2
+        await clock.wait(10.0)
+        await authenticator.caller(None, {"authorization": ["Bearer good"]})
+        assert len(reviewer.asked) == 3
+
+    run(main(), clock)
+
+
+def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -> None:
+    clock, reviewer = VirtualClock(), Reviewer({"good": JANE}, is_away=True)
+
+    async def main() -> None:
+        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock)
+        assert await authenticator.caller(None, {"authorization": ["Bearer good"]}) is None
+        reviewer.is_away = False
+        assert await authenticator.caller(None, {"authorization": ["Bearer good"]}) is not None
+
+    run(main(), clock)
+
+
+def test_with_nobody_to_ask_a_token_is_a_strangers() -> None:
+    clock = VirtualClock()
+    found = run(Authenticator(Trust(), None, clock).caller(None, {"authorization": ["Bearer good"]}), clock)
+    assert found == ANONYMOUS

@@ -1,0 +1,157 @@
+"""The secure port over real sockets: the way of a request, certificates, profiles."""
+
+from __future__ import annotations
+
+import gzip
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import aiohttp
+import pytest
+
+from mooring.client.promise import Client
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.serving.answers import Answer, Question, text
+from mooring.serving.authentication import Authenticator, Trust
+from mooring.serving.authorization import AllowedPaths, Authorizer
+from mooring.serving.profiling import Profiler
+from mooring.serving.server import Page, PortTakenError, SecureServer
+from mooring.serving.tls import ServingTls, serving_context, trust
+from tests.serving.callers import Authority, Reviewer
+
+REVIEWER = Reviewer(
+    tokens={"jane": {"username": "jane"}, "root": {"username": "root", "groups": ["system:masters"]}},
+    allowed={("jane", "get", "/metrics")},
+)
+
+
+async def fails(question: Question) -> Answer:
+    raise RuntimeError("a bug")
+
+
+async def late(question: Question) -> Answer:
+    await SystemClock().wait(0.01)
+    return text(f"late {question.query.get('a')}")
+
+
+PAGES: dict[str, Page] = {
+    "/healthz": lambda question: text("ok"),
+    "/metrics": lambda question: text("numbers"),
+    "/late": late,
+    "/fails": fails,
+    "/put": lambda question: text(f"{question.method} {question.body.decode()}"),
+    **Profiler(SystemClock()).pages(),
+}
+
+
+@asynccontextmanager
+async def served(trusted: Trust | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    clock = SystemClock()
+    context = tls if tls is not None else serving_context(ServingTls("test"), clock.wall_s())
+    client = cast(Client, REVIEWER)
+    server = SecureServer(
+        PAGES,
+        Authenticator(trusted or Trust(), client, clock),
+        Authorizer(AllowedPaths(("/healthz",)), client, clock),
+        host="127.0.0.1",
+        port=0,
+        tls=context,
+    )
+    async with server:
+        yield f"https://127.0.0.1:{server.port}"
+
+
+async def asked(
+    url: str, method: str = "GET", token: str = "", body: bytes | None = None, tls: ssl.SSLContext | None = None
+) -> tuple[int, bytes]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, url, headers=headers, data=body, ssl=tls or False) as answer,
+    ):
+        assert answer.headers["Cache-Control"] == "no-cache, private"
+        return answer.status, await answer.read()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "token", "code", "said"),
+    [
+        pytest.param("GET", "/healthz", "", 200, b"ok", id="what everybody may see"),
+        pytest.param("GET", "/metrics", "jane", 200, b"numbers", id="what somebody may see"),
+        pytest.param("GET", "/metrics", "", 403, b'User \\"system:anonymous\\" cannot get path', id="a stranger"),
+        pytest.param("GET", "/metrics", "wrong", 401, b'"message": "Unauthorized"', id="a wrong token"),
+        pytest.param("POST", "/metrics", "jane", 403, b'User \\"jane\\" cannot post path', id="another verb"),
+        pytest.param("GET", "/nothing", "jane", 403, b"cannot get path", id="what is not there, to who may not"),
+        pytest.param("GET", "/nothing", "root", 404, b"404 page not found\n", id="what is not there"),
+        pytest.param("GET", "/late?a=1&a=2", "root", 200, b"late ['1', '2']", id="a page that waits"),
+        pytest.param("GET", "/fails", "root", 500, b"Internal error occurred: a bug", id="a page with a bug"),
+        pytest.param("PUT", "/put", "root", 200, b"PUT 4", id="something is sent"),
+    ],
+)
+def test_the_way_of_a_request(method: str, path: str, token: str, code: int, said: bytes) -> None:
+    async def main() -> tuple[int, bytes]:
+        async with served() as url:
+            return await asked(url + path, method, token, b"4" if method == "PUT" else None)
+
+    found, body = run_real(main())
+    assert found == code
+    assert said in body
+
+
+def test_a_certificate_says_who_asks(tmp_path: Path) -> None:
+    wall_s = SystemClock().wall_s()
+    authority = Authority("clients", wall_s=wall_s)
+    tls = serving_context(ServingTls("test"), wall_s)
+    trust(tls, authority.pem)
+    (tmp_path / "root").write_bytes(authority.client_pem("somebody", ["system:masters"]))
+    shown = ssl.create_default_context()
+    shown.check_hostname = False
+    shown.verify_mode = ssl.CERT_NONE
+    shown.load_cert_chain(tmp_path / "root")
+
+    async def main() -> None:
+        async with served(Trust((authority.certificate,)), tls) as url:
+            assert await asked(f"{url}/late", tls=shown) == (200, b"late None")
+            assert (await asked(f"{url}/late"))[0] == 403
+
+    run_real(main())
+
+
+def test_a_taken_port_is_told_in_one_line() -> None:
+    async def main() -> None:
+        async with served() as url:
+            port = int(url.rpartition(":")[2])
+            tls = serving_context(ServingTls("test"), SystemClock().wall_s())
+            clock = SystemClock()
+            second = SecureServer(
+                {},
+                Authenticator(Trust(), None, clock),
+                Authorizer(AllowedPaths(()), None, clock),
+                host="127.0.0.1",
+                port=port,
+                tls=tls,
+            )
+            with pytest.raises(PortTakenError, match=f"cannot listen on 127.0.0.1:{port}"):
+                async with second:
+                    pass
+
+    run_real(main())
+
+
+def test_profiles() -> None:
+    async def main() -> None:
+        async with served() as url:
+            code, profile = await asked(f"{url}/debug/pprof/profile?seconds=0.2", token="root")
+            assert code == 200
+            assert b"nanoseconds" in gzip.decompress(profile)
+            code, heap = await asked(f"{url}/debug/pprof/heap?seconds=0.1", token="root")
+            assert code == 200
+            assert b"inuse_space" in gzip.decompress(heap)
+            assert (await asked(f"{url}/debug/pprof/", token="root"))[0] == 200
+            assert b"tasks" in (await asked(f"{url}/debug/pprof/goroutine", token="root"))[1]
+
+    run_real(main())
