@@ -211,7 +211,7 @@ class Fleet:
             if uid not in node.latest:
                 self._drop(worker)
             else:
-                worker.written = {}
+                worker.written = b""
                 self._statuses.put(uid)
         for pod in list(node.latest.values()):
             self._see(node, pod)

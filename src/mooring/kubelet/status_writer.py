@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.base import View
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
@@ -35,6 +36,8 @@ class _Answer(View):
     metadata: _Metadata = _Metadata()
 
 
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Document).decode
 _read_answer = msgspec.json.Decoder(_Answer).decode
 
 
@@ -66,7 +69,7 @@ class StatusWriter:
 
     async def _write(self, worker: PodWorker) -> None:
         status = worker.status()
-        patch = status_patch(status, worker.written)
+        patch = status_patch(status, _decode(worker.written) if worker.written else {})
         if not patch:
             return
         metadata = worker.pod.metadata
@@ -74,7 +77,7 @@ class StatusWriter:
         answer = await self._client.patch(
             POD, metadata.namespace, metadata.name, body, form=PatchForm.STRATEGIC, subresource="status"
         )
-        worker.written = status
+        worker.written = _encode(status)
         worker.written_revision = revision_number(_read_answer(answer).metadata.resource_version)
 
     async def _delete(self, worker: PodWorker) -> None:

@@ -73,8 +73,9 @@ class PodWorker:
         self.node = node
         self.uid = pod.metadata.uid
         self.step = Step.RUNNING
-        self.written: Document = {}
-        """The status that was written last, at `written_revision`."""
+        self.written = b""
+        """The status that was written last, at `written_revision`. As JSON: as dictionaries, those of 10,000 pods would
+        keep the garbage collector busy."""
         self.written_revision = 0
         self.is_let_go = False
         """Whether the API was told that it can let go of the pod; others (finalizers) may still hold it there."""
@@ -372,7 +373,7 @@ class PodWorker:
         is_otherwise = any(told.get(type) != status for type, (status, _) in self._transitions.items())
         gates = self.pod.spec.readiness_gates
         if is_otherwise:
-            self.written = {}
+            self.written = b""
         return is_otherwise or bool(gates)
 
     def _tell_if_to_be_deleted(self) -> None:

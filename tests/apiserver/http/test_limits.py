@@ -176,7 +176,7 @@ def test_a_watch_that_is_behind_by_more_than_its_buffer_hears_410() -> None:
 
 
 def test_two_hundred_watches_see_every_change_in_its_order() -> None:
-    watches, changes = 200, 250
+    watches, changes = 200, 150
 
     async def read(response: aiohttp.ClientResponse) -> bytes:
         parts: list[bytes] = []

@@ -4,4 +4,6 @@ server       listening, limits, starting and stopping     address      what a pa
 door         one request, from its bytes to its answer     query        what the parameters say
 objects      the verbs on objects                          streams      watches
 answers      documents and errors as bytes                 virtual      what is no object: reviews, discovery, health
+lasting      answers without an end, and their ends        metrics      what is counted
+warnings     what a client should know besides             limits       what may be asked for
 """
