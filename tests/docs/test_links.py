@@ -72,7 +72,8 @@ def test_commands_have_the_options_that_are_shown(each: Page) -> None:
         words = shlex.split(line, comments=True)
         command, arguments = _command_of(words)
         if command is not None:
-            known = {option for parameter in command.params for option in parameter.opts} | {"-h", "--help"}
+            parameters = command.get_params(click.Context(command))
+            known = {option for parameter in parameters for option in parameter.opts} | {"-h", "--help"}
             options = [
                 word.partition("=")[0] for word in arguments if re.fullmatch(r"-[a-z]|--[a-z][\w-]*(=.*)?", word)
             ]
