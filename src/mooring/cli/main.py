@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from mooring import __version__
+from mooring.cli.alone import controllers, nodes
 from mooring.cli.explain import explain
 from mooring.cli.problems import InputError
 from mooring.cli.scheduler import scheduler
@@ -67,3 +68,5 @@ main.add_command(completion)
 main.add_command(explain)
 main.add_command(scheduler)
 main.add_command(up)
+main.add_command(controllers)
+main.add_command(nodes)

@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 Command = Callable[..., Any]
 
 
-def _with_controller_flags(command: Command) -> Command:
+def with_controller_flags(command: Command) -> Command:
     """kube-controller-manager's flags, under its names."""
     for flag, name in reversed(list(flag_names().items())):
         command = click.option(flag, name, metavar="VALUE", hidden=True)(command)
@@ -55,7 +55,7 @@ def _with_controller_flags(command: Command) -> Command:
 )
 @click.option("-f", "--filename", "manifests", type=_FILE, multiple=True, help="Objects to create once it is up.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
-@_with_controller_flags
+@with_controller_flags
 def up(
     port: int,
     bind_address: str,
@@ -97,7 +97,7 @@ def up(
             token_file=token_auth_file,
             is_anonymous_allowed=anonymous_auth,
             scheduler_file=config,
-            controllers=_controller_settings(controller_flags),
+            controllers=controller_settings(controller_flags),
             enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
             manifests=manifests,
             is_verbose=verbose,
@@ -105,7 +105,8 @@ def up(
     )
 
 
-def _controller_settings(flags: Mapping[str, str | None]) -> ControllerSettings:
+def controller_settings(flags: Mapping[str, str | None]) -> ControllerSettings:
+    """Settings from the flags that were given. Raises `InputError`."""
     names = {field: flag for flag, field in flag_names().items()}
     try:
         return settings_of_flags({names[field]: text for field, text in flags.items() if text is not None})

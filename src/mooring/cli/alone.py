@@ -1,0 +1,92 @@
+"""`mooring controllers` and `mooring nodes`: parts of Mooring alone, against any API server.
+
+Comes in   a kubeconfig, flags, Ctrl-C
+Goes out   controllers, or simulated nodes, in that cluster
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mooring.cli.up import Command, controller_settings, with_controller_flags
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _with_common_options(command: Command) -> Command:
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Log what happens."),
+        click.option("--kube-api-qps", default=0.0, help="At most so many requests a second. [default: no limit]"),
+        click.option("--leader-elect/--no-leader-elect", default=True, help="Work only while holding the lease."),
+        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig's."),
+        click.option("--kubeconfig", type=_FILE, help="Which cluster. [default: the one that this runs in]"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
+@_with_common_options
+@click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
+@with_controller_flags
+def controllers(
+    kubeconfig: Path | None,
+    master: str,
+    leader_elect: bool,
+    kube_api_qps: float,
+    verbose: bool,
+    names: str,
+    **flags: Any,
+) -> None:
+    """Run the controllers against any API server.
+
+    Deployments become pods, silent nodes are noticed, what nobody owns is taken away.
+    """
+    from mooring.cli import running_alone  # imports the world: not for `mooring --help`
+
+    enabled = tuple(name.strip() for name in names.split(",") if name.strip())
+    settings = controller_settings(flags)
+    running_alone.run_controllers(
+        running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose), settings, enabled
+    )
+
+
+@click.command()
+@_with_common_options
+@click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="How many nodes.")
+@click.option("--name-prefix", default="node-", show_default=True, help="Nodes are called PREFIX0, PREFIX1, …")
+@click.option("--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Given to the nodes in turn.")
+@click.option("--cpu", default="32", show_default=True, help="What each node offers.")
+@click.option("--memory", default="256Gi", show_default=True, help="What each node offers.")
+@click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
+@click.option("--lives", type=_FILE, help="What pods do, as YAML: docs/kubelets.md.")
+def nodes(
+    kubeconfig: Path | None,
+    master: str,
+    leader_elect: bool,
+    kube_api_qps: float,
+    verbose: bool,
+    count: int,
+    name_prefix: str,
+    zones: str,
+    cpu: str,
+    memory: str,
+    pods: int,
+    lives: Path | None,
+) -> None:
+    """Add simulated nodes to any cluster, and run the pods that are bound to them."""
+    from mooring.cli import running_alone  # imports the world: not for `mooring --help`
+
+    running_alone.run_nodes(
+        running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose),
+        count=count,
+        name_prefix=name_prefix,
+        zones=tuple(zone.strip() for zone in zones.split(",") if zone.strip()),
+        cpu=cpu,
+        memory=memory,
+        pods=pods,
+        lives=lives,
+    )

@@ -1,0 +1,124 @@
+"""What `mooring controllers` and `mooring nodes` do once their options are read.
+
+Comes in   options
+Goes out   work in another cluster, until Ctrl-C; exit code 1 if the lease was lost or the cluster cannot be reached
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from mooring.cli.problems import InputError, Problem
+from mooring.client.errors import ClientError
+from mooring.client.kubeconfig import component_connection
+from mooring.client.kubeconfig_entries import KubeconfigError
+from mooring.client.leader_election import LeadershipLostError
+from mooring.client.promise import Client
+from mooring.cluster.alone import run_alone
+from mooring.controllers.manager import ControllerManager
+from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.kit.clock import SystemClock
+from mooring.kit.entropy import system_entropy
+from mooring.kit.loop import run_real
+from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.settings import FleetSettings, NodeShape
+
+EXIT_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AloneOptions:
+    """What both commands have in common."""
+
+    kubeconfig: Path | None
+    master: str
+    leader_elect: bool
+    requests_per_s: float
+    is_verbose: bool
+
+
+def run_controllers(options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...]) -> None:
+    """Run the controllers until Ctrl-C."""
+    clock, entropy = SystemClock(), system_entropy()
+
+    async def work(client: Client) -> None:
+        await ControllerManager(client, clock, entropy.fork("controllers"), settings, enabled).run()
+
+    _run(options, "controllers", work, "kube-controller-manager")
+
+
+def run_nodes(
+    options: AloneOptions,
+    *,
+    count: int,
+    name_prefix: str,
+    zones: tuple[str, ...],
+    cpu: str,
+    memory: str,
+    pods: int,
+    lives: Path | None,
+) -> None:
+    """Run simulated nodes until Ctrl-C."""
+    clock, entropy = SystemClock(), system_entropy()
+    settings = FleetSettings(
+        count=count,
+        name_prefix=name_prefix,
+        zones=zones,
+        shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
+        lives=lives.read_text(encoding="utf-8") if lives is not None else "",
+    )
+
+    async def work(client: Client) -> None:
+        await Fleet(client, clock, entropy.fork("nodes"), settings).run()
+
+    # Several fleets may work in one cluster, each with nodes of its own.
+    _run(options, "nodes", work, f"mooring-nodes-{name_prefix.strip('-')}")
+
+
+def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
+    logging.basicConfig(
+        level=logging.INFO if options.is_verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        run_real(_until_stopped(options, component, work, lease if options.leader_elect else ""))
+    except (KubeconfigError, SettingError, ValueError) as error:
+        raise InputError([Problem("", str(error))]) from None
+    except (LeadershipLostError, ClientError) as error:
+        click.echo(f"mooring: {error}", err=True)
+        raise SystemExit(EXIT_FAILED) from None
+
+
+async def _until_stopped(
+    options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str
+) -> None:
+    clock, entropy = SystemClock(), system_entropy()
+    path = str(options.kubeconfig) if options.kubeconfig is not None else ""
+    connection = component_connection(clock, kubeconfig=path, master=options.master)
+    working = asyncio.current_task()
+    assert working is not None
+    is_stopping = False
+
+    def on_signal() -> None:
+        nonlocal is_stopping
+        is_stopping = True
+        working.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    click.echo(f"{component} against {connection.server}; Ctrl-C ends them", err=True)
+    try:
+        await run_alone(connection, component, work, clock, entropy, lease=lease, requests_per_s=options.requests_per_s)
+    except asyncio.CancelledError:
+        if not is_stopping:
+            raise

@@ -1,0 +1,70 @@
+"""Controllers and nodes as processes of their own: a Deployment runs in a cluster that has neither."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from mooring.kit.clock import SystemClock
+from tests.cluster.running import Up, running
+
+CONVERGED_S_MAX = 60.0
+STOP_S_MAX = 20.0
+
+
+@contextmanager
+def alone(up: Up, log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", "mooring", *words, "--kubeconfig", str(up.kubeconfig)], stdout=output, stderr=output
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(STOP_S_MAX)
+
+
+def test_a_deployment_runs_on_parts_that_run_alone(tmp_path: Path) -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+            },
+        },
+    }
+    with (
+        running(tmp_path, "--ephemeral", "--without", "controllers,nodes") as up,
+        alone(up, tmp_path / "controllers.log", "controllers") as controllers,
+        alone(up, tmp_path / "nodes.log", "nodes", "--count", "3") as nodes,
+    ):
+        assert up.ask("POST", "/apis/apps/v1/namespaces/default/deployments", deployment).code == 201
+        path = "/apis/apps/v1/namespaces/default/deployments/web"
+        _wait(up, path, lambda web: web["status"].get("availableReplicas") == 3)
+        leases = up.ask("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases").document()["items"]
+        assert {lease["metadata"]["name"] for lease in leases} >= {"kube-controller-manager", "mooring-nodes-node"}
+        for process in (controllers, nodes):
+            process.send_signal(signal.SIGINT)
+            assert process.wait(STOP_S_MAX) == 0
+
+
+def _wait(up: Up, path: str, is_right: Callable[[Any], bool]) -> None:
+    clock = SystemClock()
+    ends_s = clock.now_s() + CONVERGED_S_MAX
+    while not is_right(found := up.ask("GET", path).document()):
+        assert clock.now_s() < ends_s, found
+        Event().wait(0.2)
