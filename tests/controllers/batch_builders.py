@@ -8,12 +8,13 @@ daemon_set_view(update={"maxSurge": 1})
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
+from mooring.api.views.base import View
 from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.node import Node
@@ -24,6 +25,8 @@ from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
 from tests.client.faulty import Outcome, Storm
 from tests.controllers.builders import NOW_S, template
+
+AnyView = TypeVar("AnyView", bound=View)
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -245,7 +248,7 @@ def identity(name: str, going: bool = False) -> Document:
     return metadata | ({"deletionTimestamp": format_rfc3339(NOW_S)} if going else {})
 
 
-def view_of(view: Any, metadata: Document, spec: Document, status: Document) -> Any:
+def view_of(view: type[AnyView], metadata: Document, spec: Document, status: Document) -> AnyView:
     return decode_as(view, msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}))
 
 

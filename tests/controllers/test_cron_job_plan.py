@@ -120,7 +120,7 @@ def test_too_late() -> None:
     ],
 )
 def test_time_zones(schedule: str, zone: str | None, expected: str) -> None:
-    spec = {"timeZone": zone} if zone else {}
+    spec: dict[str, Any] = {"timeZone": zone} if zone else {}
     assert schedule_text(cron_job_view(created=CREATED, schedule=schedule, **spec)) == expected
 
 
@@ -128,7 +128,8 @@ def test_time_zones(schedule: str, zone: str | None, expected: str) -> None:
     ("zone", "stamp"), [(None, "2026-01-01T10:01:00Z"), ("Asia/Kolkata", "2026-01-01T15:31:00+05:30")]
 )
 def test_the_job_of_a_time(zone: str | None, stamp: str) -> None:
-    wanted = cron_job_view(created=CREATED, **({"timeZone": zone} if zone else {}))
+    spec: dict[str, Any] = {"timeZone": zone} if zone else {}
+    wanted = cron_job_view(created=CREATED, **spec)
     at_s = parse_rfc3339("2026-01-01T10:01:00Z")
     made = job_document(wanted, at_s)
     assert made["metadata"]["name"] == job_name(wanted, at_s) == "tick-29454361"

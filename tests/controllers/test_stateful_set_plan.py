@@ -25,7 +25,7 @@ from mooring.controllers.stateful_set_plan import (
 from tests.controllers.batch_builders import claim_view, member, stateful_set_view
 from tests.controllers.builders import NOW_S
 
-PARALLEL = {"podManagementPolicy": "Parallel"}
+PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
 
 
 def sentences(planned: Plan) -> list[str]:
@@ -122,7 +122,8 @@ def test_correcting() -> None:
 def test_a_member_waits_for_a_stale_claim() -> None:
     policy = {"whenDeleted": "Retain", "whenScaled": "Delete"}
     stale = ("Pod", "db-0", "uid-before")
-    for how in ({}, PARALLEL):
+    plain: dict[str, Any] = {}
+    for how in (plain, PARALLEL):
         wanted = stateful_set_view(replicas=1, claims=["data"], persistentVolumeClaimRetentionPolicy=policy, **how)
         assert sentences(plan(wanted, [], "db-1", lambda name: claim_view(name, stale), NOW_S)) == []
 

@@ -1,7 +1,9 @@
-"""A server to play recordings against: `mooring up` in a process of its own, over TLS."""
+"""The recordings, and a server to play them against: `mooring up` in a process of its own, over TLS."""
 
 from __future__ import annotations
 
+import json
+import lzma
 import re
 import subprocess
 import sys
@@ -9,11 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ADMIN_TOKEN = "admin-token"
 LIMITED_TOKEN = "limited-token"
 START_S_MAX = 60
 STOP_S_MAX = 20
+
+
+def read_transcripts(file: str) -> dict[str, dict[str, Any]]:
+    """Recorded transcripts by name."""
+    with lzma.open(Path(__file__).parent / file, "rt", encoding="utf-8") as lines:
+        return {transcript["name"]: transcript for transcript in map(json.loads, lines)}
 
 
 @dataclass(frozen=True, slots=True)

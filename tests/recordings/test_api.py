@@ -7,20 +7,15 @@ default would disturb each other if they were played at once.
 from __future__ import annotations
 
 import json
-import lzma
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.recordings.players import api_player
-from tests.recordings.served import ADMIN_TOKEN, LIMITED_TOKEN, Served, serving
+from tests.recordings.served import ADMIN_TOKEN, LIMITED_TOKEN, Served, read_transcripts, serving
 
-TRANSCRIPTS = {
-    transcript["name"]: transcript
-    for transcript in map(json.loads, lzma.open(Path(__file__).parent / "api.jsonl.xz", "rt", encoding="utf-8"))
-}
+TRANSCRIPTS = read_transcripts("api.jsonl.xz")
 DIFFERENCES_SHOWN_MAX = 12
 
 # The player leaves its connections to the garbage collector.

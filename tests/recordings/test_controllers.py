@@ -6,22 +6,17 @@ Most of a play is waiting until nothing changes any more, so many are played at 
 from __future__ import annotations
 
 import json
-import lzma
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.recordings.served import ADMIN_TOKEN, serving
+from tests.recordings.served import ADMIN_TOKEN, read_transcripts, serving
 
 HERE = Path(__file__).parent
 PLAYER = HERE / "players" / "controllers" / "player.py"
-TRANSCRIPTS = {
-    transcript["name"]: transcript
-    for transcript in map(json.loads, lzma.open(HERE / "controllers.jsonl.xz", "rt", encoding="utf-8"))
-}
+TRANSCRIPTS = read_transcripts("controllers.jsonl.xz")
 PLAYED_AT_ONCE = 12
 PLAY_S_MAX = 900
 PERIODS = (
@@ -37,7 +32,7 @@ pytestmark = pytest.mark.xdist_group("controllers")
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the player tells after it has played everything."""
     directory = tmp_path_factory.mktemp("controllers")
     files = []
@@ -55,7 +50,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             timeout=PLAY_S_MAX,
             check=False,
         )
-    yield played.stdout
+    return played.stdout
 
 
 def test_the_recordings_are_there() -> None:

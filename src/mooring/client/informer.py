@@ -52,6 +52,7 @@ class Informer(Generic[AnyObject]):
         self._indexes: dict[str, dict[str, dict[str, AnyObject]]] = {}
         self._handlers: tuple[Handler[AnyObject], ...] = ()
         self._synced = asyncio.Event()
+        self._revision = ""
         self._counts = dict.fromkeys(("added", "updated", "deleted", "replaced", "handler_failures"), 0)
         self.lister: Lister[AnyObject] = Lister(self._views, self._indexes)
 
@@ -64,6 +65,12 @@ class Informer(Generic[AnyObject]):
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
+
+    def has_seen(self, revision: str) -> bool:
+        """Whether the copy is as new as a write to this kind, whose answer told this resourceVersion."""
+        if not (revision.isdecimal() and self._revision.isdecimal()):
+            return True  # nobody can tell, with a server whose versions are no numbers
+        return (len(self._revision), self._revision) >= (len(revision), revision)
 
     def add_handler(
         self,
@@ -104,6 +111,7 @@ class Informer(Generic[AnyObject]):
 
     def replace(self, views: Sequence[AnyObject], revision: str) -> None:
         is_initial = not self._synced.is_set()
+        self._revision = revision
         self._counts["replaced"] += 1
         present = {view.key for view in views}
         for key in [key for key in self._views if key not in present]:
@@ -113,6 +121,7 @@ class Informer(Generic[AnyObject]):
         self._synced.set()
 
     def apply(self, change: Change, view: AnyObject) -> None:
+        self._revision = view.metadata.resource_version
         if change is Change.DELETED:
             self._delete(view.key)
         else:

@@ -11,6 +11,8 @@ Goes out   ReplicaSets created, resized and deleted; the status and the revision
  2. A Deployment that was scaled or is paused is only resized; the rollout goes on afterwards.
  3. What a Deployment should say of itself is written once, at the end; before a failure, what led to it.
  4. After `FAILURES_MAX` failures in a row it is left alone until something changes.
+ 5. It is not looked at before its own last write to a ReplicaSet was seen: who does not see the ReplicaSet that he
+    made a moment ago would make another one of full size, when the template changes meanwhile. (The original does.)
 """
 
 from __future__ import annotations
@@ -79,6 +81,8 @@ from mooring.controllers.pod_control import is_namespace_terminating
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_like
 
 FAILURES_MAX = 15
+BEHIND_S = 1.0
+"""When to look again if the watch of ReplicaSets has not caught up; it calls earlier, if it tells anything."""
 _NO_LIMIT = 2**31 - 1
 
 logger = logging.getLogger(__name__)
@@ -115,6 +119,8 @@ class DeploymentController(Controller):
         self._recorder = workshop.recorder(self.name)
         self._deployments = workshop.informers.informer(Deployment)
         self._sets = workshop.informers.informer(ReplicaSet)
+        self._written: dict[str, str] = {}
+        """By Deployment: the resourceVersion of the last write to one of its ReplicaSets, until it was seen."""
         self._tally = workshop.pod_tally()
         self._deployments.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
@@ -124,7 +130,11 @@ class DeploymentController(Controller):
     async def sync(self, key: str) -> Outcome:
         stored = self._deployments.lister.by_key(key)
         if stored is None:
+            self._written.pop(key, None)
             return DONE
+        if not self._sets.has_seen(self._written.get(key, "")):
+            return Later(BEHIND_S)
+        self._written.pop(key, None)
         try:
             return await self._sync(stored)
         except (ClientError, AdoptionError, LabelSelectorError) as error:
@@ -248,7 +258,7 @@ class DeploymentController(Controller):
             document = document_of(new)
             document["metadata"]["annotations"] = annotations
             document["spec"]["minReadySeconds"] = min_ready_s
-            new = work.new = await self._update_set(document)
+            new = work.new = await self._update_set(stored, document)
         work.revision = new.metadata.annotations.get(REVISION, "")
         if has_deadline(stored) and condition_of(work.draft.status, PROGRESSING) is None:
             message = f'Found new replica set "{new.metadata.name}"'
@@ -267,7 +277,7 @@ class DeploymentController(Controller):
             await self._note_failed_creation(work, name, error)
             raise
         else:
-            work.new = decode_as(ReplicaSet, raw)
+            work.new = self._wrote(stored, raw)
             if replicas > 0:
                 message = f"Scaled up replica set {name} from 0 to {replicas}"
                 self._recorder.event(stored, "Normal", "ScalingReplicaSet", message)
@@ -313,7 +323,7 @@ class DeploymentController(Controller):
             document = document_of(target)
             document["spec"]["replicas"] = after
             document["metadata"]["annotations"] = {**have, **annotations}
-            work.resized[target.metadata.uid] = await self._update_set(document)
+            work.resized[target.metadata.uid] = await self._update_set(work.stored, document)
             if before != after:
                 how = "up" if before < after else "down"
                 message = f"Scaled {how} replica set {target.metadata.name} from {before} to {after}"
@@ -333,10 +343,16 @@ class DeploymentController(Controller):
                 except NotFoundError:
                     continue
 
-    async def _update_set(self, document: Document) -> ReplicaSet:
+    async def _update_set(self, stored: Deployment, document: Document) -> ReplicaSet:
         metadata = document["metadata"]
-        raw = await self.client.update(REPLICA_SET, metadata["namespace"], metadata["name"], document)
-        return decode_as(ReplicaSet, raw)
+        return self._wrote(
+            stored, await self.client.update(REPLICA_SET, metadata["namespace"], metadata["name"], document)
+        )
+
+    def _wrote(self, stored: Deployment, raw: bytes) -> ReplicaSet:
+        written = decode_as(ReplicaSet, raw)
+        self._written[stored.key] = written.metadata.resource_version
+        return written
 
     # ------------------------------------------------------------------------------------------------- its status
 

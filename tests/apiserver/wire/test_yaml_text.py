@@ -67,7 +67,9 @@ def test_repeated_keys_open_no_back_door(text: str, fault: str) -> None:
         pytest.param(b'{"a":"x\\ud800y"}', "yaml: found invalid Unicode character escape code", id="in JSON"),
         pytest.param(b'{"a":"\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code", id="a whole pair"),
         pytest.param(
-            b'a: 1\nb: 2\nc: "\\ud800"\n', "yaml: line 3: found invalid Unicode character escape code", id="further below"
+            b'a: 1\nb: 2\nc: "\\ud800"\n',
+            "yaml: line 3: found invalid Unicode character escape code",
+            id="further below",
         ),
     ],
 )

@@ -52,9 +52,7 @@ async def terminating(
     return changed
 
 
-def check_preconditions(
-    resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None
-) -> None:
+def check_preconditions(resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None) -> None:
     """Refuses a deletion that is meant for another state, in the words of the kinds that are marked first."""
     metadata = found.document["metadata"]
     if uid is not None and uid != metadata["uid"]:

@@ -5,8 +5,8 @@ Goes out   `CustomBody`: the document with canonical metadata, repeated fields, 
 
  1. Such a body must say its kind; what it says of its version is looked at by the caller, after it has been pruned.
  2. A field that comes twice replaces the first one, it is not merged into it.
- 3. Numbers are as Go reads them: 1.0 is no whole number, and neither is what has more than 64 bits. It writes 1, though:
-    `go_numbers` gives them as they are written.
+ 3. Numbers are as Go reads them: 1.0 is no whole number, and neither is what has more than 64 bits. It writes 1,
+    though: `go_numbers` gives them as they are written.
 """
 
 from __future__ import annotations

@@ -1,0 +1,203 @@
+"""Stories of disruption budgets, on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, POD, POD_DISRUPTION_BUDGET, Kind
+from mooring.kit.clock import format_rfc3339
+from tests.controllers.builders import deployment
+from tests.controllers.world import Story, World, play
+
+OWNERS = ["deployment-controller", "replicaset-controller"]
+
+
+def budget(name: str = "b", app: str = "web", **spec: Any) -> Document:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+
+
+def bare_pod(name: str, owner: Document | None = None) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "web"}, "ownerReferences": [owner] if owner else []},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "app:1"}]},
+        "status": {"phase": "Pending"},
+    }
+
+
+def owner(api_version: str, kind: str, uid: str = "u") -> Document:
+    return {"apiVersion": api_version, "kind": kind, "name": "owner", "uid": uid, "controller": True}
+
+
+async def counts(world: World, name: str = "b") -> tuple[int, int, int, int]:
+    """Expected, desired, healthy, allowed."""
+    status = (await world.get(POD_DISRUPTION_BUDGET, name))["status"]
+    fields = ("expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed")
+    expected, desired, healthy, allowed = (status[field] for field in fields)
+    return expected, desired, healthy, allowed
+
+
+def tell(story: Story, controllers: list[str] | None = None) -> None:
+    play(story, controllers=["disruption-controller", *(controllers or [])])
+
+
+def test_a_budget_follows_its_pods() -> None:
+    async def story(world: World) -> None:
+        await world.create(budget(minAvailable="50%"))
+        await world.settle()
+        assert await counts(world) == (0, 0, 0, 0)
+        assert await world.events("NoPods") == [("b", "NoPods", "No matching pods found")]
+        await world.create(deployment("web", replicas=5))
+        await world.settle()
+        assert await counts(world) == (5, 3, 0, 0)
+        await world.make_ready()
+        await world.settle()
+        assert await counts(world) == (5, 3, 5, 2)
+        await world.patch(DEPLOYMENT, "web", {"spec": {"replicas": 8}})
+        await world.settle()
+        assert await counts(world) == (8, 4, 5, 1)
+        assert (await world.conditions("b", POD_DISRUPTION_BUDGET))["DisruptionAllowed"] == ("True", "SufficientPods")
+
+    tell(story, OWNERS)
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        pytest.param(
+            owner("batch/v1", "Job"), "jobs.batch does not implement the scale subresource", id="a Job has no scale"
+        ),
+        pytest.param(
+            owner("example.com/v1", "Foo"),
+            'no matches for kind "Foo" in version "example.com/v1"',
+            id="a kind that nobody knows",
+        ),
+        pytest.param(owner("apps/v1", "ReplicaSet"), 'found no controllers for pod "p"', id="an owner that is gone"),
+        pytest.param(owner("apps/v1", "StatefulSet"), 'found no controllers for pod "p"', id="a set that is gone"),
+        pytest.param(owner("v1", "ReplicationController"), 'found no controllers for pod "p"', id="and another"),
+    ],
+)
+def test_an_owner_that_cannot_be_asked_makes_the_budget_fail_safe(reference: Document, message: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(bare_pod("p", reference), budget(maxUnavailable=1))
+        await world.settle()
+        status = (await world.get(POD_DISRUPTION_BUDGET, "b"))["status"]
+        (condition,) = status["conditions"]
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "SyncFailed", message)
+        expected = f"Failed to calculate the number of expected pods: {message}"
+        assert await world.events("CalculateExpectedPodCountFailed") == [
+            ("b", "CalculateExpectedPodCountFailed", expected)
+        ]
+
+    tell(story)
+
+
+def test_a_custom_owner_is_asked_for_its_scale() -> None:
+    definition: Document = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"scale": {"specReplicasPath": ".spec.size"}},
+                }
+            ],
+        },
+        "status": {
+            "acceptedNames": {"plural": "foos", "kind": "Foo"},
+            "conditions": [{"type": "Established", "status": "True"}],
+        },
+    }
+
+    async def story(world: World) -> None:
+        kind = Kind("example.com/v1", "Foo", "foos", folder="example.com/foos")
+        await world.create(definition)
+        status = {"status": definition["status"]}
+        await world.patch(CUSTOM_RESOURCE_DEFINITION, "foos.example.com", status, "status")
+        foo = {
+            "apiVersion": "example.com/v1",
+            "kind": "Foo",
+            "metadata": {"name": "owner", "namespace": "default"},
+            "spec": {"size": 6},
+        }
+        await world.client.create(kind, "default", foo)
+        uid = (await world.get(kind, "owner"))["metadata"]["uid"]
+        await world.create(bare_pod("p", owner("example.com/v1", "Foo", uid)), budget(maxUnavailable=2))
+        await world.settle()
+        assert await counts(world) == (6, 4, 0, 0)
+
+    tell(story)
+
+
+def test_bare_pods_are_told_of() -> None:
+    async def story(world: World) -> None:
+        await world.create(bare_pod("p"), budget(maxUnavailable=1), budget("number", minAvailable=1))
+        await world.settle()
+        assert await counts(world) == (0, 0, 0, 0)
+        assert await counts(world, "number") == (1, 1, 0, 0)
+        ((name, _, message),) = await world.events("UnmanagedPods")
+        assert name == "b"
+        assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}" in message
+
+    tell(story)
+
+
+def test_a_pod_of_two_budgets_is_told_of_and_counts_in_both() -> None:
+    async def story(world: World) -> None:
+        await world.create(budget("one", minAvailable=1), budget("two", minAvailable=1), bare_pod("p"))
+        await world.settle()
+        assert await counts(world, "one") == await counts(world, "two") == (1, 1, 0, 0)
+        expected = 'Pod "default"/"p" matches multiple PodDisruptionBudgets.  Chose "one" arbitrarily.'
+        assert ("p", "MultiplePodDisruptionBudgets", expected) in await world.events()
+
+    tell(story)
+
+
+def test_a_promised_eviction_counts_until_it_is_overdue() -> None:
+    async def story(world: World) -> None:
+        await world.create(bare_pod("p"), bare_pod("q"), budget(minAvailable=1))
+        await world.make_ready("p", "q")
+        await world.settle()
+        assert await counts(world) == (2, 1, 2, 1)
+        now = format_rfc3339(world.clock.wall_s())
+        await world.patch(POD_DISRUPTION_BUDGET, "b", {"status": {"disruptedPods": {"p": now}}}, "status")
+        await world.settle()
+        assert await counts(world) == (2, 1, 1, 0)
+        await world.settle(125)
+        assert await counts(world) == (2, 1, 2, 1)
+        expected = "Pod was expected by PDB default/default to be deleted but it wasn't"
+        assert await world.events("NotDeleted") == [("p", "NotDeleted", expected)]
+
+    tell(story)
+
+
+def test_a_pod_that_was_not_disrupted_after_all_says_so() -> None:
+    async def story(world: World) -> None:
+        await world.create(bare_pod("p"))
+        now = format_rfc3339(world.clock.wall_s())
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "Preemption", "lastTransitionTime": now}
+        await world.patch(POD, "p", {"status": {"phase": "Running", "conditions": [target]}}, "status")
+        await world.settle(119)
+        assert (await world.get(POD, "p"))["status"]["conditions"][0]["status"] == "True"
+        await world.settle(2)
+        (condition,) = (await world.get(POD, "p"))["status"]["conditions"]
+        assert condition["status"] == "False"
+        assert condition.get("reason") is None
+
+    tell(story)
