@@ -92,7 +92,7 @@ def disrupted_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], now_s: floa
         if promised is None or pod.metadata.deletion_timestamp is not None:
             continue
         due_s = parse_rfc3339(promised) + DELETION_S_MAX
-        if due_s < now_s:
+        if due_s <= now_s:
             overdue.append(pod)
             continue
         since[pod.metadata.name] = promised

@@ -1,0 +1,67 @@
+"""What namespaces use of their quotas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, POD, RESOURCE_QUOTA
+from tests.controllers.world import World, play
+
+
+def quota(**parts: Any) -> Document:
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": parts}
+
+
+def pod(name: str = "p", *, phase: str = "Running", **spec: Any) -> Document:
+    resources = {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}
+    containers = [{"name": "c", "image": "a", "resources": resources}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": containers, **spec},
+        "status": {"phase": phase},
+    }
+
+
+def config_map(name: str) -> Document:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+async def used(world: World) -> Document:
+    status: Document = (await world.get(RESOURCE_QUOTA, "q"))["status"]
+    return {name: status["used"][name] for name in sorted(status["used"])}
+
+
+def test_a_quota_is_counted_and_counted_again_when_something_becomes_free() -> None:
+    async def story(world: World) -> None:
+        hard = {"pods": "5", "requests.cpu": "2", "limits.memory": "1Gi", "count/configmaps": "3", "unknown/x": "1"}
+        await world.create(pod("one"), pod("two"), config_map("m"), quota(hard=hard))
+        await world.settle()
+        expected = {"count/configmaps": "1", "limits.memory": "256Mi", "pods": "2", "requests.cpu": "500m"}
+        assert await used(world) == expected
+        assert (await world.get(RESOURCE_QUOTA, "q"))["status"]["hard"] == hard
+        await world.patch(POD, "one", {"status": {"phase": "Succeeded"}}, "status")
+        await world.delete(CONFIG_MAP, "m")
+        await world.settle()
+        expected = {"count/configmaps": "0", "limits.memory": "128Mi", "pods": "1", "requests.cpu": "250m"}
+        assert await used(world) == expected
+        await world.create(pod("three"))
+        await world.settle()
+        assert (await used(world))["pods"] == "1", "who is created was charged by the API server"
+        await world.settle(300)
+        assert (await used(world))["pods"] == "2", "and is counted now and then"
+
+    play(story, controllers=["resourcequota-controller"])
+
+
+def test_a_quota_with_a_scope_counts_those_in_it() -> None:
+    async def story(world: World) -> None:
+        hard = {"pods": "5", "count/configmaps": "3"}
+        await world.create(pod("one", activeDeadlineSeconds=5), pod("two"), config_map("m"))
+        await world.create(quota(hard=hard, scopes=["Terminating"]))
+        await world.settle()
+        assert await used(world) == {"count/configmaps": "0", "pods": "1"}
+
+    play(story, controllers=["resourcequota-controller"])
