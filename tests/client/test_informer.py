@@ -97,6 +97,21 @@ def test_when_everything_is_listed_again_only_the_differences_are_told() -> None
     assert listener.heard == ["delete a@1", "add e@9", "delete d@4", "add d@8", "update b@2 to b@5"]
 
 
+@pytest.mark.parametrize(
+    ("revision", "is_seen"),
+    [
+        pytest.param("", True, id="nothing was written"),
+        pytest.param("9", True, id="a change that was told"),
+        pytest.param("10", False, id="one that was not"),
+        pytest.param("new", True, id="nobody can tell"),
+    ],
+)
+def test_how_far_the_copy_has_come(revision: str, is_seen: bool) -> None:
+    informer = informer_with(thing("a", 1))
+    informer.apply(Change.DELETED, thing("a", 9))
+    assert informer.has_seen(revision) is is_seen
+
+
 def test_what_the_first_list_holds_is_told_as_such() -> None:
     informer = Things("things")
     listener = Listener().listen_to(informer)

@@ -12,7 +12,7 @@ from mooring.client.promise import Client
 from mooring.controllers.deployment_history import REVISION, ROLLBACK_TO
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from tests.client.faulty import FaultyClient, Outcome, Storm
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script, Storm
 from tests.controllers.builders import deployment
 from tests.controllers.world import Story, World, play
 
@@ -269,3 +269,22 @@ def test_in_any_storm_the_rollout_ends_when_it_is_over(seed: int) -> None:
         assert (await world.conditions("web"))["Progressing"] == ("True", "NewReplicaSetAvailable")
 
     play(story, controllers=CONTROLLERS, through=through, seed=seed)
+
+
+def test_who_does_not_see_yet_what_he_made_makes_no_second_one_of_full_size() -> None:
+    """The watch of ReplicaSets is late: another template meanwhile must not double the pods."""
+
+    def through(client: Client, clock: VirtualClock) -> Client:
+        return FaultyClient(client, clock, Script(Fault("next_batch", kind=REPLICA_SET, answer_delay_s=5.0)))
+
+    async def story(world: World) -> None:
+        await world.create(deployment("web", replicas=4, image="app:1", surge=0, unavailable=1))
+        await world.settle()
+        await world.patch(DEPLOYMENT, "web", image("app:2"))
+        await world.settle()
+        assert await world.sizes() == {"app:1": 4}
+        await world.settle(6.0)
+        assert sum((await world.sizes()).values()) <= 4
+        assert "app:2" in await world.sizes()
+
+    play(story, controllers=["deployment-controller"], through=through)

@@ -148,7 +148,12 @@ def test_scaling_resizes_the_youngest_if_none_is_new() -> None:
 
 
 def test_what_has_its_size_stays() -> None:
-    assert plan_scaling(deployment_view(replicas=5), grown_at("new", 5, 4, 5), []) == []
+    assert plan_scaling(deployment_view(replicas=5), grown_at("new", 5, 5, 5), []) == []
+
+
+def test_what_has_its_size_by_chance_is_told_so_or_it_would_count_as_being_scaled_for_ever() -> None:
+    new, old = grown_at("new", 0, 4, 5), grown_at("old", 3, 4, 5)
+    assert sizes(plan_scaling(deployment_view(replicas=3), new, [old])) == [("old", 3)]
 
 
 def test_old_sets_go_when_the_new_one_is_complete() -> None:

@@ -200,6 +200,28 @@ def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
     run(main(), clock)
 
 
+def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_ready() -> None:
+    clock = VirtualClock()
+    not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+
+    async def main() -> None:
+        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        for seed in (1, 2):
+            play = Play(client, clock, Fleet(client, clock, Entropy(seed), FleetSettings(count=1)))
+            async with TaskGroup("fleet") as group:
+                task = group.start(play.fleet.run(), name="fleet")
+                await clock.wait(2.0)
+                if seed == 1:
+                    await play.create(pod("web"))
+                else:
+                    await play.change("web", not_ready, subresource="status")
+                await clock.wait(2.0)
+                assert await play.line("web") == "Running ready main=running"
+                task.cancel()
+
+    run(main(), clock)
+
+
 def test_events_tell_what_went_wrong() -> None:
     async def story(play: Play) -> None:
         await play.create(pod("boom", life="crash-loop"))

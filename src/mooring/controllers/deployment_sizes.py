@@ -164,7 +164,9 @@ def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[R
     only = _active_or_latest(new, old)
     if only is not None:
         wanted = wanted_replicas(deployment)
-        return [Resize(only, wanted)] if size_of(only) != wanted else []
+        # Also if it has that size by chance, and only its annotation says otherwise: it would count as being scaled for
+        # ever, and no rollout would go on. (In the original it does.)
+        return [Resize(only, wanted)] if size_of(only) != wanted or is_scaling(deployment, [only]) else []
     if _is_saturated(deployment, new):
         return [Resize(each, 0) for each in old if size_of(each) > 0]
     return _proportional(deployment, new, old) if is_rolling(deployment) else []

@@ -117,6 +117,9 @@ class PodWorker:
         self._take_over()
         if not self._ends(pod):
             self.sync()
+            if pod.status.start_time:
+                # Somebody may have said otherwise while nobody was here; and only who has written sees what comes.
+                self._services.tell_changed(self.uid)
 
     def update(self, pod: KubeletPod) -> None:
         """The pod as the API tells it now."""

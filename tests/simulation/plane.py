@@ -1,0 +1,156 @@
+"""A control plane that dies and comes back: scheduler, controllers and kubelets, each behind a client of its own.
+
+Comes in   a way to the API, weather, chance
+Goes out   components at work; when one dies it is cleared away and started anew after a while
+
+    alive ──(its last request, or `kill`)──> dying ──(its tasks have ended)──> dead ──(a pause)──> alive again
+
+ 1. A component has one life at a time: the next begins when nothing is left of the last.
+ 2. Each life has its own client and its own stream of chance, so that what it does depends on what it sees alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from mooring.client.promise import Client
+from mooring.controllers.manager import ControllerManager
+from mooring.controllers.settings import ControllerSettings
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.settings import FleetSettings
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.scheduler import Scheduler
+from tests.client.faulty import Outcome
+from tests.simulation.faults import Life, MortalClient, Weather, mortal_client
+
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+    "pod-garbage-collector-controller",
+    "garbage-collector-controller",
+)
+CONTROLLER_SETTINGS = ControllerSettings(
+    node_monitor_period_s=1.0,
+    node_monitor_grace_period_s=8.0,
+    node_startup_grace_period_s=10.0,
+    node_eviction_rate=10.0,
+    concurrent_gc_syncs=2,
+)
+COMPONENTS = ("scheduler", "controllers", "kubelets")
+DEAD_S_MAX = 4.0
+STARTING_REQUESTS = {"scheduler": 40, "controllers": 120, "kubelets": 5}
+"""About so many are asked before the work begins."""
+DIES_EARLY_SHARE = 0.2
+
+Run: TypeAlias = Callable[[Client, Entropy], Coroutine[Any, Any, None]]
+ClientFor: TypeAlias = Callable[[str, Entropy], Client]
+
+
+@dataclass
+class Plane:
+    """All components, and who keeps them going."""
+
+    client_for: ClientFor
+    clock: VirtualClock
+    entropy: Entropy
+    weather: Weather
+    fleet_settings: FleetSettings
+    life_requests_max: int
+    """A life ends before so many requests, in bad weather."""
+    deaths: int = 0
+    silenced: dict[str, None] = field(default_factory=dict)
+    fleet: Fleet | None = None
+    clients: list[MortalClient] = field(default_factory=list)
+    _lives: dict[str, Life] = field(default_factory=dict)
+
+    def start(self, group: TaskGroup) -> None:
+        runs: dict[str, Run] = {
+            "scheduler": self._run_scheduler,
+            "controllers": self._run_controllers,
+            "kubelets": self._run_kubelets,
+        }
+        for name in COMPONENTS:
+            group.start_background(self._keep_going(name, runs[name]), name=name)
+
+    def kill(self, name: str) -> None:
+        """Here and now, in the middle of whatever it does."""
+        life = self._lives.get(name)
+        if life is not None:
+            life.died.set()
+
+    def silence(self, node: str) -> None:
+        self.silenced[node] = None
+        if self.fleet is not None:
+            self.fleet.silence(node)
+
+    def wake(self, node: str) -> None:
+        self.silenced.pop(node, None)
+        if self.fleet is not None:
+            self.fleet.wake(node)
+
+    def lost_pod_answers(self) -> int:
+        """Requests for pods of which the controllers do not know that they were carried out."""
+        return sum(
+            request.verb == "create" and request.kind.kind == "Pod" and fault.outcome is Outcome.ANSWER_LOST
+            for client in self.clients
+            for request, fault in client.faults
+        )
+
+    # --------------------------------------------------------------------------------------------------- lives
+
+    async def _keep_going(self, name: str, run: Run) -> None:
+        entropy = self.entropy.fork(name)
+        inner = self.client_for(name, entropy.fork("client"))
+        for number in range(1_000_000):
+            chance = entropy.fork(f"life {number}")
+            life = self._lives[name] = Life(self.weather, chance.fork("faults"), self._dies_at(name, chance))
+            client = mortal_client(inner, self.clock, life)
+            self.clients.append(client)
+            await self._live(life, run(client, chance.fork("work")))
+            self.deaths += 1
+            await self.clock.wait(chance.uniform(0.0, DEAD_S_MAX))
+
+    def _dies_at(self, name: str, chance: Entropy) -> int:
+        """At any request; but seldom while it starts, or most lives would be spent on that."""
+        is_early = chance.uniform() < DIES_EARLY_SHARE
+        return chance.integer_below(self.life_requests_max) + (0 if is_early else STARTING_REQUESTS[name])
+
+    async def _live(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
+        async with TaskGroup("life") as group:
+            task = group.start(work, name="work")
+            group.start_background(_end(life, task), name="death")
+            with suppress(asyncio.CancelledError):
+                await task
+            current = asyncio.current_task()
+            assert current is not None
+            if current.cancelling():
+                raise asyncio.CancelledError
+
+    async def _run_scheduler(self, client: Client, entropy: Entropy) -> None:
+        await Scheduler(client, load_configuration(None), clock=self.clock, entropy=entropy).run()
+
+    async def _run_controllers(self, client: Client, entropy: Entropy) -> None:
+        await ControllerManager(client, self.clock, entropy, CONTROLLER_SETTINGS, CONTROLLERS).run()
+
+    async def _run_kubelets(self, client: Client, entropy: Entropy) -> None:
+        self.fleet = Fleet(client, self.clock, entropy, self.fleet_settings)
+        for node in self.silenced:
+            self.fleet.silence(node)
+        try:
+            await self.fleet.run()
+        finally:
+            self.fleet = None
+
+
+async def _end(life: Life, task: asyncio.Task[None]) -> None:
+    await life.died.wait()
+    task.cancel()

@@ -1,0 +1,202 @@
+"""One seed, one history: a whole cluster in bad weather, then in calm weather until everything is as it was wished.
+
+    simulate(7) -> Outcome(seed=7, hash="…", broken=[], …)
+
+Comes in   a seed
+Goes out   `Outcome`: whether anything was broken, and the hash of everything that was ever written
+
+ 1. Nothing but the seed decides: two runs of one seed write the same bytes in the same order.
+ 2. A tenth of the seeds goes through the whole API server; the others through the client on the store, which is cheaper
+    and so leaves time for more of them.
+ 3. What must never be is looked at with every revision (`witness`), what must come about in the end is asked here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from unittest.mock import patch
+
+from mooring.api.kinds import DEPLOYMENT
+from mooring.apiserver.access.users import User as Identity
+from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.inside import InsideClient
+from mooring.client.local import LocalClient
+from mooring.client.promise import Client
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.lives_file import load_lives
+from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.scheduler.scheduler import Scheduler
+from tests.apiserver.desks import TOKEN_KEY
+from tests.simulation.faults import Weather
+from tests.simulation.plane import COMPONENTS, ClientFor, Plane
+from tests.simulation.user import NAMESPACE, User
+from tests.simulation.witness import Witness, WitnessedStore
+
+DESK_EVERY = 10
+STORM_S = 16.0
+STEP_S_MAX = 2.0
+CONVERGED_S_MAX = 300.0
+LOOK_S = 2.0
+STAYS_S = 10.0
+"""What has converged must stay so, when the last requests of the storm have come in."""
+CPU_OF_NODE = 3
+
+_LIVES = cache(load_lives)
+
+
+@dataclass
+class Outcome:
+    """What came of a seed."""
+
+    seed: int
+    hash: str = ""
+    broken: list[str] = field(default_factory=list)
+    converged_s: float = 0.0
+    """How long it took, after the storm."""
+    deaths: int = 0
+    faults: int = 0
+    revisions: int = 0
+    wishes: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        return not self.broken
+
+    def __str__(self) -> str:
+        head = (
+            f"seed {self.seed}: {self.revisions} revisions, {self.faults} faults, {self.deaths} deaths, "
+            f"converged after {self.converged_s:.0f} s, history {self.hash}"
+        )
+        if self.is_good:
+            return head
+        return "\n".join(
+            [head, *(f"  {each}" for each in self.broken), f"replay: python -m tests.simulation {self.seed}"]
+        )
+
+
+def simulate(seed: int) -> Outcome:
+    """Play a seed to its end."""
+    clock = VirtualClock()
+    # The scheduler tells the garbage collector to forget what is there: right for a process, wrong for a thousand runs.
+    # And the lives of containers are read once for all of them.
+    with patch(f"{Scheduler.__module__}.settle_memory"), patch(f"{Fleet.__module__}.load_lives", _LIVES), _quiet():
+        return run(_play(seed, clock), clock)
+
+
+async def _play(seed: int, clock: VirtualClock) -> Outcome:
+    entropy = Entropy(seed, "simulation")
+    chance = entropy.fork("shape")
+    nodes = 3 + chance.integer_below(3)
+    planes: list[Plane] = []
+    witness = Witness(lambda: planes[0].lost_pod_answers())
+    store = WitnessedStore(witness)
+    weather = Weather(likelihood=chance.uniform(0.0, 0.15))
+    async with _ways_in(seed, store, clock, entropy) as client_for, TaskGroup("simulation") as group:
+        fleet = FleetSettings(count=nodes, shape=NodeShape(cpu=str(CPU_OF_NODE)), lease_s=8, lease_period_s=3.0)
+        plane = Plane(client_for, clock, entropy.fork("plane"), weather, fleet, 100 + chance.integer_below(400))
+        planes.append(plane)
+        user = User(
+            client_for("user", entropy.fork("user client")), entropy.fork("user"), witness, nodes * CPU_OF_NODE - 2
+        )
+        plane.start(group)
+        await _storm(plane, user, entropy.fork("storm"))
+        outcome = Outcome(seed)
+        outcome.converged_s = await _converge(plane, user)
+        outcome.broken = [*witness.broken, *unfinished(user, witness)]
+        outcome.hash = witness.history_hash()
+        outcome.deaths = plane.deaths
+        outcome.faults = sum(weather.faults_met.values())
+        outcome.revisions = await store.revision()
+        outcome.wishes = user.done
+        return outcome
+
+
+@asynccontextmanager
+async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entropy: Entropy) -> AsyncIterator[ClientFor]:
+    if seed % DESK_EVERY:
+        yield lambda name, chance: LocalClient(store, clock, chance)
+        return
+
+    def inside(name: str, chance: Entropy) -> Client:
+        return InsideClient(desk, LocalClient(store, clock, chance), Identity(f"system:{name}"), name)
+
+    async with open_desk(store, clock, entropy.fork("desk"), Settings(TOKEN_KEY)) as desk:
+        yield inside
+
+
+async def _storm(plane: Plane, user: User, chance: Entropy) -> None:
+    """Wishes, deaths and silence, one after the other, in bad weather."""
+    nodes = [f"node-{number}" for number in range(plane.fleet_settings.count)]
+    while plane.clock.now_s() < STORM_S:
+        match chance.integer_below(10):
+            case 0:
+                plane.kill(chance.choose(COMPONENTS))
+            case 1:
+                plane.silence(chance.choose(nodes))
+            case 2:
+                plane.wake(chance.choose(nodes))
+            case _:
+                await user.act()
+        await plane.clock.wait(chance.uniform(0.0, STEP_S_MAX))
+    plane.weather.is_calm = True
+    for node in nodes:
+        plane.wake(node)
+    await user.resume_all()
+
+
+async def _converge(plane: Plane, user: User) -> float:
+    began_s = plane.clock.now_s()
+    while plane.clock.now_s() - began_s < CONVERGED_S_MAX:
+        await plane.clock.wait(LOOK_S)
+        if not unfinished(user, user.witness):
+            break
+    converged_s = plane.clock.now_s() - began_s
+    await plane.clock.wait(STAYS_S)
+    return converged_s
+
+
+def unfinished(user: User, witness: Witness) -> list[str]:
+    """What is not yet as it was wished."""
+    found = []
+    for name, wish in user.wishes.items():
+        seen = witness.deployments[DEPLOYMENT.key(NAMESPACE, name)]
+        status = seen.status
+        if status.observed_generation != seen.metadata.generation:
+            found.append(f"{name}: generation {status.observed_generation} of {seen.metadata.generation} is observed")
+        counts = (status.replicas, status.updated_replicas, status.available_replicas)
+        if counts != (wish.replicas,) * 3:
+            found.append(f"{name}: {wish.replicas} replicas are wished for; all, updated, available are {counts}")
+    known = [each.metadata.uid for each in (*witness.deployments.values(), *witness.sets.values())]
+    for kind, things in (("set", witness.sets), ("pod", witness.pods)):
+        for thing in things.values():
+            if thing.metadata.owner_uid() not in known:
+                found.append(f"{kind} {thing.metadata.name} has lost its owner and is there")
+    wished = len(user.wishes)
+    if len(witness.deployments) != wished:
+        found.append(f"there are {len(witness.deployments)} Deployments, {wished} are wished for")
+    pods = [pod for pod in witness.pods.values() if not pod.is_over]
+    for pod in pods:
+        if pod.is_going or not pod.is_ready or not pod.spec.node_name:
+            found.append(f"pod {pod.metadata.name} on {pod.spec.node_name!r} is not ready")
+    replicas = sum(wish.replicas for wish in user.wishes.values())
+    if len(pods) != replicas:
+        found.append(f"there are {len(pods)} pods, {replicas} are wished for")
+    return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Components complain of every fault, which is the point; a thousand seeds would complain for a long time."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
