@@ -26,7 +26,7 @@ from time import perf_counter
 import click
 import msgspec
 
-from bench.desk_client import Answer, ask_all, connect, request
+from bench.desk_client import Answer, Connection, ask_all, connect, request
 
 TOKEN = "bench"
 CONNECTIONS = 16
@@ -95,7 +95,7 @@ async def _wait_ready(server: Server) -> None:
 
 
 @asynccontextmanager
-async def _connected(server: Server, count: int = CONNECTIONS) -> AsyncIterator[list]:  # type: ignore[type-arg]
+async def _connected(server: Server, count: int = CONNECTIONS) -> AsyncIterator[list[Connection]]:
     connections = await connect(server.host, server.port, count)
     try:
         yield connections
@@ -138,35 +138,28 @@ async def list_nodes(server: Server, count: int) -> Figure:
 
 
 async def watchers(server: Server, count: int, changes_per_s: int, seconds: int) -> Iterator[Figure]:
-    """Many watchers of one busy folder: how many changes a second reach all of them, and how late the last one."""
+    """Many watchers of a busy kind: how many changes a second reach all of them, and how late the last one."""
     total = changes_per_s * seconds
     lines = [0] * count
     async with _connected(server) as connections:
-        created = request(
-            TOKEN, "POST", "/api/v1/namespaces/default/configmaps", json.dumps(_config_map("watched")).encode()
-        )
-        (answer,), _ = await ask_all(connections[:1], [created])
-        since = json.loads(answer.body)["metadata"]["resourceVersion"]
-        path = (
-            f"/api/v1/namespaces/default/configmaps?watch=1&resourceVersion={since}&fieldSelector=metadata.name=watched"
-        )
+        names = [f"watched-{number}" for number in range(len(connections))]
+        created = [
+            request(TOKEN, "POST", "/api/v1/namespaces/kube-public/configmaps", json.dumps(_config_map(name)).encode())
+            for name in names
+        ]
+        answers, _ = await ask_all(connections, created)
+        _check(answers, CREATED)
+        since = max(int(json.loads(answer.body)["metadata"]["resourceVersion"]) for answer in answers)
+        path = f"/api/v1/namespaces/kube-public/configmaps?watch=1&resourceVersion={since}"
         watching = [asyncio.create_task(_count_lines(server, path, index, lines, total)) for index in range(count)]
         await asyncio.sleep(1.0)
         began_s = perf_counter()
-        for turn in range(total):
-            patch = json.dumps({"data": {"turn": str(turn)}}).encode()
-            change = request(
-                TOKEN,
-                "PATCH",
-                "/api/v1/namespaces/default/configmaps/watched",
-                patch,
-                "application/merge-patch+json",
+        await asyncio.gather(
+            *(
+                _change_steadily(connection, name, turns, changes_per_s / len(connections))
+                for connection, name, turns in zip(connections, names, _shares(total, len(connections)))
             )
-            answered = await connections[turn % len(connections)].ask(change)
-            assert answered.status == OK, answered.body
-            ahead_s = began_s + (turn + 1) / changes_per_s - perf_counter()
-            if ahead_s > 0:
-                await asyncio.sleep(ahead_s)
+        )
         written_s = perf_counter() - began_s
         await asyncio.wait_for(asyncio.gather(*watching), 60)
         told_s = perf_counter() - began_s
@@ -177,6 +170,22 @@ async def watchers(server: Server, count: int, changes_per_s: int, seconds: int)
             Figure("the last watcher behind the last change", told_s - written_s, "s", 1.0, is_at_most=True),
         ]
     )
+
+
+async def _change_steadily(connection: Connection, name: str, turns: int, changes_per_s: float) -> None:
+    began_s = perf_counter()
+    for turn in range(turns):
+        patch = json.dumps({"data": {"turn": str(turn)}}).encode()
+        path = f"/api/v1/namespaces/kube-public/configmaps/{name}"
+        answered = await connection.ask(request(TOKEN, "PATCH", path, patch, "application/merge-patch+json"))
+        assert answered.status == OK, answered.body
+        ahead_s = began_s + (turn + 1) / changes_per_s - perf_counter()
+        if ahead_s > 0:
+            await asyncio.sleep(ahead_s)
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    return [total // parts + (index < total % parts) for index in range(parts)]
 
 
 async def _count_lines(server: Server, path: str, index: int, lines: list[int], total: int) -> None:
