@@ -29,7 +29,7 @@ import msgspec
 from bench.desk_client import Answer, Connection, ask_all, connect, request
 
 TOKEN = "bench"
-CONNECTIONS = 16
+CONNECTIONS = 64
 CREATED = 201
 OK = 200
 

@@ -22,8 +22,10 @@ from mooring.apiserver.registry.own_status import OWN_MANAGER
 from mooring.apiserver.registry.shelf import Shelf
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import run_bounded
 from mooring.store.promise import WriteConflict
 
+ROLES_AT_ONCE = 64
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITY_CLASSES = (
     (
@@ -46,8 +48,9 @@ async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
     for name, value, description in _PRIORITY_CLASSES:
         await maker.ensure(kinds.PRIORITY_CLASS, _priority_class(name, value, description))
-    for wanted in default_objects():
-        await maker.ensure_role(wanted.document)
+    # Together, so that a store on disk makes few commits of them and not one for each.
+    documents = [wanted.document for wanted in default_objects()]
+    await run_bounded(maker.ensure_role, documents, limit=ROLES_AT_ONCE, name="bootstrap roles")
 
 
 class _Maker:
