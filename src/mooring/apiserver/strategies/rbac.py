@@ -40,7 +40,8 @@ class _RbacStrategy(Strategy):
         return self.own_faults(obj, None)
 
     def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
-        raise NotImplementedError
+        """What is wrong with the object in itself; `old` is what it was, None for a new one."""
+        raise AssertionError(f"{type(self).__name__} does not say what is wrong with its objects")
 
     def change_faults(self, obj: Document, old: Document) -> list[Fault]:
         return []
