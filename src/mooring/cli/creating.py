@@ -15,7 +15,7 @@ from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import DEPLOYMENT, kind_named
 from mooring.apiserver.desk import Desk
 from mooring.client.errors import AlreadyExistsError, ClientError
-from mooring.cluster.components import inside_client
+from mooring.cluster.ways_in import inside_client
 
 LOOK_S = 0.2
 

@@ -29,8 +29,10 @@ from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer, PortTakenError
+from mooring.cluster.announcement import ANNOUNCER, announce
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
+from mooring.cluster.ways_in import inside_client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -67,6 +69,9 @@ async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy)
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
+                        client = inside_client(desk, clock, entropy.fork("apiserver client"), ANNOUNCER)
+                        authority_pem = keys.authority().certificate_pem.decode("ascii")
+                        group.start_background(announce(client, server.port, authority_pem), name="announcement")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         group.start_background(_run_components(settings, desk, clock, entropy), name="components")
                         yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))

@@ -8,11 +8,9 @@ Goes out   nothing: they run until they are cancelled
 
 from __future__ import annotations
 
-from mooring.apiserver.access.users import User
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
-from mooring.client.local import LocalClient
 from mooring.cluster.settings import ClusterSettings
+from mooring.cluster.ways_in import inside_client
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -55,9 +53,3 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
             )
             desk.logs = fleet
             group.start(fleet.run(), name="nodes")
-
-
-def inside_client(desk: Desk, clock: Clock, entropy: Entropy, name: str) -> InsideClient:
-    """A way in for a component of this process, under the name that it has in Kubernetes."""
-    user = User(f"system:{name}", groups=("system:authenticated", "system:masters"))
-    return InsideClient(desk, LocalClient(desk.store, clock, entropy), user, name)
