@@ -161,7 +161,7 @@ def test_a_request_that_takes_too_long_is_504() -> None:
 # ----------------------------------------------------------------------------------------------------- watches
 
 
-def test_a_watch_that_is_behind_by_more_than_its_buffer_hears_410() -> None:
+def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> None:
     async def story(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
         await until(lambda: api.door.watches_open == 1)
@@ -171,6 +171,23 @@ def test_a_watch_that_is_behind_by_more_than_its_buffer_hears_410() -> None:
         last = msgspec.json.decode(lines[-1])
         assert (last["type"], last["object"]["code"], last["object"]["reason"]) == ("ERROR", 410, "Expired")
         assert 0 < len(lines) - 1 < 60
+
+    play(story, DoorLimits(), MemoryStore(buffer_max=10, changes_max=20))
+
+
+def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
+    async def story(api: Served) -> None:
+        watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
+        await until(lambda: api.door.watches_open == 1)
+        for number in range(60):
+            assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
+        names: list[str] = []
+        buffer = b""
+        while "large-59" not in names:
+            *lines, buffer = (buffer + await watch.content.readany()).split(b"\n")
+            names += [msgspec.json.decode(line)["object"]["metadata"]["name"] for line in lines]
+        assert [name for name in names if name.startswith("large-")] == [f"large-{number}" for number in range(60)]
+        watch.close()
 
     play(story, DoorLimits(), MemoryStore(buffer_max=10))
 

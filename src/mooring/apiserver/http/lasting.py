@@ -52,6 +52,24 @@ class Lasting:
         await response.write(data)
         self.is_writing = False
 
+    def write_nowait(self, chunk: bytes) -> bool:
+        """Send a chunk that is framed already. False if the client is full: then `wait_drained` before the next."""
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            return False
+        self.writes += 1
+        transport.write(chunk)
+        return not self._request.protocol.writing_paused
+
+    async def wait_drained(self) -> None:
+        """Until the client can take more. Raises `ConnectionError` if it is gone."""
+        self.is_writing = True
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        await self._request.writer.drain()
+        self.is_writing = False
+
     def end(self) -> None:
         """The block is over, at the next time that it waits."""
         if not self._limit.expired():

@@ -6,20 +6,24 @@ Goes out   the present state first where it is asked for, then every change, and
  1. Without a resourceVersion, or from `0`, the present state comes first as ADDED.
  2. With `sendInitialEvents` a bookmark marks where the present state ends.
  3. A watch that cannot go on says so in its last line (ERROR) and ends. Its client lists again.
- 4. The bytes of a change are made once for all watches that want it in the same form.
+ 4. Watches that ask the same question are told by one feed, with bytes that are made once: `feeds`. A watch is alone
+    only until it has caught up with its feed, and as long as it falls behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 from aiohttp import web
 
+from mooring.api.memory import Memory
 from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.http.forms import Rendering
+from mooring.apiserver.http.feeds import Feeds, Listener, place_after, place_of
+from mooring.apiserver.http.forms import Form, Rendering
 from mooring.apiserver.http.lasting import Lasting, LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.query import ListOptions, check_list_options
@@ -27,16 +31,15 @@ from mooring.apiserver.http.reply import status_document
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.client.errors import StatusError
-from mooring.client.promise import Change, Selection, WatchEvent
+from mooring.client.promise import Change, Selection, Watch, WatchEvent
+from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 
-GATHER_S_A_WATCH = 0.000_25
-GATHER_S_MIN = 0.005
-GATHER_S_MAX = 0.1
-"""Where many watch, each gathers its changes for a moment: a write of many lines costs what one of a single line does,
-and two hundred watchers of a busy kind would otherwise leave the server no time for the changes themselves."""
+LINES_KEPT_MAX = 1_024
+"""Lines with tables or metadata that are kept for the next watch that tells the same change in the same second."""
 
 _encode = msgspec.json.Encoder().encode
+_NAMES = {change: change.value.encode() for change in Change}
 _INITIAL_EVENTS_END = b'"annotations":{"k8s.io/initial-events-end":"true"}'
 
 
@@ -48,8 +51,8 @@ class Streams:
         self._answers = answers
         self._limits = limits
         self._entropy = entropy
-        self.open = 0
-        """Watches that are being served."""
+        self._feeds = Feeds(desk.clock)
+        self._kept: Memory[tuple[object, ...], bytes] = Memory(LINES_KEPT_MAX)
 
     async def watch(
         self,
@@ -73,12 +76,10 @@ class Streams:
         await response.prepare(request)
         try:
             async with self._answers.lasting(request, timeout_s) as lasting:
-                stream = _Stream(self, self._desk, resource, selection, rendering, response, lasting)
-                self.open += 1
-                try:
-                    await stream.run(since, wants_state, options, timeout_s)
-                finally:
-                    self.open -= 1
+                question = _Question(resource, selection, options.bookmarks, rendering)
+                lines = _Lines(question, self._desk.clock, self._kept)
+                stream = _Stream(self._desk, self._feeds, question, lines, response, lasting)
+                await stream.run(since, wants_state, options)
         except (ConnectionError, asyncio.IncompleteReadError):
             return response
         await _finish(response)
@@ -97,29 +98,47 @@ async def _finish(response: web.StreamResponse) -> None:
         return
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a watch asks for. Watches with the same `key` get the same lines."""
+
+    resource: Resource
+    selection: Selection
+    has_bookmarks: bool
+    rendering: Rendering
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        rendering = self.rendering
+        return self.resource, rendering.form, rendering.version, rendering.included
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return *self.form, self.selection, self.has_bookmarks
+
+
 class _Stream:
     """One watch while it runs."""
 
     def __init__(
         self,
-        streams: Streams,
         desk: Desk,
-        resource: Resource,
-        selection: Selection,
-        rendering: Rendering,
+        feeds: Feeds,
+        question: _Question,
+        lines: _Lines,
         response: web.StreamResponse,
         lasting: Lasting,
     ) -> None:
-        self._streams = streams
-        self._lasting = lasting
         self._desk = desk
-        self._resource = resource
-        self._selection = selection
-        self._rendering = rendering
+        self._feeds = feeds
+        self._question = question
+        self._lines = lines
         self._response = response
-        self._is_first = True
+        self._lasting = lasting
+        # The first row of a table is not what others get: it says what the columns are.
+        self._is_special = question.rendering.form is Form.TABLE
 
-    async def run(self, since: int, wants_state: bool, options: ListOptions, timeout_s: float) -> None:
+    async def run(self, since: int, wants_state: bool, options: ListOptions) -> None:
         try:
             if wants_state:
                 since = await self._send_state(options)
@@ -128,44 +147,90 @@ class _Stream:
             elif since > await self._desk.store.revision():
                 # From the future: there is nothing to tell, and no error either.
                 await asyncio.Event().wait()
-            await self._send_changes(since, options, timeout_s)
+            await self._send_changes(since)
         except StatusError as error:
             line = _encode({"type": "ERROR", "object": status_document(error)})
             await self._lasting.write(self._response, line + b"\n")
 
     async def _send_state(self, options: ListOptions) -> int:
+        question = self._question
         listing = await self._desk.reader.list(
-            self._resource, self._selection, limit=0, continue_token="", revision="", is_exact=None
+            question.resource, question.selection, limit=0, continue_token="", revision="", is_exact=None
         )
         lines = [self._line(Change.ADDED, raw) for raw in listing.items]
         # Without a version, client-go's newer watches expect the mark as well if they asked for bookmarks.
         if options.bookmarks and (options.initial_events or not options.revision):
-            lines.append(self._bookmark(int(listing.revision), _INITIAL_EVENTS_END))
+            lines.append(self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END))
         if lines:
             await self._lasting.write(self._response, b"".join(lines))
         return int(listing.revision)
 
-    async def _send_changes(self, since: int, options: ListOptions, timeout_s: float) -> None:
-        watch = self._desk.reader.watch(self._resource, self._selection, since=since, bookmarks=options.bookmarks)
-        async with watch:
+    async def _send_changes(self, since: int) -> None:
+        key = self._question.key
+        listener = Listener(self._lasting, place_after(since))
+        while True:
+            if self._is_special or not self._feeds.takes(key, listener.place):
+                await self._send_alone(key, listener)
+            await self._feeds.tell(key, listener, self._watch_since, self._lines.of_event)
+
+    async def _send_alone(self, key: Hashable, listener: Listener) -> None:
+        """Until a feed can go on from here."""
+        async with self._watch_since(listener.place // 2) as watch:
             while batch := await watch.next_batch():
-                lines = b"".join([self._event_line(event) for event in batch])
-                await self._lasting.write(self._response, lines)
-                pause_s = min(self._streams.open * GATHER_S_A_WATCH, GATHER_S_MAX)
-                if pause_s >= GATHER_S_MIN:
-                    await self._desk.clock.wait(pause_s)
+                lines = [self._event_line(event) for event in batch]
+                await self._lasting.write(self._response, b"".join(lines))
+                listener.place = place_of(batch[-1])
+                if not self._is_special and self._feeds.takes(key, listener.place):
+                    return
+
+    def _watch_since(self, since: int) -> Watch:
+        question = self._question
+        return self._desk.reader.watch(
+            question.resource, question.selection, since=since, bookmarks=question.has_bookmarks
+        )
 
     def _event_line(self, event: WatchEvent) -> bytes:
-        if event.change is Change.BOOKMARK:
-            return self._bookmark(int(event.revision))
+        if event.change is Change.BOOKMARK or not self._is_special:
+            return self._lines.of_event(event)
         return self._line(event.change, event.raw)
 
     def _line(self, change: Change, raw: bytes) -> bytes:
-        rendered = self._rendering.watched(self._resource, raw, is_first=self._is_first)
-        self._is_first = False
-        return b'{"type":"%b","object":%b}\n' % (change.value.encode(), rendered)
+        if not self._is_special:
+            return self._lines.of(change, self._lines.formed(raw))
+        self._is_special = False
+        return self._lines.of(change, self._lines.formed(raw, is_first=True))
 
-    def _bookmark(self, revision: int, annotation: bytes = b"") -> bytes:
+
+class _Lines:
+    """The lines of watches that want objects in the same form."""
+
+    def __init__(self, question: _Question, clock: Clock, kept: Memory[tuple[object, ...], bytes]) -> None:
+        self._resource = question.resource
+        self._rendering = question.rendering
+        self._form = question.form
+        self._clock = clock
+        self._kept = kept
+
+    def of_event(self, event: WatchEvent) -> bytes:
+        """One event, for whoever has seen others before."""
+        if event.change is Change.BOOKMARK:
+            return self.bookmark(int(event.revision))
+        if self._rendering.form is Form.OBJECT:
+            return self.of(event.change, event.raw)
+        # A table says how old an object is, in seconds.
+        key = (*self._form, event.revision, event.change, int(self._clock.wall_s()))
+        return self._kept.get(key) or self._kept.keep(key, self.of(event.change, self.formed(event.raw)))
+
+    def of(self, change: Change, formed: bytes) -> bytes:
+        return b'{"type":"%b","object":%b}\n' % (_NAMES[change], formed)
+
+    def formed(self, raw: bytes, *, is_first: bool = False) -> bytes:
+        rendering = self._rendering
+        if rendering.form is Form.TABLE:
+            rendering = replace(rendering, now_s=self._clock.wall_s())
+        return rendering.watched(self._resource, raw, is_first=is_first)
+
+    def bookmark(self, revision: int, annotation: bytes = b"") -> bytes:
         raw = _bookmark_object(self._rendering.bookmark_kind(self._resource.kind), revision, annotation)
         return b'{"type":"BOOKMARK","object":%b}\n' % raw
 
