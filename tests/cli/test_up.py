@@ -6,6 +6,7 @@ import http.client
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_it_is_ready_when_it_says_where_it_is_and_strangers_may_only_ask_for_hea
             assert up.ask("GET", path, token="").code == 401, path
         assert up.ask("GET", "/livez", token="nobody-has-this-one").code == 401
         assert up.kubeconfig.stat().st_mode & 0o077 == 0
+
+
+def test_what_only_few_need_is_not_read_in_before_it_is_ready() -> None:
+    program = (
+        "import sys\n"
+        "from mooring.cli import upping\n"
+        "late = ('numpy', 'rich', 'mooring.api.cel', 'mooring.scheduler', 'mooring.store.etcd', 'mooring.kubelet')\n"
+        "print(*(name for name in late if name in sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
 
 
 def test_strangers_who_are_let_in_may_not_do_more(tmp_path: Path) -> None:

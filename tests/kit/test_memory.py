@@ -1,8 +1,9 @@
-"""Settling memory."""
+"""Settling memory, and leaving it alone while a program is read in."""
 
 import gc
+from contextlib import suppress
 
-from mooring.kit.memory import settle_memory
+from mooring.kit.memory import end_loading, loading, settle_memory
 
 
 def test_what_lives_when_memory_is_settled_is_not_walked_again() -> None:
@@ -18,3 +19,23 @@ def test_what_lives_when_memory_is_settled_is_not_walked_again() -> None:
     finally:
         gc.unfreeze()
         gc.set_threshold(*threshold)
+
+
+def test_nothing_is_collected_while_a_program_is_read_in_and_seldom_afterwards() -> None:
+    threshold = gc.get_threshold()
+    try:
+        with loading():
+            was_collecting = gc.isenabled()
+            end_loading()
+            assert [was_collecting, gc.isenabled()] == [False, True]
+            assert gc.get_threshold()[0] > threshold[0]
+            assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*threshold)
+
+
+def test_a_program_that_cannot_be_read_in_leaves_the_collector_as_it_was() -> None:
+    with suppress(ValueError), loading():
+        raise ValueError("a bad flag")
+    assert gc.isenabled()

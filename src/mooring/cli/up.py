@@ -19,6 +19,7 @@ import click
 
 from mooring.cli.problems import InputError, Problem
 from mooring.controllers.settings import ControllerSettings, SettingError, flag_names, settings_of_flags
+from mooring.kit.memory import loading
 
 _COMPONENTS = ("scheduler", "controllers", "nodes")
 _PATH = click.Path(path_type=Path)
@@ -79,30 +80,31 @@ def up(
 
     Ctrl-C ends it. What is kept in the data directory is there again at the next start.
     """
-    from mooring.cli import upping  # imports the world: not for `mooring --help`
-
     _check_options(data_dir, ephemeral, store_url)
     directory = None if ephemeral else data_dir or _default_directory()
-    upping.run_until_stopped(
-        upping.UpOptions(
-            port=port,
-            host=bind_address,
-            directory=directory,
-            store_url=store_url,
-            kubeconfig=kubeconfig or _default_kubeconfig(directory, port),
-            may_overwrite_kubeconfig=overwrite_kubeconfig,
-            nodes=nodes,
-            without=_components(without),
-            token=token,
-            token_file=token_auth_file,
-            is_anonymous_allowed=anonymous_auth,
-            scheduler_file=config,
-            controllers=controller_settings(controller_flags),
-            enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
-            manifests=manifests,
-            is_verbose=verbose,
+    with loading():
+        from mooring.cli import upping  # imports the world: not for `mooring --help`
+
+        upping.run_until_stopped(
+            upping.UpOptions(
+                port=port,
+                host=bind_address,
+                directory=directory,
+                store_url=store_url,
+                kubeconfig=kubeconfig or _default_kubeconfig(directory, port),
+                may_overwrite_kubeconfig=overwrite_kubeconfig,
+                nodes=nodes,
+                without=_components(without),
+                token=token,
+                token_file=token_auth_file,
+                is_anonymous_allowed=anonymous_auth,
+                scheduler_file=config,
+                controllers=controller_settings(controller_flags),
+                enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
+                manifests=manifests,
+                is_verbose=verbose,
+            )
         )
-    )
 
 
 def controller_settings(flags: Mapping[str, str | None]) -> ControllerSettings:

@@ -28,9 +28,8 @@ from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
+from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError
 
 EXIT_FAILED = 1
 
@@ -93,6 +92,7 @@ async def _run(settings: ClusterSettings, objects: list[Document]) -> None:
         loop.add_signal_handler(number, on_signal)
     async with run_cluster(settings, SystemClock(), system_entropy()) as cluster:
         _greet(cluster, settings)
+        end_loading()
         if objects:
             await _create(cluster, objects, stop)
         await stop.wait()
@@ -183,6 +183,9 @@ def _users(path: Path | None) -> dict[str, User]:
 def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
+    from mooring.scheduler.config.load import load_configuration
+    from mooring.scheduler.config.problems import ConfigurationError
+
     try:
         data = load_document(path.read_bytes(), str(path)).data
         load_configuration(data)

@@ -11,10 +11,12 @@ Goes out   a running cluster, until somebody stops it; then everything ends in o
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from mooring.apiserver.access.certificates import ADMIN
@@ -78,7 +80,8 @@ async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy)
 
 
 async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
-    # They bring numpy and half of the package with them. The server answers before that is read.
+    # They bring numpy and half of the package with them: read in a thread, while the server answers already.
+    await asyncio.get_running_loop().run_in_executor(None, import_module, "mooring.cluster.components")
     from mooring.cluster.components import run_components
 
     await run_components(settings, desk, clock, entropy)

@@ -17,6 +17,11 @@ def is_true(definition: Document, type_name: str) -> bool:
     return condition is not None and condition["status"] == "True"
 
 
+def is_served(definition: Document) -> bool:
+    """Whether the kinds of a definition can be asked for."""
+    return is_true(definition, "NamesAccepted") or is_true(definition, "Established")
+
+
 def condition(type_name: str, *, is_met: bool, reason: str, message: str) -> Document:
     return {"type": type_name, "status": "True" if is_met else "False", "reason": reason, "message": message}
 

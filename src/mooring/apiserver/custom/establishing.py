@@ -22,7 +22,6 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.conditions import condition, is_true, with_condition
 from mooring.apiserver.custom.naming import approval_status, established_status, named_status, taken_names
-from mooring.apiserver.custom.serving import stored_resource
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER
 from mooring.apiserver.registry.own_status import OwnStatus
@@ -123,6 +122,8 @@ class Establisher:
     async def _clean_up(self, definition: Document) -> None:
         name = definition["metadata"]["name"]
         if is_true(definition, "Established"):
+            from mooring.apiserver.custom.serving import stored_resource  # brings CEL: only for those who define kinds
+
             resource = stored_resource(definition)
             await self._delete_objects(resource)
             if await self._count(resource):

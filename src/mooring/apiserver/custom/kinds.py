@@ -12,8 +12,7 @@ import logging
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.custom.conditions import is_true
-from mooring.apiserver.custom.serving import is_served, resources_of
+from mooring.apiserver.custom.conditions import is_served, is_true
 from mooring.apiserver.resources import Resource, ResourceTable
 
 log = logging.getLogger(__name__)
@@ -34,6 +33,8 @@ class CustomKinds:
             return
         self._seen[name] = visible
         self._take_out(name)
+        from mooring.apiserver.custom.serving import resources_of  # brings CEL: only for those who define kinds
+
         try:
             found = resources_of(document)
         except Exception:

@@ -16,7 +16,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.apply.custom_shape import custom_shape
 from mooring.apiserver.custom.bodies import CustomBodies
-from mooring.apiserver.custom.conditions import is_true
+from mooring.apiserver.custom.conditions import is_served, is_true
 from mooring.apiserver.custom.defaulting import fill_defaults
 from mooring.apiserver.custom.deprecation import deprecation_warning
 from mooring.apiserver.custom.metadata import EmbeddedFault
@@ -29,11 +29,6 @@ from mooring.apiserver.tables.custom import custom_columns
 
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 """What discovery tells of a kind whose definition is being deleted. The others are answered all the same."""
-
-
-def is_served(definition: Document) -> bool:
-    """Whether the kinds of a definition can be asked for."""
-    return is_true(definition, "NamesAccepted") or is_true(definition, "Established")
 
 
 def resources_of(definition: Document) -> list[Resource]:

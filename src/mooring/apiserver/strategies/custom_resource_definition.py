@@ -1,4 +1,8 @@
-"""How definitions of custom kinds behave."""
+"""How definitions of custom kinds behave.
+
+Their rules bring CEL and all that reads schemas with them, and are imported when somebody defines a kind: a server is
+ready a tenth of a second earlier.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,6 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.custom_resource_definition import default_definition
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.custom_definition import (
-    definition_faults,
-    definition_update_faults,
-    name_faults,
-    unrecognized_formats,
-)
 from mooring.apiserver.validation.custom_names import names_faults
 from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 
@@ -40,11 +38,13 @@ class CustomResourceDefinitionStrategy(Strategy):
         _note_stored_version(obj)
 
     def validate(self, obj: Document, call: Call) -> list[Fault]:
+        from mooring.apiserver.validation.custom_definition import definition_faults, name_faults
+
         faults = object_meta_faults(obj["metadata"], False, name_faults(obj), "metadata")
         return faults + definition_faults(obj)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _format_warnings(unrecognized_formats(obj))
+        return _format_warnings(_unrecognized_formats(obj))
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -52,12 +52,14 @@ class CustomResourceDefinitionStrategy(Strategy):
         _note_stored_version(obj)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        from mooring.apiserver.validation.custom_definition import definition_update_faults
+
         faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
         return faults + definition_update_faults(obj, old)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        known = unrecognized_formats(old)
-        return _format_warnings([name for name in unrecognized_formats(obj) if name not in known])
+        known = _unrecognized_formats(old)
+        return _format_warnings([name for name in _unrecognized_formats(obj) if name not in known])
 
 
 class DefinitionStatusStrategy(StatusStrategy):
@@ -74,6 +76,12 @@ def _note_stored_version(obj: Document) -> None:
     known: list[str] = obj["status"].get("storedVersions") or []
     if stored is not None and stored not in known:
         obj["status"] = {**obj["status"], "storedVersions": [*known, stored]}
+
+
+def _unrecognized_formats(obj: Document) -> list[str]:
+    from mooring.apiserver.validation.custom_definition import unrecognized_formats
+
+    return unrecognized_formats(obj)
 
 
 def _format_warnings(names: list[str]) -> list[str]:

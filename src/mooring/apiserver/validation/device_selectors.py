@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
 from mooring.api.document import Document
 from mooring.apiserver.faults import Fault, forbidden, internal, invalid, required, too_long
 from mooring.apiserver.validation.device_names import driver_faults, each_faults
@@ -50,6 +49,9 @@ def json_object_faults(value: object, path: str, bytes_max: int | None) -> list[
 
 
 def _selector_faults(selector: Document, path: str) -> list[Fault]:
+    # Imported when somebody asks for devices: a server is ready earlier.
+    from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
+
     cel = selector.get("cel")
     if cel is None:
         return [required(f"{path}.cel")]
