@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from mooring.cli.up import Command, controller_settings, with_controller_flags
+from mooring.kit.memory import end_loading, loading
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -45,7 +46,10 @@ def controllers(
 
     Deployments become pods, silent nodes are noticed, what nobody owns is taken away.
     """
-    from mooring.cli import running_alone  # imports the world: not for `mooring --help`
+    with loading():
+        from mooring.cli import running_alone  # imports the world: not for `mooring --help`
+
+        end_loading()
 
     enabled = tuple(name.strip() for name in names.split(",") if name.strip())
     settings = controller_settings(flags)
@@ -78,7 +82,10 @@ def nodes(
     lives: Path | None,
 ) -> None:
     """Add simulated nodes to any cluster, and run the pods that are bound to them."""
-    from mooring.cli import running_alone  # imports the world: not for `mooring --help`
+    with loading():
+        from mooring.cli import running_alone  # imports the world: not for `mooring --help`
+
+        end_loading()
 
     running_alone.run_nodes(
         running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose),

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from mooring.cli.flag_values import FlagValue, option_of
 from mooring.cli.scheduler_flags import FLAGS
+from mooring.kit.memory import end_loading, loading
 
 
 class ComponentCommand(click.Command):
@@ -47,8 +48,10 @@ def _run(**values: Any) -> None:
       mooring scheduler --config scheduler.yaml --secure-port 10259
       mooring scheduler --kubeconfig ~/.kube/config --plugin my_rule.py
     """
-    from mooring.cli.scheduling import run_scheduler
+    with loading():
+        from mooring.cli.scheduling import run_scheduler
 
+        end_loading()
     ctx = click.get_current_context()
     flags: dict[str, FlagValue] = {flag.name: values[flag.attribute] for section in FLAGS.values() for flag in section}
     given = frozenset(
