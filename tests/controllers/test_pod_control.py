@@ -68,7 +68,8 @@ def test_a_pod_of_a_template() -> None:
 
 def test_creations_and_deletions_are_told() -> None:
     async def story(stage: Stage) -> None:
-        name = await stage.control.create("default", pod_of_template(template({"app": "web"}), OWNER), OWNER)
+        pod = pod_of_template(template({"app": "web"}), OWNER)
+        name = (await stage.control.create("default", pod, OWNER)).name
         await stage.control.delete("default", name, OWNER)
         assert stage.told == [
             ("web", "SuccessfulCreate", f"Created pod: {name}"),
@@ -86,7 +87,7 @@ def test_failures_are_told() -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
         with pytest.raises(ServerError):
             await stage.control.create("default", pod, OWNER)
-        name = await stage.control.create("default", pod, OWNER)
+        name = (await stage.control.create("default", pod, OWNER)).name
         with pytest.raises(PodControlError, match="unable to delete pods: "):
             await stage.control.delete("default", name, OWNER)
         assert [reason for _, reason, _ in stage.told] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]

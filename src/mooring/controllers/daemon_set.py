@@ -41,7 +41,7 @@ from mooring.controllers.daemon_set_plan import (
     plan_update,
 )
 from mooring.controllers.documents import document_of, read_document
-from mooring.controllers.expectations import Expectations
+from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating
 from mooring.controllers.pods import (
@@ -75,11 +75,11 @@ class DaemonSetController(Controller):
         self.workers = workshop.settings.concurrent_daemonset_syncs
         self._recorder = workshop.recorder(self.name)
         self._pod_control = PodControl(workshop.client, self._recorder, workshop.clock)
-        self._expectations = Expectations(workshop.clock)
         self._failed_pods = FailedPodsBackoff()
         self._fits = FitMemory()
         self._sets = workshop.informers.informer(DaemonSet)
         self._pods = workshop.informers.informer(Pod)
+        self._expectations = Expectations(workshop.clock, self._pods.has_seen)
         self._nodes = workshop.informers.informer(Node)
         self._revisions = workshop.informers.informer(ControllerRevision)
         self._history = DaemonHistory(workshop.client, self._revisions)
@@ -132,6 +132,7 @@ class DaemonSetController(Controller):
         are_expectations_met = self._expectations.are_met(key)
         pods = await self._claim_pods(wanted, selector)
         if not are_expectations_met:
+            self.queue.add_after(key, LOOK_AGAIN_S)
             await self._write_status(key, target, _by_node(pods), is_observed=False)
             return
         failure = None
@@ -205,16 +206,17 @@ class DaemonSetController(Controller):
             attempted += 1
             try:
                 document = {**pod, "spec": pinned(pod["spec"], nodes[number])}
-                await self._pod_control.create(namespace, document, wanted)
+                created = await self._pod_control.create(namespace, document, wanted)
             except (ClientError, PodControlError) as error:
                 if is_namespace_terminating(error):
                     return  # and go on expecting it: nothing can be created any more, so there is no hurry
-                self._expectations.creation_seen(key)
+                self._expectations.creation_failed(key)
                 raise
+            self._expectations.creation_answered(key, created.resource_version)
 
         _, error = await self._pod_control.create_many(len(nodes), create_one)
         if attempted < len(nodes):
-            self._expectations.creation_seen(key, len(nodes) - attempted)
+            self._expectations.creation_failed(key, len(nodes) - attempted)
         return error
 
     async def _delete(self, key: str, wanted: DaemonSet, pods: Sequence[Pod]) -> list[Exception]:

@@ -11,8 +11,9 @@ Goes out   ReplicaSets created, resized and deleted; the status and the revision
  2. A Deployment that was scaled or is paused is only resized; the rollout goes on afterwards.
  3. What a Deployment should say of itself is written once, at the end; before a failure, what led to it.
  4. After `FAILURES_MAX` failures in a row it is left alone until something changes.
- 5. It is not looked at before its own last write to a ReplicaSet was seen: who does not see the ReplicaSet that he
-    made a moment ago would make another one of full size, when the template changes meanwhile. (The original does.)
+ 5. It is not looked at before its own last write to a ReplicaSet was seen (`own_writes`): who does not see the
+    ReplicaSet that he made a moment ago would make another one of full size, when the template changes meanwhile. (The
+    original does.)
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
@@ -77,6 +77,7 @@ from mooring.controllers.deployment_status import (
 )
 from mooring.controllers.documents import document_of
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.own_writes import OwnWrites
 from mooring.controllers.pod_control import is_namespace_terminating
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_like
 
@@ -119,8 +120,7 @@ class DeploymentController(Controller):
         self._recorder = workshop.recorder(self.name)
         self._deployments = workshop.informers.informer(Deployment)
         self._sets = workshop.informers.informer(ReplicaSet)
-        self._written: dict[str, str] = {}
-        """By Deployment: the resourceVersion of the last write to one of its ReplicaSets, until it was seen."""
+        self._written = OwnWrites(workshop.client, REPLICA_SET, ReplicaSet, self._sets)
         self._tally = workshop.pod_tally()
         self._deployments.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
@@ -130,13 +130,10 @@ class DeploymentController(Controller):
     async def sync(self, key: str) -> Outcome:
         stored = self._deployments.lister.by_key(key)
         if stored is None:
-            self._written.pop(key, None)
+            self._written.forget(key)
             return DONE
-        if not self._sets.has_seen(self._written.get(key, "")):
-            return Later(BEHIND_S)
-        self._written.pop(key, None)
         try:
-            return await self._sync(stored)
+            return await self._sync(stored) if await self._written.are_seen(key) else Later(BEHIND_S)
         except (ClientError, AdoptionError, LabelSelectorError) as error:
             if is_namespace_terminating(error):
                 return DONE
@@ -274,10 +271,11 @@ class DeploymentController(Controller):
         except AlreadyExistsError:
             work.new = await self._found_instead(work, name)
         except ClientError as error:
+            self._written.failed(stored.key, stored.metadata.namespace, name, error)
             await self._note_failed_creation(work, name, error)
             raise
         else:
-            work.new = self._wrote(stored, raw)
+            work.new = self._written.answered(stored.key, raw)
             if replicas > 0:
                 message = f"Scaled up replica set {name} from 0 to {replicas}"
                 self._recorder.event(stored, "Normal", "ScalingReplicaSet", message)
@@ -344,15 +342,13 @@ class DeploymentController(Controller):
                     continue
 
     async def _update_set(self, stored: Deployment, document: Document) -> ReplicaSet:
-        metadata = document["metadata"]
-        return self._wrote(
-            stored, await self.client.update(REPLICA_SET, metadata["namespace"], metadata["name"], document)
-        )
-
-    def _wrote(self, stored: Deployment, raw: bytes) -> ReplicaSet:
-        written = decode_as(ReplicaSet, raw)
-        self._written[stored.key] = written.metadata.resource_version
-        return written
+        namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
+        try:
+            raw = await self.client.update(REPLICA_SET, namespace, name, document)
+        except ClientError as error:
+            self._written.failed(stored.key, namespace, name, error)
+            raise
+        return self._written.answered(stored.key, raw)
 
     # ------------------------------------------------------------------------------------------------- its status
 

@@ -31,7 +31,7 @@ from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.documents import document_of
-from mooring.controllers.expectations import Expectations
+from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.job_backoff import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job_orphans import JobOrphans, is_managed_elsewhere
@@ -86,12 +86,12 @@ class JobController(Controller):
         self.workers = workshop.settings.concurrent_job_syncs
         self.queue = WorkQueue(self.name, workshop.clock, workshop.entropy.fork("queue of jobs"), backoff=API_BACKOFF)
         self._recorder = workshop.recorder(self.name)
-        self._expectations = Expectations(workshop.clock)
         self._releasing: dict[str, set[str]] = {}
         self._records: dict[str, FailureRecord] = {}
         self._finished: set[str] = set()
         self._jobs = workshop.informers.informer(Job)
         self._pods = workshop.informers.informer(Pod)
+        self._expectations = Expectations(workshop.clock, self._pods.has_seen)
         pod_control = PodControl(workshop.client, self._recorder, workshop.clock)
         self._job_pods = JobPods(workshop.client, pod_control, self._expectations)
         orphan_entropy = workshop.entropy.fork("queue of orphaned pods of jobs")
@@ -149,6 +149,8 @@ class JobController(Controller):
     async def _work_on(self, key: str, job: Job) -> Exception | None:
         """One round. Raises what stops it; returns what went wrong with pods, to be tried again."""
         are_expectations_met = self._expectations.are_met(key)
+        if not are_expectations_met:
+            self.queue.add_after(key, LOOK_AGAIN_S)
         pods = await self._claim_pods(job)
         at = self._new_round(key, job, pods)
         end = end_of(at.found, at.progress.start_time, at.now, at.now_s)

@@ -55,16 +55,17 @@ class JobPods:
             index = wanted.indexes[number] if wanted.indexes else None
             document = pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
             try:
-                await self._pod_control.create(namespace, document, job)
+                created = await self._pod_control.create(namespace, document, job)
             except (ClientError, PodControlError) as error:
                 if is_namespace_terminating(error):
                     return  # and go on expecting it: nothing can be created any more, so there is no hurry
-                self._expectations.creation_seen(key)
+                self._expectations.creation_failed(key)
                 raise
+            self._expectations.creation_answered(key, created.resource_version)
 
         created, error = await self._pod_control.create_many(wanted.count, create_one)
         if attempted < wanted.count:
-            self._expectations.creation_seen(key, wanted.count - attempted)
+            self._expectations.creation_failed(key, wanted.count - attempted)
         return created, error
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:

@@ -40,15 +40,18 @@ class PodControlError(Exception):
     """Pods could not be created or deleted; the text is what stands in conditions."""
 
 
-class _Name(View):
+class Created(View):
+    """What is worth knowing of a new pod."""
+
     name: str = ""
+    resource_version: str = ""
 
 
-class _Named(View):
-    metadata: _Name = _Name()
+class _Pod(View):
+    metadata: Created = Created()
 
 
-_read_name = msgspec.json.Decoder(_Named).decode
+_read = msgspec.json.Decoder(_Pod).decode
 
 
 def pod_of_template(template: Document, owner: ApiObject) -> Document:
@@ -69,19 +72,19 @@ class PodControl:
         self._recorder = recorder
         self._clock = clock
 
-    async def create(self, namespace: str, pod: Document, owner: ApiObject) -> str:
-        """The new pod's name. Raises `ClientError`, after an event."""
+    async def create(self, namespace: str, pod: Document, owner: ApiObject) -> Created:
+        """Raises `ClientError`, after an event."""
         if not pod["metadata"].get("labels"):
             raise PodControlError("unable to create pods, no labels")
         try:
-            created = await self._client.create(POD, namespace, pod)
+            answer = await self._client.create(POD, namespace, pod)
         except ClientError as error:
             if not is_namespace_terminating(error):
                 self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
-        name = _read_name(created).metadata.name
-        self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name}")
-        return name
+        created = _read(answer).metadata
+        self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.name}")
+        return created
 
     async def delete(self, namespace: str, name: str, owner: ApiObject) -> None:
         """Raises `NotFoundError` if it is gone already, `PodControlError` if it could not be deleted."""

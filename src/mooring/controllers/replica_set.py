@@ -29,7 +29,7 @@ from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.documents import document_of, read_document
-from mooring.controllers.expectations import Expectations
+from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
 from mooring.controllers.pods import (
@@ -78,11 +78,11 @@ class _SetController(Controller):
 
     def __init__(self, workshop: Workshop) -> None:
         super().__init__(workshop)
-        self._expectations = Expectations(workshop.clock)
         self._patience = TokenBucket(workshop.clock, rate_per_s=COUNTS_PER_S, burst=COUNTS_BURST)
         self._pod_control = PodControl(workshop.client, workshop.recorder(self.component), workshop.clock)
         self._sets = cast(Informer[AnySet], workshop.informers.informer(self.view))
         self._pods = workshop.informers.informer(Pod)
+        self._expectations = Expectations(workshop.clock, self._pods.has_seen)
         self._tally = workshop.pod_tally()
         self._sets.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
@@ -125,6 +125,8 @@ class _SetController(Controller):
             return Failed(str(error))
         if failure is not None:
             return Failed(str(failure))
+        if not are_expectations_met:
+            return Later(LOOK_AGAIN_S)
         return self._when_next(wanted, counts, active, now_s)
 
     async def _look(
@@ -170,16 +172,17 @@ class _SetController(Controller):
             nonlocal attempted
             attempted += 1
             try:
-                await self._pod_control.create(namespace, pod, wanted)
+                created = await self._pod_control.create(namespace, pod, wanted)
             except (ClientError, PodControlError) as error:
                 if is_namespace_terminating(error):
                     return  # and go on expecting it: nothing can be created any more, so there is no hurry
-                self._expectations.creation_seen(key)
+                self._expectations.creation_failed(key)
                 raise
+            self._expectations.creation_answered(key, created.resource_version)
 
         _, error = await self._pod_control.create_many(count, create_one)
         if attempted < count:
-            self._expectations.creation_seen(key, count - attempted)
+            self._expectations.creation_failed(key, count - attempted)
         return error
 
     async def _delete(self, key: str, wanted: AnySet, chosen: Sequence[Pod]) -> Exception | None:
