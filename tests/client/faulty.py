@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import TracebackType
-from typing import Self, TypeAlias, TypeVar
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from mooring.api.kinds import POD, Kind
 from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAnswerError, ServerError
@@ -60,8 +60,7 @@ class Outcome(Enum):
     """The server ends a watch in an orderly way: for `next_batch`."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """One request. `number` counts all requests of the client from 0; `subject` is a body, a patch or a node's name."""
 
     number: int
@@ -222,8 +221,9 @@ class FaultyClient:
 
     async def _answer(self, request: Request, carry_out: Callable[[], Awaitable[Answer]]) -> Answer:
         fault = self.plan(request)
-        if fault is None:
-            return await carry_out()
+        return await (carry_out() if fault is None else self._meet(fault, request, carry_out))
+
+    async def _meet(self, fault: Fault, request: Request, carry_out: Callable[[], Awaitable[Answer]]) -> Answer:
         self.faults.append((request, fault))
         await self._delay(fault.delay_s)
         refusal = _refusal(fault.outcome, request)

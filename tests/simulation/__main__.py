@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from tests.simulation.simulate import simulate
+from tests.simulation.simulate import simulate_all
 
 
 def main() -> int:
     first, last = int(sys.argv[1]), int(sys.argv[-1])
     bad = 0
-    for seed in range(first, last + 1):
-        outcome = simulate(seed)
+    for outcome in simulate_all(range(first, last + 1)):
         bad += not outcome.is_good
         if first == last or not outcome.is_good:
             print(outcome, flush=True)

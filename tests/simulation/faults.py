@@ -97,21 +97,26 @@ class MortalClient(FaultyClient):
             if self.life.is_last_carried_out() and request.verb != "next_batch":
                 with suppress(ClientError):
                     await carry_out()
-        if self.life.died.is_set():
-            await asyncio.get_running_loop().create_future()
         if request.verb in _WRITES:
             await self.clock.wait(WRITE_S)
-        return await super()._answer(request, self._unless_dead(carry_out))
+        fault = self.life(request)
+        if fault is None:
+            await self._hang_if_dead()
+            return await carry_out()
+        return await self._meet(fault, request, self._unless_dead(carry_out))
 
     def _unless_dead(self, carry_out: Callable[[], Awaitable[Answer]]) -> Callable[[], Awaitable[Answer]]:
         """A request that was late leaves the component only if it lives still."""
 
         async def carried_out() -> Answer:
-            if self.life.died.is_set():
-                await asyncio.get_running_loop().create_future()
+            await self._hang_if_dead()
             return await carry_out()
 
         return carried_out
+
+    async def _hang_if_dead(self) -> None:
+        if self.life.died.is_set():
+            await asyncio.get_running_loop().create_future()
 
 
 def mortal_client(inner: Client, clock: Clock, life: Life) -> MortalClient:

@@ -39,17 +39,21 @@ CONTROLLERS = (
     "garbage-collector-controller",
 )
 CONTROLLER_SETTINGS = ControllerSettings(
-    node_monitor_period_s=1.0,
+    node_monitor_period_s=2.0,
     node_monitor_grace_period_s=8.0,
     node_startup_grace_period_s=10.0,
     node_eviction_rate=10.0,
+    concurrent_deployment_syncs=2,
+    concurrent_replicaset_syncs=2,
     concurrent_gc_syncs=2,
 )
 COMPONENTS = ("scheduler", "controllers", "kubelets")
 DEAD_S_MAX = 4.0
-STARTING_REQUESTS = {"scheduler": 40, "controllers": 120, "kubelets": 5}
+STARTING_REQUESTS = {"scheduler": 40, "controllers": 20, "kubelets": 5}
 """About so many are asked before the work begins."""
 DIES_EARLY_SHARE = 0.2
+
+CONFIGURATION = load_configuration(None)
 
 Run: TypeAlias = Callable[[Client, Entropy], Coroutine[Any, Any, None]]
 ClientFor: TypeAlias = Callable[[str, Entropy], Client]
@@ -136,7 +140,7 @@ class Plane:
                 raise asyncio.CancelledError
 
     async def _run_scheduler(self, client: Client, entropy: Entropy) -> None:
-        await Scheduler(client, load_configuration(None), clock=self.clock, entropy=entropy).run()
+        await Scheduler(client, CONFIGURATION, clock=self.clock, entropy=entropy).run()
 
     async def _run_controllers(self, client: Client, entropy: Entropy) -> None:
         await ControllerManager(client, self.clock, entropy, CONTROLLER_SETTINGS, CONTROLLERS).run()
