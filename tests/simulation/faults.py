@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
@@ -31,7 +31,7 @@ WRITE_S = 0.05
 """What a write takes at least. Without it two who undo each other's work while a watch is late would do so for ever, in
 no time: the watch would never come."""
 
-_WRITES = ("create", "update", "patch", "delete", "bind")
+WRITES = ("create", "update", "patch", "delete", "bind")
 _LOST = (Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.DONE)
 _LOST_OR_STALE = (*_LOST, Outcome.CONFLICT)
 _OUTCOMES = {
@@ -54,14 +54,21 @@ class Weather:
     faults_met: dict[str, int] = field(default_factory=dict)
 
 
-class Life:
-    """A plan of faults for one life of a component; and the request at which it ends, if it does."""
+class Death(NamedTuple):
+    """At which request of a component, and whether that one was carried out still."""
 
-    def __init__(self, weather: Weather, entropy: Entropy, dies_at_request: int | None) -> None:
+    at_request: int
+    is_carried_out: bool
+
+
+class Life:
+    """A plan of faults for one life of a component; and its end, if there is one."""
+
+    def __init__(self, weather: Weather, entropy: Entropy, death: Death | None) -> None:
         self.died = asyncio.Event()
         self._weather = weather
         self._entropy = entropy
-        self._dies_at_request = dies_at_request
+        self._death = death
 
     def __call__(self, request: Request) -> Fault | None:
         if self._weather.is_calm or self._entropy.uniform() >= self._weather.likelihood:
@@ -73,13 +80,13 @@ class Life:
         return Fault(request.verb, outcome, delay_s=delay_s, answer_delay_s=answer_delay_s)
 
     def is_last(self, request: Request) -> bool:
-        return self._dies_at_request == request.number and not self._weather.is_calm
+        return self._death is not None and self._death.at_request == request.number and not self._weather.is_calm
 
     def is_told_twice(self) -> bool:
         return not self._weather.is_calm and self._entropy.uniform() < self._weather.likelihood
 
     def is_last_carried_out(self) -> bool:
-        return self._entropy.uniform() < 0.5
+        return self._death is not None and self._death.is_carried_out
 
 
 @dataclass
@@ -97,7 +104,7 @@ class MortalClient(FaultyClient):
             if self.life.is_last_carried_out() and request.verb != "next_batch":
                 with suppress(ClientError):
                     await carry_out()
-        if request.verb in _WRITES:
+        if request.verb in WRITES:
             await self.clock.wait(WRITE_S)
         fault = self.life(request)
         if fault is None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from mooring.api.kinds import POD
 from mooring.client.promise import Client
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings
@@ -27,8 +28,8 @@ from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.settings import FleetSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
-from tests.client.faulty import Outcome
-from tests.simulation.faults import Life, MortalClient, Weather, mortal_client
+from tests.client.faulty import Outcome, Request
+from tests.simulation.faults import Death, Life, MortalClient, Weather, mortal_client
 
 CONTROLLERS = (
     "deployment-controller",
@@ -45,6 +46,8 @@ CONTROLLER_SETTINGS = ControllerSettings(
     node_eviction_rate=10.0,
     concurrent_deployment_syncs=2,
     concurrent_replicaset_syncs=2,
+    concurrent_statefulset_syncs=2,
+    concurrent_job_syncs=2,
     concurrent_gc_syncs=2,
 )
 COMPONENTS = ("scheduler", "controllers", "kubelets")
@@ -57,6 +60,19 @@ CONFIGURATION = load_configuration(None)
 
 Run: TypeAlias = Callable[[Client, Entropy], Coroutine[Any, Any, None]]
 ClientFor: TypeAlias = Callable[[str, Entropy], Client]
+Fate: TypeAlias = Callable[[str, int, Entropy], Death | None]
+"""Of a component, in which of its lives, by which chance: how it ends."""
+
+
+def fate_by_chance(life_requests_max: int) -> Fate:
+    """Each life ends at any request; but seldom while it starts, or most lives would be spent on that."""
+
+    def fate(name: str, number: int, chance: Entropy) -> Death:
+        is_early = chance.uniform() < DIES_EARLY_SHARE
+        at_request = chance.integer_below(life_requests_max) + (0 if is_early else STARTING_REQUESTS[name])
+        return Death(at_request, is_carried_out=chance.uniform() < 0.5)
+
+    return fate
 
 
 @dataclass
@@ -68,12 +84,13 @@ class Plane:
     entropy: Entropy
     weather: Weather
     fleet_settings: FleetSettings
-    life_requests_max: int
-    """A life ends before so many requests, in bad weather."""
+    other_controllers: tuple[str, ...]
+    fate: Fate
     deaths: int = 0
     silenced: dict[str, None] = field(default_factory=dict)
     fleet: Fleet | None = None
-    clients: list[MortalClient] = field(default_factory=list)
+    clients: dict[str, list[MortalClient]] = field(default_factory=lambda: {name: [] for name in COMPONENTS})
+    """Of each component, one for each of its lives."""
     _lives: dict[str, Life] = field(default_factory=dict)
 
     def start(self, group: TaskGroup) -> None:
@@ -101,11 +118,11 @@ class Plane:
         if self.fleet is not None:
             self.fleet.wake(node)
 
-    def lost_pod_answers(self) -> int:
-        """Requests for pods of which the controllers do not know that they were carried out."""
+    def lost_pod_answers(self, owner_uid: str) -> int:
+        """Requests for pods of an owner of which the controllers do not know that they were carried out."""
         return sum(
-            request.verb == "create" and request.kind.kind == "Pod" and fault.outcome is Outcome.ANSWER_LOST
-            for client in self.clients
+            request.verb == "create" and fault.outcome is Outcome.ANSWER_LOST and _owner_uid(request) == owner_uid
+            for client in self.clients["controllers"]
             for request, fault in client.faults
         )
 
@@ -116,17 +133,12 @@ class Plane:
         inner = self.client_for(name, entropy.fork("client"))
         for number in range(1_000_000):
             chance = entropy.fork(f"life {number}")
-            life = self._lives[name] = Life(self.weather, chance.fork("faults"), self._dies_at(name, chance))
+            life = self._lives[name] = Life(self.weather, chance.fork("faults"), self.fate(name, number, chance))
             client = mortal_client(inner, self.clock, life)
-            self.clients.append(client)
+            self.clients[name].append(client)
             await self._live(life, run(client, chance.fork("work")))
             self.deaths += 1
             await self.clock.wait(chance.uniform(0.0, DEAD_S_MAX))
-
-    def _dies_at(self, name: str, chance: Entropy) -> int:
-        """At any request; but seldom while it starts, or most lives would be spent on that."""
-        is_early = chance.uniform() < DIES_EARLY_SHARE
-        return chance.integer_below(self.life_requests_max) + (0 if is_early else STARTING_REQUESTS[name])
 
     async def _live(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
         async with TaskGroup("life") as group:
@@ -143,7 +155,8 @@ class Plane:
         await Scheduler(client, CONFIGURATION, clock=self.clock, entropy=entropy).run()
 
     async def _run_controllers(self, client: Client, entropy: Entropy) -> None:
-        await ControllerManager(client, self.clock, entropy, CONTROLLER_SETTINGS, CONTROLLERS).run()
+        enabled = (*CONTROLLERS, *self.other_controllers)
+        await ControllerManager(client, self.clock, entropy, CONTROLLER_SETTINGS, enabled).run()
 
     async def _run_kubelets(self, client: Client, entropy: Entropy) -> None:
         self.fleet = Fleet(client, self.clock, entropy, self.fleet_settings)
@@ -158,3 +171,11 @@ class Plane:
 async def _end(life: Life, task: asyncio.Task[None]) -> None:
     await life.died.wait()
     task.cancel()
+
+
+def _owner_uid(request: Request) -> str:
+    """Of a pod that is to be made; nothing for others."""
+    if request.kind is not POD or not isinstance(request.subject, dict):
+        return ""
+    owners = request.subject["metadata"].get("ownerReferences") or [{}]
+    return str(owners[0].get("uid", ""))

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any, TypeVar
 from unittest.mock import patch
 
-from mooring.api.kinds import DEPLOYMENT, LEASE, NODE, POD, REPLICA_SET
 from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.bootstrap import bootstrap
@@ -45,9 +45,12 @@ from mooring.store.memory import MemoryStore
 from mooring.store.promise import MUST_NOT_EXIST, Record
 from tests.apiserver.desks import TOKEN_KEY
 from tests.simulation.faults import Weather
-from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane
-from tests.simulation.user import NAMESPACE, User
+from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
+from tests.simulation.user import User
+from tests.simulation.wishes import CASTS, Cast
 from tests.simulation.witness import Witness, WitnessedStore
+
+Result = TypeVar("Result")
 
 DESK_EVERY = 10
 STORM_S = 12.0
@@ -56,9 +59,8 @@ CONVERGED_S_MAX = 300.0
 LOOK_S = 1.0
 STAYS_S = 8.0
 """What has converged must stay so, when the last requests of the storm have come in."""
-CPU_OF_NODE = 3
-
-KINDS = (DEPLOYMENT, REPLICA_SET, POD, NODE, LEASE)
+CPU_OF_NODE = 2
+"""Whole cores, for pods that ask for one. And a half, for those of DaemonSets."""
 
 _LIVES = cache(load_lives)
 _PLANS = expand_profiles(CONFIGURATION, default_registry().implements)
@@ -96,14 +98,32 @@ class Outcome:
 
 def simulate(seed: int) -> Outcome:
     """Play a seed to its end."""
-    clock = VirtualClock()
+    clock, cast = VirtualClock(), cast_of(seed)
+    return play(_play(seed, cast, clock), cast, clock)
+
+
+def play(story: Coroutine[Any, Any, Result], cast: Cast, clock: VirtualClock) -> Result:
     furniture()
-    with _shared(), _quiet():
-        return run(_play(seed, clock), clock)
+    with _shared(cast), _quiet():
+        return run(story, clock)
+
+
+def cast_of(seed: int) -> Cast:
+    """Each in turn, also of those seeds that go through the API server."""
+    return CASTS[(seed + seed // DESK_EVERY) % len(CASTS)]
 
 
 def simulate_all(seeds: Iterable[int]) -> Iterator[Outcome]:
-    """One after the other, with the memory of one: a cluster is full of cycles, which are looked for between seeds.
+    """One after the other."""
+    with collecting_between():
+        for seed in seeds:
+            yield simulate(seed)
+            gc.collect()
+
+
+@contextmanager
+def collecting_between() -> Iterator[None]:
+    """A cluster is full of cycles: whoever plays looks for them when it is over.
 
     Walking the whole process for them at all times costs a third of the time.
     """
@@ -111,47 +131,49 @@ def simulate_all(seeds: Iterable[int]) -> Iterator[Outcome]:
     gc.freeze()
     gc.disable()
     try:
-        for seed in seeds:
-            yield simulate(seed)
-            gc.collect()
+        yield
     finally:
         gc.enable()
         gc.unfreeze()
 
 
-async def _play(seed: int, clock: VirtualClock) -> Outcome:
+async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
     entropy = Entropy(seed, "simulation")
     chance = entropy.fork("shape")
     nodes = 3 + chance.integer_below(3)
     planes: list[Plane] = []
-    witness = Witness(lambda: planes[0].lost_pod_answers())
+    witness = Witness(lambda owner: planes[0].lost_pod_answers(owner))
     store = WitnessedStore(witness)
     weather = Weather(likelihood=chance.uniform(0.0, 0.15))
     async with _ways_in(seed, store, clock, entropy) as client_for, TaskGroup("simulation") as group:
-        fleet = FleetSettings(
-            count=nodes,
-            shape=NodeShape(cpu=str(CPU_OF_NODE)),
-            lease_s=8,
-            lease_period_s=4.0,
-            pod_writes_in_flight_max=4,
-            node_writes_in_flight_max=2,
-        )
-        plane = Plane(client_for, clock, entropy.fork("plane"), weather, fleet, 100 + chance.integer_below(400))
+        fleet = fleet_of(nodes)
+        fate = fate_by_chance(life_requests_max=60 + chance.integer_below(300))
+        plane = Plane(client_for, clock, entropy.fork("plane"), weather, fleet, cast.controllers, fate)
         planes.append(plane)
-        user = User(
-            client_for("user", entropy.fork("user client")), entropy.fork("user"), witness, nodes * CPU_OF_NODE - 2
-        )
+        client = client_for("user", entropy.fork("user client"))
+        user = User(client, entropy.fork("user"), witness, cast, nodes, nodes * CPU_OF_NODE - 2)
         plane.start(group)
         await _storm(plane, user, entropy.fork("storm"))
         outcome = Outcome(seed)
-        outcome.converged_s = await _converge(plane, user)
-        outcome.broken = [*witness.broken, *unfinished(user, witness)]
+        outcome.converged_s = await converge(plane, user)
+        outcome.broken = [*witness.broken, *user.unfinished()]
         outcome.hash = witness.history_hash()
         outcome.deaths = plane.deaths
         outcome.faults = sum(weather.faults_met.values())
         outcome.revisions = await store.revision()
         outcome.wishes = user.done
         return outcome
+
+
+def fleet_of(nodes: int) -> FleetSettings:
+    return FleetSettings(
+        count=nodes,
+        shape=NodeShape(cpu=f"{CPU_OF_NODE}500m"),
+        lease_s=8,
+        lease_period_s=4.0,
+        pod_writes_in_flight_max=4,
+        node_writes_in_flight_max=2,
+    )
 
 
 @asynccontextmanager
@@ -187,48 +209,19 @@ async def _storm(plane: Plane, user: User, chance: Entropy) -> None:
     await user.resume_all()
 
 
-async def _converge(plane: Plane, user: User) -> float:
+async def converge(plane: Plane, user: User) -> float:
     began_s = plane.clock.now_s()
     while plane.clock.now_s() - began_s < CONVERGED_S_MAX:
         await plane.clock.wait(LOOK_S)
-        if not unfinished(user, user.witness):
+        if not user.unfinished():
             break
     converged_s = plane.clock.now_s() - began_s
     await plane.clock.wait(STAYS_S)
     return converged_s
 
 
-def unfinished(user: User, witness: Witness) -> list[str]:
-    """What is not yet as it was wished."""
-    found = []
-    for name, wish in user.wishes.items():
-        seen = witness.deployments[DEPLOYMENT.key(NAMESPACE, name)]
-        status = seen.status
-        if status.observed_generation != seen.metadata.generation:
-            found.append(f"{name}: generation {status.observed_generation} of {seen.metadata.generation} is observed")
-        counts = (status.replicas, status.updated_replicas, status.available_replicas)
-        if counts != (wish.replicas,) * 3:
-            found.append(f"{name}: {wish.replicas} replicas are wished for; all, updated, available are {counts}")
-    known = [each.metadata.uid for each in (*witness.deployments.values(), *witness.sets.values())]
-    for kind, things in (("set", witness.sets), ("pod", witness.pods)):
-        for thing in things.values():
-            if thing.metadata.owner_uid() not in known:
-                found.append(f"{kind} {thing.metadata.name} has lost its owner and is there")
-    wished = len(user.wishes)
-    if len(witness.deployments) != wished:
-        found.append(f"there are {len(witness.deployments)} Deployments, {wished} are wished for")
-    pods = [pod for pod in witness.pods.values() if not pod.is_over]
-    for pod in pods:
-        if pod.is_going or not pod.is_ready or not pod.spec.node_name:
-            found.append(f"pod {pod.metadata.name} on {pod.spec.node_name!r} is not ready")
-    replicas = sum(wish.replicas for wish in user.wishes.values())
-    if len(pods) != replicas:
-        found.append(f"there are {len(pods)} pods, {replicas} are wished for")
-    return found
-
-
 @contextmanager
-def _shared() -> Iterator[None]:
+def _shared(cast: Cast) -> Iterator[None]:
     """What is the same in every life of every seed is made once; and what is for a process, not for a thousand, is not.
 
     The scheduler would tell the garbage collector to forget what is there. The garbage collector of the cluster would
@@ -239,7 +232,7 @@ def _shared() -> Iterator[None]:
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
         patches.enter_context(patch(f"{open_desk.__module__}.bootstrap", furnish))
         patches.enter_context(patch(f"{Fleet.__module__}.load_lives", _LIVES))
-        patches.enter_context(patch(f"{ServedKinds.__module__}.all_kinds", lambda: iter(KINDS)))
+        patches.enter_context(patch(f"{ServedKinds.__module__}.all_kinds", lambda: iter(cast.watched_kinds())))
         yield
 
 

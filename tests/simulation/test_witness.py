@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.kinds import DEPLOYMENT, NODE, POD, REPLICA_SET, Kind
+from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, REPLICA_SET, STATEFUL_SET, Kind
 from tests.simulation.witness import Witness
 
 Write = tuple[Kind, str, dict[str, Any] | None]
@@ -17,7 +17,16 @@ def node(cpu: str = "2") -> Write:
     return NODE, "n1", {"metadata": {"name": "n1", "uid": "n1"}, "status": {"allocatable": {"cpu": cpu}}}
 
 
-def pod(name: str, *, on: str = "", phase: str = "Running", owner: str = "", is_going: bool = False) -> Write:
+def pod(
+    name: str,
+    *,
+    on: str = "",
+    phase: str = "Running",
+    owner: str = "",
+    is_going: bool = False,
+    is_ready: bool = False,
+    pinned_to: str = "",
+) -> Write:
     metadata: dict[str, Any] = {"name": name, "uid": name}
     if owner:
         metadata["ownerReferences"] = [{"uid": owner, "kind": "ReplicaSet", "controller": True}]
@@ -25,19 +34,40 @@ def pod(name: str, *, on: str = "", phase: str = "Running", owner: str = "", is_
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     containers = [{"image": "app:1", "resources": {"requests": {"cpu": "1000m"}}}]
     spec: dict[str, Any] = {"containers": containers, **({"nodeName": on} if on else {})}
-    return POD, name, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    if pinned_to:
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [pinned_to]}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec["affinity"] = {"nodeAffinity": required}
+    status = {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}] if is_ready else []}
+    return POD, name, {"metadata": metadata, "spec": spec, "status": status}
 
 
 def deployment(replicas: int, *, surge: int = 0, generation: int = 1, observed: int = 0) -> Write:
     metadata = {"name": "web", "uid": "web", "generation": generation}
     spec = {"replicas": replicas, "strategy": {"rollingUpdate": {"maxSurge": surge}}}
-    return DEPLOYMENT, "web", {"metadata": metadata, "spec": spec, "status": {"observedGeneration": observed}}
+    status = {"observedGeneration": observed}
+    return DEPLOYMENT, "web", {"kind": "Deployment", "metadata": metadata, "spec": spec, "status": status}
 
 
 def replica_set(name: str, replicas: int) -> Write:
     owner = {"uid": "web", "kind": "Deployment", "controller": True}
     metadata = {"name": name, "uid": name, "generation": 1, "ownerReferences": [owner]}
-    return REPLICA_SET, name, {"metadata": metadata, "spec": {"replicas": replicas}}
+    return REPLICA_SET, name, {"kind": "ReplicaSet", "metadata": metadata, "spec": {"replicas": replicas}}
+
+
+def stateful_set(replicas: int, *, policy: str = "OrderedReady") -> Write:
+    spec = {"replicas": replicas, "podManagementPolicy": policy}
+    return STATEFUL_SET, "db", {"kind": "StatefulSet", "metadata": {"name": "db", "uid": "db"}, "spec": spec}
+
+
+def daemon_set() -> Write:
+    return DAEMON_SET, "log", {"kind": "DaemonSet", "metadata": {"name": "log", "uid": "log"}, "spec": {}}
+
+
+def job(completions: int, parallelism: int, *, succeeded: int = 0, failed: int = 0) -> Write:
+    spec = {"completions": completions, "parallelism": parallelism}
+    status = {"succeeded": succeeded, "failed": failed}
+    return JOB, "work", {"kind": "Job", "metadata": {"name": "work", "uid": "work"}, "spec": spec, "status": status}
 
 
 def gone(kind: Kind, name: str) -> Write:
@@ -91,7 +121,7 @@ def gone(kind: Kind, name: str) -> Write:
         ),
         pytest.param(
             [replica_set("old", 1), pod("a", owner="old"), pod("b", owner="old")],
-            *(0, "one of 2 pods of a set that may have 1"),
+            *(0, "one of 2 pods of a ReplicaSet that may have 1"),
             id="a pod too many",
         ),
         pytest.param(
@@ -102,10 +132,68 @@ def gone(kind: Kind, name: str) -> Write:
             *(0, ""),
             id="in the place of one that is going",
         ),
+        pytest.param(
+            [stateful_set(2), pod("db-0", owner="db", is_ready=True), pod("db-1", owner="db")], 0, "", id="in order"
+        ),
+        pytest.param(
+            [stateful_set(2), pod("db-0", owner="db"), pod("db-1", owner="db")],
+            *(0, "db-1 is made before db-0 was ready"),
+            id="out of order",
+        ),
+        pytest.param(
+            [stateful_set(2, policy="Parallel"), pod("db-1", owner="db"), pod("db-0", owner="db")],
+            *(0, ""),
+            id="where order does not matter",
+        ),
+        pytest.param(
+            [stateful_set(1), pod("db-0", owner="db", is_ready=True), pod("db-1", owner="db")],
+            *(0, "db-1 is made for a StatefulSet of 1"),
+            id="an ordinal too many",
+        ),
+        pytest.param(
+            [daemon_set(), pod("a", owner="log", pinned_to="n1"), pod("b", owner="log", pinned_to="n2")],
+            *(0, ""),
+            id="one for each node",
+        ),
+        pytest.param(
+            [daemon_set(), pod("a", owner="log", pinned_to="n1"), pod("b", owner="log", pinned_to="n1")],
+            *(0, "b is one of 2 pods of a DaemonSet that may have 1"),
+            id="two for a node",
+        ),
+        pytest.param(
+            [job(3, 1), pod("a", owner="work"), pod("b", owner="work")],
+            *(0, "b is one of 2 pods of a Job that may have 1"),
+            id="more than may run at a time",
+        ),
+        pytest.param(
+            [job(1, 2), pod("a", owner="work", phase="Succeeded"), pod("b", owner="work")],
+            *(0, "b is made when 1 of 1 succeeded, 1 run"),
+            id="more than are needed",
+        ),
+        pytest.param(
+            [job(1, 2), pod("a", owner="work", phase="Succeeded", is_going=True), pod("b", owner="work")],
+            *(0, ""),
+            id="who succeeds while it is going may have been replaced",
+        ),
+        pytest.param(
+            [job(1, 1), pod("a", owner="work"), job(1, 1, succeeded=1)],
+            *(0, "work counts 1 successes, 0 pods succeeded"),
+            id="a success that was none",
+        ),
+        pytest.param(
+            [job(2, 1), pod("a", owner="work", phase="Succeeded"), job(2, 1, succeeded=1, failed=1)],
+            *(0, "work counts 2 ends of 1 pods"),
+            id="a pod that is counted twice",
+        ),
+        pytest.param(
+            [job(2, 1), pod("a", owner="work", phase="Succeeded"), job(2, 1, succeeded=1), job(2, 1)],
+            *(0, "work takes back what it counted"),
+            id="a count that goes back",
+        ),
     ],
 )
 def test_what_is_broken(writes: list[Write], lost_answers: int, broken: str) -> None:
-    witness = Witness(lambda: lost_answers)
+    witness = Witness(lambda owner: lost_answers)
     for revision, (kind, name, document) in enumerate(writes):
         value = None if document is None else msgspec.json.encode(document)
         witness.saw(kind.key("default", name), revision, value)

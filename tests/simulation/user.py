@@ -1,7 +1,7 @@
-"""The user: makes Deployments, scales, updates, rolls back, pauses and deletes them, at any time.
+"""The user: makes workloads, scales, updates, rolls back, pauses and deletes them, at any time.
 
 Comes in   a client that does what it is asked, and chance
-Goes out   a history of wishes; at the end, which Deployments there are
+Goes out   a history of wishes; at the end, which workloads there are
 
  1. All replicas together, with the greatest surge of one Deployment, fit into the cluster: what is wished for can be.
 """
@@ -11,25 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.kinds import DEPLOYMENT, POD
+from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, POD, STATEFUL_SET
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.promise import Client, Deletion, PatchForm, Propagation
 from mooring.kit.entropy import Entropy
+from tests.simulation.wishes import IMAGES, NAMESPACE, Cast, Wish, container, document, unfinished
 from tests.simulation.witness import Witness
 
-NAMESPACE = "default"
-IMAGES = ("app:1", "app:2", "app:3")
-_AWAY = (
-    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2},
-    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2},
-)
-
-
-@dataclass
-class Wish:
-    replicas: int
-    image: str
-    is_paused: bool = False
+WISHES_MAX = 3
 
 
 @dataclass
@@ -39,6 +28,8 @@ class User:
     client: Client
     entropy: Entropy
     witness: Witness
+    cast: Cast
+    nodes: int
     pods_max: int
     wishes: dict[str, Wish] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
@@ -49,66 +40,85 @@ class User:
         if not self.wishes:
             await self._create()
             return
-        name = self.entropy.choose(tuple(self.wishes))
+        wish = self.entropy.choose(tuple(self.wishes.values()))
         match self.entropy.integer_below(10):
             case 0 | 1:
                 await self._create()
             case 2 | 3:
-                await self._scale(name)
+                await self._scale(wish)
             case 4 | 5 | 6:
-                await self._set_image(name)
+                await self._set_image(wish)
             case 7:
-                await self._pause(name)
+                await self._pause(wish)
             case 8:
-                await self._delete(name)
+                await self._delete(wish)
             case _:
                 await self._delete_a_pod()
 
     async def resume_all(self) -> None:
         """Nothing that is paused can converge."""
-        for name, wish in self.wishes.items():
+        for wish in self.wishes.values():
             if wish.is_paused:
-                await self._pause(name)
+                await self._pause(wish)
+
+    def unfinished(self) -> list[str]:
+        """What is not yet as it was wished."""
+        return unfinished([*self.wishes.values()], self.witness)
 
     def _room(self) -> int:
-        return self.pods_max - sum(wish.replicas for wish in self.wishes.values())
+        return self.pods_max - sum(wish.cpu_cores for wish in self.wishes.values())
 
     async def _create(self) -> None:
-        if not self._room() or len(self.wishes) == 3:
+        if not self._room() or len(self.wishes) == WISHES_MAX:
             return
         self._made += 1
-        name = f"web-{self._made}"
-        wish = self.wishes[name] = Wish(1 + self.entropy.integer_below(min(4, self._room())), IMAGES[0])
+        kind = self.cast.other if self.cast.other is not None and self.entropy.uniform() < 0.5 else DEPLOYMENT
+        size = self.nodes if kind is DAEMON_SET else 1 + self.entropy.integer_below(min(4, self._room()))
+        wish = Wish(kind, f"web-{self._made}", size)
+        self.wishes[wish.name] = wish
         surge = self.entropy.integer_below(3)
-        unavailable = self.entropy.integer_below(2) if surge else 1
-        self.done.append(f"create {name} {wish.replicas} surge {surge} unavailable {unavailable}")
-        await self.client.create(DEPLOYMENT, NAMESPACE, _deployment(name, wish, surge, unavailable))
+        body = document(
+            wish,
+            surge=surge,
+            unavailable=self.entropy.integer_below(2) if surge else 1,
+            is_in_order=self.entropy.uniform() < 0.7,
+            at_once=1 + self.entropy.integer_below(3),
+        )
+        told = {key: value for key, value in body["spec"].items() if key not in ("selector", "template")}
+        self.done.append(f"create {kind.kind} {wish.name} {told}")
+        await self.client.create(kind, NAMESPACE, body)
 
-    async def _scale(self, name: str) -> None:
-        wish = self.wishes[name]
+    async def _scale(self, wish: Wish) -> None:
+        if wish.kind not in (DEPLOYMENT, STATEFUL_SET):
+            return
         wish.replicas = self.entropy.integer_below(min(5, wish.replicas + self._room() + 1))
-        await self._patch(name, {"replicas": wish.replicas})
+        await self._patch(wish, {"replicas": wish.replicas})
 
-    async def _set_image(self, name: str) -> None:
+    async def _set_image(self, wish: Wish) -> None:
         """An update, or a rollback, as it happens."""
-        wish = self.wishes[name]
+        if wish.kind is JOB:
+            return
         wish.image = self.entropy.choose(IMAGES)
-        await self._patch(name, {"template": {"spec": {"containers": [_container(wish.image)]}}})
+        await self._patch(wish, {"template": {"spec": {"containers": [container(wish)]}}})
 
-    async def _pause(self, name: str) -> None:
-        wish = self.wishes[name]
+    async def _pause(self, wish: Wish) -> None:
+        if wish.kind is not DEPLOYMENT:
+            return
         wish.is_paused = not wish.is_paused
-        await self._patch(name, {"paused": wish.is_paused})
+        await self._patch(wish, {"paused": wish.is_paused})
 
-    async def _patch(self, name: str, spec: Document) -> None:
-        self.done.append(f"patch {name} {spec}")
-        await self.client.patch(DEPLOYMENT, NAMESPACE, name, {"spec": spec}, form=PatchForm.MERGE)
+    async def _patch(self, wish: Wish, spec: Document) -> None:
+        self.done.append(f"patch {wish.name} {spec}")
+        await self.client.patch(wish.kind, NAMESPACE, wish.name, {"spec": spec}, form=PatchForm.MERGE)
 
-    async def _delete(self, name: str) -> None:
-        del self.wishes[name]
-        propagation = self.entropy.choose((None, Propagation.BACKGROUND, Propagation.FOREGROUND))
-        self.done.append(f"delete {name} {propagation}")
-        await self.client.delete(DEPLOYMENT, NAMESPACE, name, Deletion(propagation=propagation))
+    async def _delete(self, wish: Wish) -> None:
+        del self.wishes[wish.name]
+        ways = (Propagation.BACKGROUND, Propagation.FOREGROUND)
+        propagation = self.entropy.choose(
+            ways if wish.kind is JOB else (None, *ways)
+        )  # Jobs leave their pods otherwise
+        self.done.append(f"delete {wish.name} {propagation}")
+        await self.client.delete(wish.kind, NAMESPACE, wish.name, Deletion(propagation=propagation))
 
     async def _delete_a_pod(self) -> None:
         pods = [pod.metadata.name for pod in self.witness.pods.values() if not pod.is_going]
@@ -122,32 +132,3 @@ class User:
             return
         except ClientError as error:
             raise AssertionError(f"the user may delete {name}") from error
-
-
-def _container(image: str) -> Document:
-    return {"name": "c", "image": image, "resources": {"requests": {"cpu": "1000m"}}}
-
-
-def _deployment(name: str, wish: Wish, surge: int, unavailable: int) -> Document:
-    labels = {"app": name}
-    spec: Document = {
-        "terminationGracePeriodSeconds": 2,
-        "tolerations": [*_AWAY],
-        "containers": [_container(wish.image)],
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": wish.replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-            "strategy": {
-                "type": "RollingUpdate",
-                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
-            },
-            "progressDeadlineSeconds": 600,
-            "revisionHistoryLimit": 2,
-        },
-    }

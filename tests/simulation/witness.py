@@ -8,10 +8,12 @@ Goes out   what was broken, with the revision at which it was; a hash of the who
  3. Nobody raises a ReplicaSet so that those of its Deployment ask for more than replicas + maxSurge together. What
     counts is any version of the Deployment that its controller may have before it: none older than the one that its
     status says it has observed.
- 4. Nobody makes a pod for a ReplicaSet that has as many as it asks for; its versions count as above. A request for a
-    pod whose answer got lost excuses one pod more: its maker cannot know of it.
-
-Views of its own, not those of the project: who checks should not share the mistakes of who is checked.
+ 4. Nobody makes a pod for a ReplicaSet that has as many as it asks for (its versions count as above), for a Job that
+    has as many as it runs at a time or still needs, for a node that has its pod of a DaemonSet. A request for a pod
+    whose answer got lost excuses one pod more of the same owner: its maker cannot know of it.
+ 5. A StatefulSet makes no pod beyond its size; and if it takes one after the other, none before the one before it was
+    ready once. How many there are says nothing: who is missing comes back before who is too many goes.
+ 6. A Job counts each pod once: never more successes than pods that succeeded, never more ends than pods, never back.
 """
 
 from __future__ import annotations
@@ -20,133 +22,32 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import TypeVar
 
-import msgspec
-
-from mooring.api.kinds import DEPLOYMENT, NODE, POD, REPLICA_SET
+from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, REPLICA_SET, STATEFUL_SET, Kind
 from mooring.store.memory import MemoryStore
+from tests.simulation.forms import SeenNode, SeenPod, SeenWorkload, read_node, read_pod, read_workload
 
 Seen = TypeVar("Seen")
 
-FINISHED = ("Succeeded", "Failed")
-
-
-class _Form(msgspec.Struct, rename="camel", frozen=True):
-    """Reads what it names and nothing else."""
-
-
-class Owner(_Form, frozen=True):
-    uid: str
-    kind: str
-    controller: bool = False
-
-
-class Metadata(_Form, frozen=True):
-    name: str
-    uid: str
-    generation: int = 0
-    deletion_timestamp: str | None = None
-    owner_references: tuple[Owner, ...] = ()
-
-    def owner_uid(self) -> str:
-        return next((owner.uid for owner in self.owner_references if owner.controller), "")
-
-
-class Resources(_Form, frozen=True):
-    requests: dict[str, str] = {}
-
-
-class Container(_Form, frozen=True):
-    resources: Resources = Resources()
-    image: str = ""
-
-
-class Condition(_Form, frozen=True):
-    type: str
-    status: str
-
-
-class PodSpec(_Form, frozen=True):
-    containers: tuple[Container, ...] = ()
-    node_name: str = ""
-
-
-class PodStatus(_Form, frozen=True):
-    phase: str = ""
-    conditions: tuple[Condition, ...] = ()
-
-
-class SeenPod(_Form, frozen=True):
-    metadata: Metadata
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
-
-    @property
-    def is_over(self) -> bool:
-        return self.status.phase in FINISHED
-
-    @property
-    def is_going(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def is_ready(self) -> bool:
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
-
-    def cpu_milli(self) -> int:
-        return sum(cpu_milli_of(each.resources.requests.get("cpu", "0")) for each in self.spec.containers)
-
-
-class NodeStatus(_Form, frozen=True):
-    allocatable: dict[str, str] = {}
-
-
-class SeenNode(_Form, frozen=True):
-    metadata: Metadata
-    status: NodeStatus = NodeStatus()
-
-
-class RollingUpdate(_Form, frozen=True):
-    max_surge: int = 0
-
-
-class Strategy(_Form, frozen=True):
-    rolling_update: RollingUpdate | None = None
-
-
-class WorkloadSpec(_Form, frozen=True):
-    replicas: int = 0
-    strategy: Strategy | None = None
-
-
-class WorkloadStatus(_Form, frozen=True):
-    observed_generation: int = 0
-    replicas: int = 0
-    updated_replicas: int = 0
-    available_replicas: int = 0
-
-
-class SeenWorkload(_Form, frozen=True):
-    """A Deployment or a ReplicaSet."""
-
-    metadata: Metadata
-    spec: WorkloadSpec = WorkloadSpec()
-    status: WorkloadStatus = WorkloadStatus()
-
-    def pods_max(self) -> int:
-        rolling = self.spec.strategy.rolling_update if self.spec.strategy is not None else None
-        return self.spec.replicas + (rolling.max_surge if rolling is not None else 0)
+WORKLOADS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB)
 
 
 class Witness:
     """Knows what there is, and what was promised of it."""
 
-    def __init__(self, lost_pod_answers: Callable[[], int]) -> None:
+    def __init__(self, lost_pod_answers: Callable[[str], int]) -> None:
+        """`lost_pod_answers` says of an owner's uid how many of its pods its controller may not know of."""
         self.broken: list[str] = []
         self.pods: dict[str, SeenPod] = {}
         self.nodes: dict[str, SeenNode] = {}
-        self.deployments: dict[str, SeenWorkload] = {}
-        self.sets: dict[str, SeenWorkload] = {}
+        self.workloads: dict[Kind, dict[str, SeenWorkload]] = {kind: {} for kind in WORKLOADS}
+        self._by_uid: dict[str, SeenWorkload] = {}
         self._limits: dict[str, dict[int, int]] = {}
+        self._made: dict[str, dict[str, None]] = {}
+        """By owner: the uids of all pods that it ever had."""
+        self._succeeded: dict[str, dict[str, None]] = {}
+        self._succeeded_in_peace: dict[str, dict[str, None]] = {}
+        """Of those, who was not going when it did: nobody had replaced it."""
+        self._ready_once: dict[tuple[str, str], None] = {}
         self._lost_pod_answers = lost_pod_answers
         self._hash = blake2b(digest_size=16)
 
@@ -156,12 +57,13 @@ class Witness:
         self._hash.update(value if value is not None else b"gone")
         if key.startswith(POD.key_prefix):
             self._saw_pod(key, revision, value)
-        elif key.startswith(REPLICA_SET.key_prefix):
-            self._saw_set(key, revision, value)
-        elif key.startswith(DEPLOYMENT.key_prefix):
-            self._saw_deployment(key, value)
-        elif key.startswith(NODE.key_prefix):
-            _keep(self.nodes, key, None if value is None else _read_node(value))
+            return
+        if key.startswith(NODE.key_prefix):
+            _keep(self.nodes, key, None if value is None else read_node(value))
+            return
+        for kind in WORKLOADS:
+            if key.startswith(kind.key_prefix):
+                self._saw_workload(kind, key, revision, value)
 
     def history_hash(self) -> str:
         return self._hash.hexdigest()
@@ -169,7 +71,7 @@ class Witness:
     # ---------------------------------------------------------------------------------------------------- pods
 
     def _saw_pod(self, key: str, revision: int, value: bytes | None) -> None:
-        before, now = self.pods.get(key), None if value is None else _read_pod(value)
+        before, now = self.pods.get(key), None if value is None else read_pod(value)
         _keep(self.pods, key, now)
         if now is None:
             return
@@ -179,8 +81,20 @@ class Witness:
             self._break(revision, f"{key} was on {node_before} and is on {now.spec.node_name!r}")
         if now.spec.node_name and not node_before:
             self._check_node(revision, now)
-        if not was_there:
-            self._check_number_of_pods(revision, now)
+        owner = self._by_uid.get(now.metadata.owner_uid())
+        if owner is not None and not was_there:
+            self._check_new_pod(revision, owner, now)
+        self._remember_pod(now)
+
+    def _remember_pod(self, pod: SeenPod) -> None:
+        owner, uid = pod.metadata.owner_uid(), pod.metadata.uid
+        self._made.setdefault(owner, {})[uid] = None
+        if pod.is_ready:
+            self._ready_once[owner, pod.metadata.name] = None
+        if pod.status.phase == "Succeeded" and uid not in self._succeeded.setdefault(owner, {}):
+            self._succeeded[owner][uid] = None
+            if not pod.is_going:
+                self._succeeded_in_peace.setdefault(owner, {})[uid] = None
 
     def _check_node(self, revision: int, bound: SeenPod) -> None:
         name = bound.spec.node_name
@@ -188,51 +102,79 @@ class Witness:
         if node is None:
             return  # deleted while the binding was under way
         asked = sum(pod.cpu_milli() for pod in self.pods.values() if pod.spec.node_name == name and not pod.is_over)
-        has = cpu_milli_of(node.status.allocatable.get("cpu", "0"))
-        if asked > has:
-            self._break(revision, f"{name} has {has}m and is asked for {asked}m when {bound.metadata.name} comes")
+        if asked > node.cpu_milli():
+            has = f"{name} has {node.cpu_milli()}m and is asked for {asked}m"
+            self._break(revision, f"{has} when {bound.metadata.name} comes")
 
-    def _check_number_of_pods(self, revision: int, made: SeenPod) -> None:
-        owner = made.metadata.owner_uid()
-        limits = self._limits.get(owner)
-        if limits is None:
+    def _check_new_pod(self, revision: int, owner: SeenWorkload, made: SeenPod) -> None:
+        if owner.kind == "StatefulSet":
+            self._check_ordinal(revision, owner, made)
             return
-        alive = sum(
-            not (pod.is_going or pod.is_over) for pod in self.pods.values() if pod.metadata.owner_uid() == owner
-        )
-        allowed = max(limits.values()) + self._lost_pod_answers()
-        if alive > allowed:
-            self._break(revision, f"{made.metadata.name} is one of {alive} pods of a set that may have {allowed}")
+        uid, name = owner.metadata.uid, made.metadata.name
+        alive = [pod for pod in self.pods.values() if pod.is_alive and pod.metadata.owner_uid() == uid]
+        if owner.kind == "DaemonSet":
+            alive = [pod for pod in alive if pod.pinned_to() == made.pinned_to()]
+        lost = self._lost_pod_answers(uid)
+        allowed = max(self._limits[uid].values()) + lost
+        if len(alive) > allowed:
+            self._break(revision, f"{name} is one of {len(alive)} pods of a {owner.kind} that may have {allowed}")
+        if owner.kind == "Job":
+            succeeded, needed = len(self._succeeded_in_peace.get(uid, {})), owner.spec.completions
+            if succeeded + len(alive) > needed + lost:
+                self._break(revision, f"{name} is made when {succeeded} of {needed} succeeded, {len(alive)} run")
+
+    def _check_ordinal(self, revision: int, owner: SeenWorkload, made: SeenPod) -> None:
+        uid, name, ordinal = owner.metadata.uid, made.metadata.name, made.ordinal()
+        if ordinal >= max(self._limits[uid].values()):
+            self._break(revision, f"{name} is made for a StatefulSet of {max(self._limits[uid].values())}")
+        before = f"{owner.metadata.name}-{ordinal - 1}"
+        is_in_order = owner.spec.pod_management_policy == "OrderedReady"
+        if is_in_order and ordinal and (uid, before) not in self._ready_once:
+            self._break(revision, f"{name} is made before {before} was ready")
 
     # ----------------------------------------------------------------------------------------------- workloads
 
-    def _saw_deployment(self, key: str, value: bytes | None) -> None:
-        now = None if value is None else _read_workload(value)
-        _keep(self.deployments, key, now)
-        if now is not None:
-            self._remember_limit(now, now.pods_max())
-
-    def _saw_set(self, key: str, revision: int, value: bytes | None) -> None:
-        before, now = self.sets.get(key), None if value is None else _read_workload(value)
-        _keep(self.sets, key, now)
+    def _saw_workload(self, kind: Kind, key: str, revision: int, value: bytes | None) -> None:
+        seen = self.workloads[kind]
+        before, now = seen.get(key), None if value is None else read_workload(value)
+        _keep(seen, key, now)
         if now is None:
             return
-        self._remember_limit(now, now.spec.replicas)
-        size_before = before.spec.replicas if before is not None and before.metadata.uid == now.metadata.uid else 0
+        self._by_uid[now.metadata.uid] = now
+        self._remember_limit(now)
+        if before is not None and before.metadata.uid != now.metadata.uid:
+            before = None
+        if kind is REPLICA_SET:
+            self._check_growth(revision, before.spec.replicas if before is not None else 0, now)
+        if kind is JOB:
+            self._check_counts(revision, before, now)
+
+    def _remember_limit(self, seen: SeenWorkload) -> None:
+        """Versions that its controller has left behind count no more."""
+        limits = self._limits.setdefault(seen.metadata.uid, {})
+        limits[seen.metadata.generation] = seen.pods_max()
+        for generation in [each for each in limits if each < seen.status.observed_generation]:
+            del limits[generation]
+
+    def _check_growth(self, revision: int, size_before: int, now: SeenWorkload) -> None:
         limits = self._limits.get(owner := now.metadata.owner_uid())
         if now.spec.replicas <= size_before or limits is None:
             return
-        asked = sum(each.spec.replicas for each in self.sets.values() if each.metadata.owner_uid() == owner)
+        sets = self.workloads[REPLICA_SET].values()
+        asked = sum(each.spec.replicas for each in sets if each.metadata.owner_uid() == owner)
         if asked > max(limits.values()):
             grown = f"{now.metadata.name} grows from {size_before} to {now.spec.replicas}"
             self._break(revision, f"{grown}: its Deployment asks for {asked} pods and may for {max(limits.values())}")
 
-    def _remember_limit(self, seen: SeenWorkload, limit: int) -> None:
-        """Versions that its controller has left behind count no more."""
-        limits = self._limits.setdefault(seen.metadata.uid, {})
-        limits[seen.metadata.generation] = limit
-        for generation in [each for each in limits if each < seen.status.observed_generation]:
-            del limits[generation]
+    def _check_counts(self, revision: int, before: SeenWorkload | None, now: SeenWorkload) -> None:
+        name, uid, status = now.metadata.name, now.metadata.uid, now.status
+        succeeded, made = len(self._succeeded.get(uid, {})), len(self._made.get(uid, {}))
+        if status.succeeded > succeeded:
+            self._break(revision, f"{name} counts {status.succeeded} successes, {succeeded} pods succeeded")
+        if status.succeeded + status.failed > made:
+            self._break(revision, f"{name} counts {status.succeeded + status.failed} ends of {made} pods")
+        if before is not None and (status.succeeded < before.status.succeeded or status.failed < before.status.failed):
+            self._break(revision, f"{name} takes back what it counted")
 
     def _break(self, revision: int, what: str) -> None:
         self.broken.append(f"revision {revision}: {what}")
@@ -254,16 +196,6 @@ class WitnessedStore(MemoryStore):
         revision = await super().delete(key, if_revision=if_revision)
         self._witness.saw(key, revision, None)
         return revision
-
-
-_read_pod = msgspec.json.Decoder(SeenPod).decode
-_read_node = msgspec.json.Decoder(SeenNode).decode
-_read_workload = msgspec.json.Decoder(SeenWorkload).decode
-
-
-def cpu_milli_of(text: str) -> int:
-    """Simulations write only whole cores and milli-cores."""
-    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
 
 
 def _keep(seen: dict[str, Seen], key: str, now: Seen | None) -> None:

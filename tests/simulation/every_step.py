@@ -1,0 +1,91 @@
+"""One small story, and a death at each of its steps: a component dies at exactly this request, and comes back.
+
+Comes in   a component, at which request it dies, whether that one was carried out still
+Goes out   what was broken; the verbs of all requests of that component, to know how many deaths there are
+
+The story is a Deployment that is made, updated and scaled in calm weather, so that nothing but the death goes wrong.
+Seeds kill at any moment of a storm; here no moment is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.api.kinds import DEPLOYMENT
+from mooring.client.local import LocalClient
+from mooring.client.promise import PatchForm
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+from tests.simulation.faults import Death, Weather
+from tests.simulation.plane import Plane
+from tests.simulation.simulate import CPU_OF_NODE, converge, fleet_of, play
+from tests.simulation.user import User
+from tests.simulation.wishes import CASTS, IMAGES, NAMESPACE, Wish, container, document
+from tests.simulation.witness import Witness, WitnessedStore
+
+NODES = 2
+STEP_S = 2.5
+
+
+@dataclass
+class Rehearsal:
+    """What came of it."""
+
+    broken: list[str]
+    verbs: list[str]
+    """Of the first life of the component, as long as there are wishes."""
+    deaths: int
+
+
+def rehearse(component: str, death: Death | None = None) -> Rehearsal:
+    clock = VirtualClock()
+    return play(_rehearse(component, death, clock), CASTS[0], clock)
+
+
+async def _rehearse(component: str, death: Death | None, clock: VirtualClock) -> Rehearsal:
+    entropy = Entropy(1, "every step")
+    witness = Witness(lambda owner: 0)
+    store = WitnessedStore(witness)
+    weather = Weather(likelihood=0.0)
+
+    def fate(name: str, number: int, chance: Entropy) -> Death | None:
+        return death if name == component and number == 0 else None
+
+    async with TaskGroup("rehearsal") as group:
+        plane = Plane(
+            lambda name, chance: LocalClient(store, clock, chance),
+            clock,
+            entropy.fork("plane"),
+            weather,
+            fleet_of(NODES),
+            (),
+            fate,
+        )
+        user = User(
+            LocalClient(store, clock, entropy.fork("user client")),
+            entropy.fork("user"),
+            witness,
+            CASTS[0],
+            NODES,
+            NODES * CPU_OF_NODE,
+        )
+        plane.start(group)
+        await _wish(user, clock)
+        verbs = [request.verb for request in plane.clients[component][0].requests]
+        weather.is_calm = True
+        await converge(plane, user)
+        return Rehearsal([*witness.broken, *user.unfinished()], verbs, plane.deaths)
+
+
+async def _wish(user: User, clock: VirtualClock) -> None:
+    wish = user.wishes["web-1"] = Wish(DEPLOYMENT, "web-1", 2)
+    await user.client.create(DEPLOYMENT, NAMESPACE, document(wish, surge=1, unavailable=0))
+    await clock.wait(STEP_S)
+    wish.image = IMAGES[1]
+    template = {"spec": {"containers": [container(wish)]}}
+    await user.client.patch(DEPLOYMENT, NAMESPACE, "web-1", {"spec": {"template": template}}, form=PatchForm.MERGE)
+    await clock.wait(STEP_S)
+    wish.replicas = 1
+    await user.client.patch(DEPLOYMENT, NAMESPACE, "web-1", {"spec": {"replicas": 1}}, form=PatchForm.MERGE)
+    await clock.wait(STEP_S)

@@ -1,0 +1,123 @@
+"""Mistakes to be made on purpose: what a seed must notice, or it notices nothing.
+
+Each takes one rule out of the project that holds only because somebody thought of a fault. A simulation in which such a
+mistake goes unnoticed would not have found it either when it was made in earnest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from mooring.api.kinds import DAEMON_SET, JOB, STATEFUL_SET, Kind
+from mooring.api.views.batch import Job
+from mooring.api.views.pod import Pod
+from mooring.client import local
+from mooring.client.informer import Informer
+from mooring.client.local_form import PlainObject
+from mooring.client.local_write import updated
+from mooring.controllers import job as job_controller
+from mooring.controllers import stateful_set_plan
+from mooring.controllers.expectations import Expectations
+from mooring.controllers.job_plan import Survey, survey
+from mooring.controllers.own_writes import OwnWrites
+from mooring.scheduler.cache.changes import ChangeLog
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One mistake, and by which words it is known."""
+
+    mistake: str
+    make: Callable[[], AbstractContextManager[object]]
+    told: str
+    cast: Kind | None = None
+    """Which seeds can notice it: those in which this kind plays."""
+    first_seed: int = 0
+    """From which one on they are tried. Any would do; this one saves the time of those before it."""
+
+
+async def _yes(*_: object) -> bool:
+    return True
+
+
+def _surveyed_blindly(job: Job, pods: list[Pod], removed: Set[str]) -> Survey:
+    return survey(job, pods, frozenset())
+
+
+def _replaced_without_deletions(self: Informer[Any], views: Sequence[Any], revision: str) -> None:
+    present = {view.key for view in views}
+    _replace(self, [*views, *(view for key, view in self._views.items() if key not in present)], revision)
+
+
+_replace = Informer.replace
+
+
+def _updated_whatever_was_seen(
+    kind: Kind, current: PlainObject, revision: int, body: Mapping[str, Any], *, key: str, subresource: str
+) -> PlainObject:
+    metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
+    return updated(kind, current, revision, {**body, "metadata": metadata}, key=key, subresource=subresource)
+
+
+MUTATIONS = (
+    Mutation(
+        "a ReplicaSet is counted before its new pods are seen",
+        lambda: patch.object(Expectations, "are_met", return_value=True),
+        "of a ReplicaSet that may have",
+    ),
+    Mutation(
+        "a DaemonSet is counted before its new pods are seen",
+        lambda: patch.object(Expectations, "are_met", return_value=True),
+        "of a DaemonSet that may have",
+        DAEMON_SET,
+        first_seed=38,
+    ),
+    Mutation(
+        "a Job is counted before its new pods are seen",
+        lambda: patch.object(Expectations, "are_met", return_value=True),
+        "of a Job that may have",
+        JOB,
+    ),
+    Mutation(
+        "a Deployment is rolled before its new ReplicaSets are seen",
+        lambda: patch.object(OwnWrites, "are_seen", _yes),
+        "its Deployment asks for",
+        first_seed=22,
+    ),
+    Mutation(
+        "a node that a pod was given to is not looked at again",
+        lambda: patch.object(ChangeLog, "append"),
+        "and is asked for",
+        first_seed=8,
+    ),
+    Mutation(
+        "a Job counts pods again whose finalizer it took a moment ago",
+        lambda: patch.object(job_controller, "survey", _surveyed_blindly),
+        "counts",
+        JOB,
+        first_seed=380,
+    ),
+    Mutation(
+        "a StatefulSet makes all of its pods at once",
+        lambda: patch.object(stateful_set_plan, "is_parallel", return_value=True),
+        "is made before",
+        STATEFUL_SET,
+    ),
+    Mutation(
+        "who lists again does not notice who went meanwhile",
+        lambda: patch.object(Informer, "replace", _replaced_without_deletions),
+        "are wished for",
+        first_seed=50,
+    ),
+    Mutation(
+        "an update overwrites what its writer has not seen",
+        lambda: patch.object(local, "updated", _updated_whatever_was_seen),
+        "revision",
+        JOB,
+        first_seed=80,
+    ),
+)
