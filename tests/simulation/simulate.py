@@ -8,7 +8,8 @@ Goes out   `Outcome`: whether anything was broken, and the hash of everything th
  1. Nothing but the seed decides: two runs of one seed write the same bytes in the same order.
  2. A tenth of the seeds goes through the whole API server; the others through the client on the store, which is cheaper
     and so leaves time for more of them.
- 3. What must never be is looked at with every revision (`witness`), what must come about in the end is asked here.
+ 3. Deployments play in each seed, and one other kind in three of four (`wishes`).
+ 4. What must never be is looked at with every revision (`witness`); what must come about, when the storm is over.
 """
 
 from __future__ import annotations
