@@ -1,0 +1,82 @@
+"""The lookup: what a pod refers to, fetched through the client.
+
+Comes in   the names that a container or a volume mentions
+Goes out   `Found`; or a `ClientError`, if the API does not answer
+
+ 1. Each object is fetched once for a lookup, however often it is mentioned.
+ 2. Nothing is remembered: a container that is started again sees what is there then.
+ 3. The service `kubernetes` of the namespace `default` is told to every pod, other services only to pods of their own
+    namespace which want them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE, Kind
+from mooring.api.views.base import View
+from mooring.api.views.workloads import Service
+from mooring.client.errors import NotFoundError
+from mooring.client.promise import Client, Selection
+from mooring.kubelet.environment.found import Found
+from mooring.kubelet.whole_views import ConfigMap, Secret, WholeContainer, WholePod
+
+MASTER_NAMESPACE = "default"
+MASTER_SERVICE = "kubernetes"
+
+_AnyView = TypeVar("_AnyView", bound=View)
+
+
+class Lookup:
+    """Finds what pods refer to."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def look_up(self, pod: WholePod, container: WholeContainer) -> Found:
+        """All that the environment of a container needs. Raises `ClientError`."""
+        namespace = pod.metadata.namespace
+        found = await self.objects(namespace, config_map_names(container), secret_names(container))
+        services = await self._services(namespace, has_links=pod.spec.enable_service_links)
+        return Found(found.config_maps, found.secrets, services)
+
+    async def objects(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> Found:
+        """Those objects. Raises `ClientError`."""
+        return Found(
+            {name: await self._one(CONFIG_MAP, ConfigMap, namespace, name) for name in config_maps},
+            {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
+        )
+
+    async def _services(self, namespace: str, *, has_links: bool) -> list[Service]:
+        master = await self._one(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)
+        services = {} if master is None else {MASTER_SERVICE: master}
+        if has_links:
+            listing = await self._client.list(SERVICE, Selection(namespace=namespace))
+            for raw in listing.items:
+                service = decode_as(Service, raw)
+                # Who is called like the master in his own namespace, and has an address, hides it.
+                if service.spec.cluster_ip not in ("", "None"):
+                    services[service.metadata.name] = service
+        return list(services.values())
+
+    async def _one(self, kind: Kind, view: type[_AnyView], namespace: str, name: str) -> _AnyView | None:
+        try:
+            return decode_as(view, await self._client.get(kind, namespace, name))
+        except NotFoundError:
+            return None
+
+
+def config_map_names(container: WholeContainer) -> list[str]:
+    """The config maps that the environment of a container mentions."""
+    whole = [source.config_map_ref.name for source in container.env_from if source.config_map_ref]
+    keys = [v.value_from.config_map_key_ref for v in container.env if v.value_from]
+    return list(dict.fromkeys([*whole, *(key.name for key in keys if key)]))
+
+
+def secret_names(container: WholeContainer) -> list[str]:
+    """The secrets that the environment of a container mentions."""
+    whole = [source.secret_ref.name for source in container.env_from if source.secret_ref]
+    keys = [v.value_from.secret_key_ref for v in container.env if v.value_from]
+    return list(dict.fromkeys([*whole, *(key.name for key in keys if key)]))

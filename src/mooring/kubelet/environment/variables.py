@@ -1,0 +1,117 @@
+"""The variables of a container, its command and its directory.
+
+Comes in   a pod, a container of it, what was looked up, where it runs
+Goes out   what a process is started with; or a `ContainerConfigError`
+
+Later ones win: what every process here has < services < envFrom, in its order < env, in its order.
+
+ 1. `$(VAR)` in `env` knows what stands before it, `envFrom` and the services; in `command` and `args` it knows
+    everything.
+ 2. A name that no process can have (one with `=`) is left out; a value that none can have (one with a NUL) is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.kubelet.environment.expansion import expanded
+from mooring.kubelet.environment.field_values import field_value, resource_value
+from mooring.kubelet.environment.found import ContainerConfigError, Found, Place
+from mooring.kubelet.environment.service_variables import service_variables
+from mooring.kubelet.whole_views import Variable, VariablesSource, WholeContainer, WholePod
+
+HOSTNAME_LENGTH_MAX = 63
+
+
+def environment_of(
+    pod: WholePod, container: WholeContainer, found: Found, place: Place, base: Mapping[str, str]
+) -> dict[str, str]:
+    """All variables of a container. Raises `ContainerConfigError`."""
+    services = service_variables(found.services)
+    own: dict[str, str] = {}
+    for source in container.env_from:
+        own |= _from_object(source, found)
+    for variable in container.env:
+        value = _value(variable, pod, container, found, place, services | own)
+        if value is not None:
+            own[variable.name] = value
+    environment = {**base, "HOSTNAME": host_name(pod), **services, **own}
+    return {name: _checked(name, value) for name, value in environment.items() if _is_possible(name)}
+
+
+def argv_of(container: WholeContainer, environment: Mapping[str, str]) -> list[str]:
+    """What to execute; nothing, if the container leaves it to its image."""
+    if not container.command:
+        return []
+    return [expanded(word, environment) for word in (*container.command, *container.args)]
+
+
+def host_name(pod: WholePod) -> str:
+    """What a pod calls its host: itself."""
+    return (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_LENGTH_MAX].rstrip("-.")
+
+
+def _from_object(source: VariablesSource, found: Found) -> dict[str, str]:
+    """All keys of a config map or a secret."""
+    data: dict[str, str] = {}
+    if (ref := source.config_map_ref) is not None:
+        config_map = found.config_map(ref.name, is_optional=ref.optional)
+        data = dict(config_map.data) if config_map is not None else {}
+    elif (ref := source.secret_ref) is not None:
+        secret = found.secret(ref.name, is_optional=ref.optional)
+        data = {key: _text(value) for key, value in secret.data.items()} if secret is not None else {}
+    return {source.prefix + key: value for key, value in data.items()}
+
+
+def _value(
+    variable: Variable, pod: WholePod, container: WholeContainer, found: Found, place: Place, known: Mapping[str, str]
+) -> str | None:
+    """Of one variable; None if it comes from something that need not be there, and is not."""
+    if variable.value or variable.value_from is None:
+        return expanded(variable.value, known)
+    source = variable.value_from
+    if source.field_ref is not None:
+        return field_value(source.field_ref, pod, place)
+    if source.resource_field_ref is not None:
+        return resource_value(source.resource_field_ref, pod, container, place)
+    if source.config_map_key_ref is not None or source.secret_key_ref is not None:
+        return _value_of_key(variable, pod.metadata.namespace, found)
+    if source.file_key_ref is not None:
+        raise ContainerConfigError(
+            f"variable {variable.name} comes from a file in a volume (fileKeyRef), which this kubelet does not read; "
+            "use a config map or a secret"
+        )
+    return ""
+
+
+def _value_of_key(variable: Variable, namespace: str, found: Found) -> str | None:
+    assert variable.value_from is not None, f"{variable.name} has a value of its own"
+    value: str | None = None
+    if (ref := variable.value_from.config_map_key_ref) is not None:
+        kind = "ConfigMap"
+        config_map = found.config_map(ref.name, is_optional=ref.optional)
+        value = config_map.data.get(ref.key) if config_map is not None else None
+    else:
+        kind, ref = "Secret", variable.value_from.secret_key_ref
+        assert ref is not None, f"{variable.name} comes from no key"
+        secret = found.secret(ref.name, is_optional=ref.optional)
+        data = secret.data.get(ref.key) if secret is not None else None
+        value = _text(data) if data is not None else None
+    if value is None and not ref.optional:
+        raise ContainerConfigError(f"couldn't find key {ref.key} in {kind} {namespace}/{ref.name}")
+    return value
+
+
+def _text(data: bytes) -> str:
+    """Any bytes, as a process gets them: what is not UTF-8 passes unchanged."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _is_possible(name: str) -> bool:
+    return bool(name) and "=" not in name and "\0" not in name
+
+
+def _checked(name: str, value: str) -> str:
+    if "\0" in value:
+        raise ContainerConfigError(f"the value of variable {name} holds a NUL byte, which no environment can")
+    return value

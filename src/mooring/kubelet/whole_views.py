@@ -1,0 +1,259 @@
+"""Pods whole: what it takes to really run them, which a simulated kubelet never looks at.
+
+Comes in   `v1` pods, config maps and secrets
+Goes out   `WholePod`, which is a `KubeletPod` with commands, environments, probes and the sources of its volumes
+
+A class of its own, because a fleet of thousands decodes each change of each pod: it does not pay for what only a
+kubelet with real processes reads.
+
+ 1. Defaults are those of the API: a probe that says nothing has a period of 10 s and a threshold of 3.
+ 2. Absent and empty differ where Kubernetes tells them apart (`value` and `valueFrom` do not: an empty value counts as
+    none).
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec import field
+
+from mooring.api.views.base import Int32, Int64, IntOrString, RawQuantity, View
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.volumes import Volume
+from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec, VolumeMount
+
+# ---------------------------------------------------------------------------------------------- where values come from
+
+
+class ObjectSource(View):
+    """A whole config map or secret."""
+
+    name: str = ""
+    optional: bool = False
+
+
+class KeySource(ObjectSource):
+    key: str = ""
+
+
+class FieldSource(View):
+    api_version: str = "v1"
+    field_path: str = ""
+
+
+class ResourceSource(View):
+    container_name: str = ""
+    resource: str = ""
+    divisor: RawQuantity = 0
+
+
+class FileKeySource(View):
+    key: str = ""
+    path: str = ""
+    volume_name: str = ""
+    optional: bool = False
+
+
+class ValueSource(View):
+    field_ref: FieldSource | None = None
+    resource_field_ref: ResourceSource | None = None
+    config_map_key_ref: KeySource | None = None
+    secret_key_ref: KeySource | None = None
+    file_key_ref: FileKeySource | None = None
+
+
+class Variable(View):
+    name: str = ""
+    value: str = ""
+    value_from: ValueSource | None = None
+
+
+class VariablesSource(View):
+    prefix: str = ""
+    config_map_ref: ObjectSource | None = None
+    secret_ref: ObjectSource | None = None
+
+
+# ------------------------------------------------------------------------------------------- what a container is asked
+
+
+class ExecAction(View):
+    command: tuple[str, ...] = ()
+
+
+class HTTPHeader(View):
+    name: str = ""
+    value: str = ""
+
+
+class HTTPGetAction(View):
+    scheme: str = "HTTP"
+    host: str = ""
+    port: IntOrString = 0
+    path: str = ""
+    http_headers: tuple[HTTPHeader, ...] = ()
+
+
+class TCPSocketAction(View):
+    host: str = ""
+    port: IntOrString = 0
+
+
+class GRPCAction(View):
+    port: Int32 = 0
+    service: str = ""
+
+
+class SleepAction(View):
+    seconds: Int64 = 0
+
+
+class Handler(View):
+    exec: ExecAction | None = None
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
+
+
+class LifecycleHandler(Handler):
+    sleep: SleepAction | None = None
+
+
+class Lifecycle(View):
+    post_start: LifecycleHandler | None = None
+    pre_stop: LifecycleHandler | None = None
+    stop_signal: str = ""
+
+
+class WholeProbe(Handler):
+    grpc: GRPCAction | None = None
+    initial_delay_seconds: Int32 = 0
+    period_seconds: Int32 = 10
+    timeout_seconds: Int32 = 1
+    success_threshold: Int32 = 1
+    failure_threshold: Int32 = 3
+    termination_grace_period_seconds: Int64 | None = None
+
+
+# ------------------------------------------------------------------------------------------------------------- volumes
+
+
+class KeyPath(View):
+    key: str = ""
+    path: str = ""
+    mode: Int32 | None = None
+
+
+class ConfigMapVolume(ObjectSource):
+    items: tuple[KeyPath, ...] = ()
+    default_mode: Int32 | None = None
+
+
+class SecretVolume(View):
+    secret_name: str = ""
+    optional: bool = False
+    items: tuple[KeyPath, ...] = ()
+    default_mode: Int32 | None = None
+
+
+class DownwardFile(View):
+    path: str = ""
+    field_ref: FieldSource | None = None
+    resource_field_ref: ResourceSource | None = None
+    mode: Int32 | None = None
+
+
+class DownwardVolume(View):
+    items: tuple[DownwardFile, ...] = ()
+    default_mode: Int32 | None = None
+
+
+class TokenProjection(View):
+    audience: str = ""
+    expiration_seconds: Int64 = 3600
+    path: str = ""
+
+
+class ObjectProjection(ObjectSource):
+    items: tuple[KeyPath, ...] = ()
+
+
+class Projection(View):
+    """One of the sources that make up a projected volume."""
+
+    config_map: ObjectProjection | None = None
+    secret: ObjectProjection | None = None
+    downward_api: DownwardVolume | None = field(default=None, name="downwardAPI")
+    service_account_token: TokenProjection | None = None
+
+
+class ProjectedVolume(View):
+    sources: tuple[Projection, ...] = ()
+    default_mode: Int32 | None = None
+
+
+class EmptyDirVolume(View):
+    medium: str = ""
+
+
+class HostPathVolume(View):
+    path: str = ""
+    type: str = ""
+
+
+class WholeVolume(Volume):
+    config_map: ConfigMapVolume | None = None
+    secret: SecretVolume | None = None
+    downward_api: DownwardVolume | None = field(default=None, name="downwardAPI")
+    projected: ProjectedVolume | None = None
+    empty_dir: EmptyDirVolume | None = None
+    host_path: HostPathVolume | None = None
+
+
+class WholeMount(VolumeMount):
+    sub_path: str = ""
+    sub_path_expr: str = ""
+
+
+# ---------------------------------------------------------------------------------------------------------------- pods
+
+
+class WholeContainer(KubeletContainer):
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: tuple[Variable, ...] = ()
+    env_from: tuple[VariablesSource, ...] = ()
+    volume_mounts: tuple[WholeMount, ...] = ()
+    liveness_probe: WholeProbe | None = None
+    readiness_probe: WholeProbe | None = None
+    startup_probe: WholeProbe | None = None
+    lifecycle: Lifecycle | None = None
+    termination_message_path: str = ""
+    termination_message_policy: str = ""
+
+
+class WholePodSpec(KubeletPodSpec):
+    containers: tuple[WholeContainer, ...] = ()
+    init_containers: tuple[WholeContainer, ...] = ()
+    ephemeral_containers: tuple[WholeContainer, ...] = ()
+    volumes: tuple[WholeVolume, ...] = ()
+    service_account_name: str = ""
+    enable_service_links: bool = True
+
+
+class WholePod(KubeletPod):
+    spec: WholePodSpec = WholePodSpec()
+
+
+class ConfigMap(ApiObject):
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "ConfigMap"
+
+    data: Mapping[str, str] = field(default_factory=dict)
+    binary_data: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Secret(ApiObject):
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Secret"
+
+    data: Mapping[str, bytes] = field(default_factory=dict)

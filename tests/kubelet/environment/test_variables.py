@@ -1,0 +1,166 @@
+"""With which variables and which command a container is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.decode import convert_as
+from mooring.api.views.workloads import Service
+from mooring.kubelet.environment.found import ContainerConfigError, Found
+from mooring.kubelet.environment.variables import argv_of, environment_of, host_name
+from mooring.kubelet.whole_views import ConfigMap, Secret
+from tests.kubelet.play import pod
+from tests.kubelet.whole import PLACE, container_with, pod_with, whole
+
+MASTER = convert_as(
+    Service, {"metadata": {"name": "kubernetes"}, "spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 443}]}}
+)
+FOUND = Found(
+    {"settings": ConfigMap(data={"LEVEL": "debug", "a=b": "x", "dotted.key": "1"}), "none": None},
+    {"keys": Secret(data={"PASSWORD": b"s3cret", "raw": b"\xff"}), "nul": Secret(data={"k": b"\0"}), "none": None},
+    [MASTER],
+)
+BASE = {"PATH": "/bin"}
+
+
+def variables(**fields: Any) -> dict[str, str]:
+    """The container's own ones, without those that every container here has."""
+    one = pod_with(**fields)
+    environment = environment_of(one, one.spec.containers[0], FOUND, PLACE, BASE)
+    common = environment_of(pod_with(), pod_with().spec.containers[0], FOUND, PLACE, BASE)
+    return {name: value for name, value in environment.items() if common.get(name) != value}
+
+
+def from_key(kind: str, name: str, key: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "X", "valueFrom": {f"{kind}KeyRef": {"name": name, "key": key, **more}}}]
+
+
+def test_every_container_knows_the_api_its_host_and_the_path() -> None:
+    one = pod_with()
+
+    environment = environment_of(one, one.spec.containers[0], FOUND, PLACE, BASE)
+
+    assert environment["PATH"] == "/bin"
+    assert environment["HOSTNAME"] == "web"
+    assert environment["KUBERNETES_SERVICE_HOST"] == "10.96.0.1"
+    assert environment["KUBERNETES_PORT_443_TCP_PORT"] == "443"
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        pytest.param({"env": [{"name": "A", "value": "1"}]}, {"A": "1"}, id="a value"),
+        pytest.param({"env": [{"name": "A"}]}, {"A": ""}, id="an empty value"),
+        pytest.param({"env": [{"name": "PATH", "value": "/opt"}]}, {"PATH": "/opt"}, id="it overrides what is given"),
+        pytest.param(
+            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(C)-$$(A)"}]},
+            {"A": "1", "B": "1-$(C)-$(A)"},
+            id="one in another",
+        ),
+        pytest.param(
+            {"env": [{"name": "B", "value": "$(A)"}, {"name": "A", "value": "1"}]},
+            {"A": "1", "B": "$(A)"},
+            id="but not one that comes later",
+        ),
+        pytest.param(
+            {"env": [{"name": "URL", "value": "https://$(KUBERNETES_SERVICE_HOST)"}]},
+            {"URL": "https://10.96.0.1"},
+            id="a service in a variable",
+        ),
+        pytest.param(
+            {"envFrom": [{"configMapRef": {"name": "settings"}}]},
+            {"LEVEL": "debug", "dotted.key": "1"},
+            id="a whole config map, without names that cannot be",
+        ),
+        pytest.param(
+            {"envFrom": [{"prefix": "DB_", "secretRef": {"name": "keys"}}]},
+            {"DB_PASSWORD": "s3cret", "DB_raw": "\udcff"},
+            id="a whole secret with a prefix",
+        ),
+        pytest.param(
+            {"envFrom": [{"configMapRef": {"name": "settings"}}], "env": [{"name": "LEVEL", "value": "not $(LEVEL)"}]},
+            {"LEVEL": "not debug", "dotted.key": "1"},
+            id="env wins over envFrom and can use it",
+        ),
+        pytest.param({"envFrom": [{"configMapRef": {"name": "none", "optional": True}}]}, {}, id="optional map"),
+        pytest.param({"envFrom": [{"secretRef": {"name": "none", "optional": True}}]}, {}, id="optional secret"),
+        pytest.param({"env": from_key("configMap", "settings", "LEVEL")}, {"X": "debug"}, id="one key of a map"),
+        pytest.param({"env": from_key("secret", "keys", "PASSWORD")}, {"X": "s3cret"}, id="one key of a secret"),
+        pytest.param({"env": from_key("configMap", "settings", "no", optional=True)}, {}, id="an optional key"),
+        pytest.param({"env": from_key("configMap", "none", "no", optional=True)}, {}, id="a key of an optional map"),
+        pytest.param({"env": from_key("secret", "keys", "no", optional=True)}, {}, id="an optional key of a secret"),
+        pytest.param(
+            {"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]},
+            {"IP": "10.0.0.7"},
+            id="a field",
+        ),
+        pytest.param(
+            {"env": [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]},
+            {"CPU": "4"},
+            id="a resource",
+        ),
+    ],
+)
+def test_a_container_gets_its_variables(fields: dict[str, Any], wanted: dict[str, str]) -> None:
+    assert variables(**fields) == wanted
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        pytest.param({"envFrom": [{"configMapRef": {"name": "none"}}]}, 'configmap "none" not found', id="no map"),
+        pytest.param({"envFrom": [{"secretRef": {"name": "none"}}]}, 'secret "none" not found', id="no secret"),
+        pytest.param({"env": from_key("configMap", "none", "k")}, 'configmap "none" not found', id="no map for a key"),
+        pytest.param(
+            {"env": from_key("configMap", "settings", "k")},
+            "couldn't find key k in ConfigMap default/settings",
+            id="no such key",
+        ),
+        pytest.param(
+            {"env": from_key("secret", "keys", "k")}, "couldn't find key k in Secret default/keys", id="nor in a secret"
+        ),
+        pytest.param(
+            {"env": from_key("secret", "nul", "k")},
+            "the value of variable X holds a NUL byte, which no environment can",
+            id="a value that cannot be",
+        ),
+        pytest.param(
+            {"env": [{"name": "X", "valueFrom": {"fileKeyRef": {"key": "k", "volumeName": "v", "path": "p"}}}]},
+            "variable X comes from a file in a volume (fileKeyRef), which this kubelet does not read; "
+            "use a config map or a secret",
+            id="a file in a volume",
+        ),
+    ],
+)
+def test_what_is_missing_is_said_as_the_kubelet_says_it(fields: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(ContainerConfigError) as refused:
+        variables(**fields)
+
+    assert str(refused.value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        pytest.param({"command": ["sh", "-c"], "args": ["echo $(A) $$(A)"]}, ["sh", "-c", "echo 1 $(A)"], id="both"),
+        pytest.param({"command": ["run-$(A)"]}, ["run-1"], id="a command alone"),
+        pytest.param({"args": ["x"]}, [], id="arguments alone are arguments of an image"),
+        pytest.param({}, [], id="nothing"),
+    ],
+)
+def test_the_command_is_expanded(fields: dict[str, Any], wanted: list[str]) -> None:
+    assert argv_of(container_with(**fields), {"A": "1"}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "wanted"),
+    [
+        pytest.param({}, "web", "web", id="the pod's name"),
+        pytest.param({"hostname": "db-0"}, "web", "db-0", id="the name it asks for"),
+        pytest.param({}, "a" * 62 + "-" + "b", "a" * 62, id="no longer than a host's name, and no dash at its end"),
+    ],
+)
+def test_a_pod_has_a_host_name(changes: dict[str, Any], name: str, wanted: str) -> None:
+    assert host_name(whole(pod(name, **changes))) == wanted
