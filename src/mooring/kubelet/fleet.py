@@ -11,7 +11,8 @@ Goes out   registered nodes that are alive, and pods that run
     Pods are ours if their node is.
  3. A pod waits until its node is known: admission looks at the node as the API has it.
  4. A node that somebody deletes stays away. Its pods go on until the API lets them go, as with a real kubelet.
- 5. A fleet that starts anew goes on with what it finds: pods that ran go on running.
+ 5. A fleet that starts anew goes on with what it finds: simulated pods that ran go on running, real ones are started
+    again.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from mooring.kubelet.alarms import Alarms
 from mooring.kubelet.heartbeats import Heartbeats, needs_correction
 from mooring.kubelet.intake import NodeIntake, PodIntake
 from mooring.kubelet.lives_file import load_lives
-from mooring.kubelet.log_refusals import why_no_log
-from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION, node_body
+from mooring.kubelet.log_refusals import logged_attempt, why_no_log
+from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION, node_amounts, node_body
 from mooring.kubelet.nodes import SimulatedNode
 from mooring.kubelet.outbox import Outbox
-from mooring.kubelet.runtime import ContainerState, LogRequest, Runtime
+from mooring.kubelet.runtime import ContainerState, LogRequest, Needs, Runtime, RuntimeMaker
 from mooring.kubelet.settings import FleetSettings
 from mooring.kubelet.simulated import SimulatedRuntime
 from mooring.kubelet.status_writer import StatusWriter
@@ -52,7 +53,15 @@ logger = logging.getLogger(__name__)
 class Fleet:
     """All kubelets of a process. `run` it until it is cancelled."""
 
-    def __init__(self, client: Client, clock: Clock, entropy: Entropy, settings: FleetSettings) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        entropy: Entropy,
+        settings: FleetSettings,
+        make_runtime: RuntimeMaker | None = None,
+    ) -> None:
+        """Simulated, unless somebody makes another runtime."""
         self._client = client
         self._clock = clock
         self._entropy = entropy
@@ -64,9 +73,7 @@ class Fleet:
         self._alarms = Alarms(clock)
         self._events = CoreEventWriter(client, clock, entropy.fork("events"))
         self._recorder = self._events.recorder("kubelet")
-        self._runtime: Runtime = SimulatedRuntime(
-            load_lives(settings.lives), clock, entropy.fork("lives"), self._alarms, self
-        )
+        self._runtime = self._made_runtime(make_runtime)
         self._heartbeats = Heartbeats(client, clock, self._alarms, settings)
         writer = StatusWriter(client, self._workers)
         in_flight_max = settings.pod_writes_in_flight_max
@@ -79,14 +86,23 @@ class Fleet:
         self._services = Services(
             self._runtime, clock, self._alarms, self._statuses.put, self._tell_event, self._room_was_made
         )
-        for number in range(settings.count):
-            self._new_node(f"{settings.name_prefix}{number}")
+        for name in settings.node_names():
+            self._new_node(name)
+
+    def _made_runtime(self, make_runtime: RuntimeMaker | None) -> Runtime:
+        clock, entropy, alarms = self._clock, self._entropy, self._alarms
+        if make_runtime is None:
+            return SimulatedRuntime(load_lives(self._settings.lives), clock, entropy.fork("lives"), alarms, self)
+        amounts = node_amounts(self._settings)
+        return make_runtime(
+            Needs(self._client, clock, entropy.fork("runtime"), alarms, self, self._tell_event, amounts)
+        )
 
     async def run(self) -> None:
         """Until it is cancelled."""
         nodes, pods = NodeIntake(self), PodIntake(self)
         try:
-            async with TaskGroup("kubelets") as group:
+            async with self._runtime.opened(), TaskGroup("kubelets") as group:
                 self._events.start(group)
                 self._heartbeats.start(group)
                 self._statuses.start(group)
@@ -98,9 +114,16 @@ class Fleet:
                     if node.view is None:
                         self._registrations.put(node.name)
                 pod_reflector: Reflector[KubeletPod] = Reflector(
-                    self._client, POD, KubeletPod, pods, clock=self._clock, entropy=self._entropy.fork("pods")
+                    self._client,
+                    POD,
+                    self._runtime.pod_view,
+                    pods,
+                    clock=self._clock,
+                    entropy=self._entropy.fork("pods"),
                 )
                 group.start(pod_reflector.run(), name="pods")
+                await pod_reflector.wait_synced()
+                self._runtime.keep_only({pod.metadata.uid for pod in self.latest_pods()})
         finally:
             self._alarms.close()
 
@@ -136,7 +159,8 @@ class Fleet:
         refusal = why_no_log(pod, container, is_previous=options.is_previous)
         if refusal:
             raise BadRequestError(refusal)
-        return self._runtime.logs(pod["metadata"]["uid"], container, options)
+        attempt = logged_attempt(pod, container, is_previous=options.is_previous)
+        return self._runtime.logs(pod["metadata"]["uid"], container, attempt, options)
 
     def statistics(self) -> dict[str, object]:
         return {
@@ -154,7 +178,7 @@ class Fleet:
         """The API has a node so; or not any more."""
         node = self._nodes.get(name)
         if node is None:
-            if view is None or view.metadata.annotations.get(SIMULATED_ANNOTATION) != "true":
+            if view is None or not self._is_given_to_us(view):
                 return
             node = self._new_node(name)
         node.see(view)
@@ -171,8 +195,14 @@ class Fleet:
         """Those that the API has, as far as we know."""
         return tuple(name for name, node in self._nodes.items() if node.view is not None)
 
+    def _is_given_to_us(self, view: Node) -> bool:
+        """Whether a node that somebody else made is to be ours. Nobody makes this machine run other nodes' pods."""
+        return not self._runtime.is_real and view.metadata.annotations.get(SIMULATED_ANNOTATION) == "true"
+
     def _new_node(self, name: str) -> SimulatedNode:
-        node = self._nodes[name] = SimulatedNode(name, self._indexes_used)
+        host = self._settings.host
+        address = host.address if host is not None else ""
+        node = self._nodes[name] = SimulatedNode(name, self._indexes_used, address)
         self._indexes_used += 1
         return node
 

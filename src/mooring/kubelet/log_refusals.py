@@ -1,7 +1,7 @@
 """Why a log cannot be read: what a kubelet answers before it looks for a log.
 
 Comes in   a pod as the API server has it, the name of a container
-Goes out   a sentence of the kubelet v1.36, or nothing
+Goes out   a sentence of the kubelet v1.36, or nothing; which run of the container is meant
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ _WAITING = {
 
 def why_no_log(pod: Document, container: str, *, is_previous: bool) -> str:
     """Empty if there is one."""
-    name, status = pod["metadata"]["name"], pod.get("status") or {}
-    told = next((each for field in _LISTS for each in status.get(field) or () if each["name"] == container), None)
+    name, told = pod["metadata"]["name"], _told(pod, container)
     who = f'container "{container}" in pod "{name}"'
     if told is None:
         return f"{who} is not available"
@@ -33,3 +32,19 @@ def why_no_log(pod: Document, container: str, *, is_previous: bool) -> str:
         return "" if has_id else f"{who} is terminated"
     reason = (state.get("waiting") or {}).get("reason", "")
     return f"{who} is waiting to start: {_WAITING.get(reason, reason)}"
+
+
+def logged_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
+    """Whose log is meant: of the run that the status tells, or of the one before.
+
+    Of a container that waits to be started again both are the run that ended last: so a kubelet has it.
+    """
+    told = _told(pod, container) or {}
+    state, attempt = told.get("state") or {}, int(told.get("restartCount", 0))
+    is_told_of = state.get("running") is not None or state.get("terminated") is not None
+    return attempt - 1 if is_previous and is_told_of else attempt
+
+
+def _told(pod: Document, container: str) -> Document | None:
+    status = pod.get("status") or {}
+    return next((each for field in _LISTS for each in status.get(field) or () if each["name"] == container), None)

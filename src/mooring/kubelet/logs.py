@@ -1,7 +1,7 @@
 """Logs: the lines of one run of a container, and reading them as `kubectl logs` asks.
 
 Comes in   lines with their times; a `LogRequest`
-Goes out   bytes, line by line; with `follow` until the run is over
+Goes out   bytes, line by line; with `follow` until the run is over; `Selection`, for whoever has logs elsewhere
 
  1. At most `LOG_LINES_MAX` lines are kept, the youngest.
  2. The order of Kubernetes: first what is too old is left out, then the tail is taken, then the bytes are counted.
@@ -71,12 +71,11 @@ class LogReader:
     def __init__(self, log: Log, request: LogRequest, clock: Clock) -> None:
         self._log = log
         self._request = request
-        self._since_s = _since_s(request, clock)
-        self._bytes_left = request.limit_bytes
+        self._selection = Selection(request, clock)
         self._seen = 0
 
     async def read(self) -> AsyncIterator[bytes]:
-        lines = [line for line in self._log.lines if line.wall_s >= self._since_s]
+        lines = [line for line in self._log.lines if not self._selection.is_too_old(line.wall_s)]
         tail = self._request.tail_lines
         if tail is not None:
             lines = lines[-tail:] if tail else []
@@ -86,7 +85,7 @@ class LogReader:
                 written = self._written(line)
                 if written:
                     yield written
-            if not self._request.follows or self._bytes_left == 0:
+            if not self._request.follows or self._selection.is_exhausted:
                 return
             while not self._fresh() and not self._log.is_closed:
                 await self._log.wait_changed()
@@ -100,7 +99,29 @@ class LogReader:
 
     def _written(self, line: Line) -> bytes:
         text = f"{format_rfc3339_micro(line.wall_s)} {line.text}" if self._request.has_timestamps else line.text
-        written = text.encode() + b"\n"
+        return self._selection.cut(text.encode() + b"\n")
+
+
+class Selection:
+    """Which lines are young enough, and how many bytes there is room for."""
+
+    def __init__(self, request: LogRequest, clock: Clock) -> None:
+        self._since_s = _since_s(request, clock)
+        self._bytes_left = request.limit_bytes
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._bytes_left == 0
+
+    def is_too_old(self, wall_s: float) -> bool:
+        return wall_s < self._since_s
+
+    @property
+    def has_since(self) -> bool:
+        return self._since_s > 0.0
+
+    def cut(self, written: bytes) -> bytes:
+        """As much of it as is wanted."""
         if self._bytes_left is not None:
             written = written[: self._bytes_left]
             self._bytes_left -= len(written)

@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 from mooring.api.document import Document
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
+from mooring.kubelet.host import HostFacts
 from mooring.kubelet.nodes import SimulatedNode
 from mooring.kubelet.settings import VERSION, FleetSettings
 
@@ -20,6 +21,8 @@ SILENT_ANNOTATION = "mooring.dev/silent"
 """On a Node: "true" silences its kubelet until it is taken away."""
 SIMULATED_ANNOTATION = "mooring.dev/simulated"
 """On a Node that somebody else made: "true" asks the fleet to run its kubelet."""
+
+RUNTIME_VERSION = "mooring://1.36"
 
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -80,7 +83,7 @@ def node_status(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> 
             }
             for type, status, reason, message in _HEALTHY
         ],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.port}},
         "nodeInfo": _node_info(node.name, settings),
     }
 
@@ -151,12 +154,14 @@ def renewal_patch(wall_s: float) -> Document:
 
 
 def _node_info(name: str, settings: FleetSettings) -> Document:
+    if settings.host is not None:
+        return _host_info(settings.host)
     identity = blake2b(name.encode(), digest_size=16).hexdigest()
     uuid = f"{identity[:8]}-{identity[8:12]}-{identity[12:16]}-{identity[16:20]}-{identity[20:]}"
     return {
         "architecture": settings.shape.architecture,
         "bootID": uuid,
-        "containerRuntimeVersion": "mooring://1.36",
+        "containerRuntimeVersion": RUNTIME_VERSION,
         "kernelVersion": "6.12.0",
         "kubeProxyVersion": "",
         "kubeletVersion": VERSION,
@@ -164,4 +169,19 @@ def _node_info(name: str, settings: FleetSettings) -> Document:
         "operatingSystem": "linux",
         "osImage": "Mooring (simulated)",
         "systemUUID": uuid,
+    }
+
+
+def _host_info(host: HostFacts) -> Document:
+    return {
+        "architecture": host.architecture,
+        "bootID": host.boot_id,
+        "containerRuntimeVersion": RUNTIME_VERSION,
+        "kernelVersion": host.kernel,
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": host.machine_id,
+        "operatingSystem": "linux",
+        "osImage": host.os_image,
+        "systemUUID": host.system_uuid,
     }

@@ -43,10 +43,10 @@ class SimulatedNode:
         "worked_on",
     )
 
-    def __init__(self, name: str, index: int) -> None:
+    def __init__(self, name: str, index: int, address: str = "") -> None:
         self.name = name
         self.index = index
-        self.host_ip = node_address(index)
+        self.host_ip = address or node_address(index)
         self.view: Node | None = None
         """As the API has it; None while it does not."""
         self.allocatable: Mapping[str, int] = {}

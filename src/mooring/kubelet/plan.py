@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.kubelet.durations import format_whole_duration
-from mooring.kubelet.runtime import Exited, Role, Running, Waiting
+from mooring.kubelet.runtime import START_ERROR, Exited, Role, Running, Waiting
 from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
 
@@ -104,6 +104,14 @@ def crash_loop(slot: Slot, pod: KubeletPod) -> Waiting:
     who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
     wait = format_whole_duration(slot.backoff_s)
     return Waiting("CrashLoopBackOff", f"back-off {wait} restarting failed container={slot.container.name} pod={who}")
+
+
+def never_ran(slot: Slot, pod: KubeletPod) -> Waiting | None:
+    """What is told of a container that could not be started and will be tried again: its end is its last state."""
+    state = slot.state
+    if not isinstance(state, Exited) or state.reason != START_ERROR:
+        return None
+    return Waiting("RunContainerError", state.message) if should_restart(slot.container, pod.spec, state.code) else None
 
 
 def _plan_first(plan: Plan, pod: KubeletPod, first: Sequence[Slot], now_s: float, is_initialized: bool) -> bool:

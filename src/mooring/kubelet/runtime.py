@@ -1,7 +1,7 @@
 """The runtime: who really has the containers. A small promise, so that there can be several keepers.
 
 Comes in   from workers: start this container, stop that one, forget the pod
-Goes out   to a listener: what became of it, as a `ContainerState`; and what it wrote
+Goes out   to a listener: what became of it, as a `ContainerState`; and what it wrote, run by run
 
                  start                                   stop, or by itself
     (nobody) ──────────> Waiting ──> ... ──> Running ───────────────────────> Exited ── start ──> Waiting ...
@@ -13,18 +13,28 @@ Goes out   to a listener: what became of it, as a `ContainerState`; and what it 
     told of it, others decide.
  3. Readiness is the runtime's to tell, because it asks the container (by probes, or because its life says so).
  4. After `forget` nothing is told of a pod any more, and nothing of it is left.
+ 5. It works while it is `opened`; when that ends, everything that it runs has ended.
 
-`simulated` keeps it without any process. One that runs real processes needs no more than this.
+`simulated` keeps it without any process, `processes` with commands of this machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
+from mooring.api.views.base import RawQuantity
+from mooring.client.promise import Client
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kubelet.alarms import Alarms
 from mooring.kubelet.views import KubeletContainer, KubeletPod
+
+START_ERROR = "StartError"
+"""The reason of an end without a beginning: it could not be started."""
 
 
 class Role(Enum):
@@ -100,6 +110,25 @@ class LogRequest(Protocol):
 class Runtime(Protocol):
     """Whoever has the containers of the pods of this process."""
 
+    @property
+    def is_real(self) -> bool:
+        """Whether its containers are processes of this machine: they have its address, and only its nodes are ours."""
+        ...
+
+    @property
+    def pod_view(self) -> type[KubeletPod]:
+        """As what it wants to be shown pods."""
+        ...
+
+    @property
+    def lacking(self) -> str:
+        """What it cannot do on this machine although pods may ask for it, in words; known once it is opened."""
+        ...
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """From here on it works; at the end of the block everything has ended."""
+        ...
+
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
         """Run it. `attempt` counts its runs from 0."""
         ...
@@ -118,6 +147,28 @@ class Runtime(Protocol):
         """The pod is gone: whatever is left of it goes as well."""
         ...
 
-    def logs(self, pod_uid: str, container: str, request: LogRequest) -> AsyncIterator[bytes]:
-        """What it wrote. Raises `BadRequestError` if there is nothing to read yet."""
+    def keep_only(self, pod_uids: Collection[str]) -> None:
+        """These pods are there; whatever an earlier kubelet left of others goes."""
         ...
+
+    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
+        """What it wrote in one of its runs; nothing, if that is not known any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a fleet gives to its runtime."""
+
+    client: Client
+    clock: Clock
+    entropy: Entropy
+    alarms: Alarms
+    listener: Listener
+    tell_event: Callable[[KubeletPod, bool, str, str], None]
+    """Something happened to a pod: is it a warning, its reason and message."""
+    allocatable: Mapping[str, RawQuantity]
+    """What a node of the fleet has for pods."""
+
+
+RuntimeMaker: TypeAlias = Callable[[Needs], Runtime]

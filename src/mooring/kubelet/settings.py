@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mooring.kubelet.host import HostFacts
+
 VERSION = "v1.36.4"
 
 
@@ -42,6 +44,10 @@ class FleetSettings:
     node_writes_in_flight_max: int = 32
     tells_routine_events: bool = False
     """Whether events tell of what goes well too (Created, Started, Killing): three for each pod."""
+    port: int = 10_250
+    """Where the kubelets say that they serve logs."""
+    host: HostFacts | None = None
+    """The machine that the nodes are, all together; None: they are simulated."""
 
     def __post_init__(self) -> None:
         if self.count < 0:
@@ -50,3 +56,21 @@ class FleetSettings:
             raise ValueError(
                 f"leases of {self.lease_s} s renewed each {self.lease_period_s} s; wanted them renewed before they end"
             )
+
+    def node_names(self) -> tuple[str, ...]:
+        """A single real node is called like its machine."""
+        if self.host is not None and self.count == 1:
+            return (self.host.name,)
+        prefix = f"{self.host.name}-" if self.host is not None else self.name_prefix
+        return tuple(f"{prefix}{number}" for number in range(self.count))
+
+
+def host_settings(host: HostFacts, count: int) -> FleetSettings:
+    """Nodes that are this machine, all together: each has its share of it."""
+    shape = NodeShape(
+        cpu=f"{host.cpus * 1000 // count}m" if count > 1 else str(host.cpus),
+        memory=f"{host.memory_kib // count}Ki",
+        ephemeral_storage=f"{host.storage_kib // count}Ki",
+        architecture=host.architecture,
+    )
+    return FleetSettings(count=count, shape=shape, host=host, tells_routine_events=True)

@@ -12,7 +12,8 @@ Goes out   to the listener: waiting, running, exited, as the life says
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -64,6 +65,10 @@ class _Simulated:
 class SimulatedRuntime:
     """Keeps the promise of `runtime` for all pods of a fleet."""
 
+    is_real = False
+    pod_view = KubeletPod
+    lacking = ""
+
     def __init__(self, lives: Lives, clock: Clock, entropy: Entropy, alarms: Alarms, listener: Listener) -> None:
         self._lives = lives
         self._clock = clock
@@ -71,6 +76,10 @@ class SimulatedRuntime:
         self._alarms = alarms
         self._listener = listener
         self._pods: dict[str, dict[str, _Simulated]] = {}
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        yield
 
     # ------------------------------------------------------------------------------------------ for the workers
 
@@ -118,14 +127,15 @@ class SimulatedRuntime:
             self._alarms.cancel(_key(one))
             one.log.close()
 
-    def logs(self, pod_uid: str, container: str, request: LogRequest) -> AsyncIterator[bytes]:
+    def keep_only(self, pod_uids: Collection[str]) -> None:
+        """Nothing is ever left."""
+
+    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
         one = self._pods.get(pod_uid, {}).get(container)
-        if one is None:
-            return LogReader(Log(is_closed=True), request, self._clock).read()
-        log = one.log
-        if request.is_previous or isinstance(one.state, Waiting):
-            log = one.previous_log if one.previous_log is not None else Log(is_closed=True)
-        return LogReader(log, request, self._clock).read()
+        log = None
+        if one is not None:
+            log = one.log if attempt == one.attempt else one.previous_log
+        return LogReader(log if log is not None else Log(is_closed=True), request, self._clock).read()
 
     # ------------------------------------------------------------------------------------------------ one life
 

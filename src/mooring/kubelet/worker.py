@@ -26,7 +26,7 @@ from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kubelet.alarms import Alarms
 from mooring.kubelet.nodes import SimulatedNode
 from mooring.kubelet.phases import FAILED, OVER, phase_of
-from mooring.kubelet.plan import count_restart, plan_of
+from mooring.kubelet.plan import count_restart, never_ran, plan_of
 from mooring.kubelet.resizing import Resizing
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Runtime, Waiting
 from mooring.kubelet.slots import Slot, containers_of, recall, slots_of
@@ -113,13 +113,18 @@ class PodWorker:
             return
         self.node.take(pod, fit_filter_requests(pod))
         self._resizing.grant(pod)
-        self._address = self.node.host_ip if pod.spec.host_network else pod.status.pod_ip or self.node.new_address()
+        self._address = self.node.host_ip if self._shares_host else pod.status.pod_ip or self.node.new_address()
         self._take_over()
         if not self._ends(pod):
             self.sync()
             if pod.status.start_time:
                 # Somebody may have said otherwise while nobody was here; and only who has written sees what comes.
                 self._services.tell_changed(self.uid)
+
+    @property
+    def _shares_host(self) -> bool:
+        """Whether it has no network of its own."""
+        return self.pod.spec.host_network or self._services.runtime.is_real
 
     def update(self, pod: KubeletPod) -> None:
         """The pod as the API tells it now."""
@@ -165,6 +170,7 @@ class PodWorker:
         if slot.is_starting and isinstance(state, Running):
             self._services.tell_event(self.pod, False, "Started", "Container started")
         slot.state, slot.is_starting = state, False
+        slot.hold = never_ran(slot, self.pod)
         self._services.tell_changed(self.uid)
         self.sync()
 
@@ -222,7 +228,7 @@ class PodWorker:
         self._services.runtime.start(self.pod, slot.container, slot.role, slot.attempt)
 
     def _hold(self, slot: Slot, shown: Waiting | None) -> None:
-        if shown is None or slot.hold is not None:
+        if shown is None or slot.hold == shown:
             return
         slot.hold = shown
         metadata = self.pod.metadata
@@ -312,7 +318,7 @@ class PodWorker:
     def _leave_node(self) -> None:
         self._services.alarms.cancel(("worker", self.uid))
         if self.node.release(self.uid):
-            if self._address and not self.pod.spec.host_network:
+            if self._address and not self._shares_host:
                 self.node.give_back(self._address)
             self._services.tell_released(self.node)
 
