@@ -1,7 +1,7 @@
 """`mooring controllers` and `mooring nodes`: parts of Mooring alone, against any API server.
 
 Comes in   a kubeconfig, flags, Ctrl-C
-Goes out   controllers, or simulated nodes, in that cluster
+Goes out   controllers, or nodes, in that cluster
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from mooring.cli.up import Command, controller_settings, with_controller_flags
+from mooring.cli.up import PROCESS, SIMULATED, Command, controller_settings, with_controller_flags
 from mooring.kit.memory import end_loading, loading
 
+SIMULATED_COUNT = 10
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -60,7 +61,19 @@ def controllers(
 
 @click.command()
 @_with_common_options
-@click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="How many nodes.")
+@click.option("--count", type=click.IntRange(1), help="How many nodes. [default: 10; 1 with --runtime process]")
+@click.option(
+    "--runtime",
+    default=SIMULATED,
+    show_default=True,
+    type=click.Choice((SIMULATED, PROCESS)),
+    help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Where real pods are kept. [default: in a directory that is gone at the end]",
+)
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are called PREFIX0, PREFIX1, …")
 @click.option("--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Given to the nodes in turn.")
 @click.option("--cpu", default="32", show_default=True, help="What each node offers.")
@@ -73,7 +86,9 @@ def nodes(
     leader_elect: bool,
     kube_api_qps: float,
     verbose: bool,
-    count: int,
+    count: int | None,
+    runtime: str,
+    data_dir: Path | None,
     name_prefix: str,
     zones: str,
     cpu: str,
@@ -81,15 +96,22 @@ def nodes(
     pods: int,
     lives: Path | None,
 ) -> None:
-    """Add simulated nodes to any cluster, and run the pods that are bound to them."""
+    """Add nodes to any cluster, and run the pods that are bound to them.
+
+    They are simulated, with what the options below say; or they are this machine (--runtime process).
+    """
     with loading():
         from mooring.cli import running_alone  # imports the world: not for `mooring --help`
 
         end_loading()
 
+    options = running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose)
+    if runtime == PROCESS:
+        running_alone.run_process_nodes(options, count=count or 1, directory=data_dir)
+        return
     running_alone.run_nodes(
-        running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose),
-        count=count,
+        options,
+        count=count or SIMULATED_COUNT,
         name_prefix=name_prefix,
         zones=tuple(zone.strip() for zone in zones.split(",") if zone.strip()),
         cpu=cpu,

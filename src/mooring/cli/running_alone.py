@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.host import node_name_of
 from mooring.kubelet.settings import FleetSettings, NodeShape
 
 EXIT_FAILED = 1
@@ -81,6 +83,19 @@ def run_nodes(
 
     # Several fleets may work in one cluster, each with nodes of its own.
     _run(options, "nodes", work, f"mooring-nodes-{name_prefix.strip('-')}")
+
+
+def run_process_nodes(options: AloneOptions, *, count: int, directory: Path | None) -> None:
+    """Be nodes, with real processes, until Ctrl-C."""
+    from mooring.cluster.nodes import process_fleet
+
+    clock, entropy = SystemClock(), system_entropy()
+
+    async def work(client: Client) -> None:
+        await process_fleet(client, clock, entropy.fork("nodes"), directory, count).run()
+
+    # There is one for each machine: they do not take turns, as they have different nodes.
+    _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
 
 
 def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:

@@ -21,6 +21,7 @@ from mooring.cli.problems import InputError, Problem
 from mooring.controllers.settings import ControllerSettings, SettingError, flag_names, settings_of_flags
 from mooring.kit.memory import loading
 
+SIMULATED, PROCESS = "simulated", "process"
 _COMPONENTS = ("scheduler", "controllers", "nodes")
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -45,7 +46,14 @@ def with_controller_flags(command: Command) -> Command:
 @click.option("--store", "store_url", default="", help="Keep the objects on an etcd: etcd://host:port[,host:port].")
 @click.option("--kubeconfig", type=_PATH, help="Where to write the kubeconfig. [default: in the data directory]")
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Write it even over a file that is not ours.")
-@click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="How many simulated nodes to add.")
+@click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
+@click.option(
+    "--runtime",
+    default=SIMULATED,
+    show_default=True,
+    type=click.Choice((SIMULATED, PROCESS)),
+    help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
+)
 @click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
@@ -65,7 +73,8 @@ def up(
     store_url: str,
     kubeconfig: Path | None,
     overwrite_kubeconfig: bool,
-    nodes: int,
+    nodes: int | None,
+    runtime: str,
     without: str,
     token: str,
     token_auth_file: Path | None,
@@ -93,7 +102,8 @@ def up(
                 store_url=store_url,
                 kubeconfig=kubeconfig or _default_kubeconfig(directory, port),
                 may_overwrite_kubeconfig=overwrite_kubeconfig,
-                nodes=nodes,
+                nodes=nodes if nodes is not None else int(runtime == PROCESS),
+                runtime=runtime,
                 without=_components(without),
                 token=token,
                 token_file=token_auth_file,

@@ -45,6 +45,7 @@ class UpOptions:
     kubeconfig: Path
     may_overwrite_kubeconfig: bool
     nodes: int
+    runtime: str
     without: frozenset[str]
     token: str = field(repr=False)
     token_file: Path | None
@@ -149,6 +150,7 @@ def _settings(options: UpOptions) -> ClusterSettings:
         is_anonymous_allowed=options.is_anonymous_allowed,
         without=options.without,
         nodes=options.nodes,
+        runtime=options.runtime,
         scheduler_configuration=_scheduler_configuration(options.scheduler_file),
         controllers=options.controllers,
         enabled_controllers=options.enabled_controllers,

@@ -9,7 +9,8 @@ Goes out   nothing: they run until they are cancelled
 from __future__ import annotations
 
 from mooring.apiserver.desk import Desk
-from mooring.cluster.settings import ClusterSettings
+from mooring.cluster.settings import PROCESS, ClusterSettings
+from mooring.cluster.stores import PODS_FOLDER
 from mooring.cluster.ways_in import inside_client
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
@@ -45,11 +46,13 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
             )
             group.start(manager.run(), name="controllers")
         if settings.runs("nodes"):
-            fleet = Fleet(
-                inside_client(desk, clock, entropy.fork("nodes client"), "kubelet"),
-                clock,
-                entropy.fork("nodes"),
-                FleetSettings(count=settings.nodes, zones=ZONES),
-            )
+            client = inside_client(desk, clock, entropy.fork("nodes client"), "kubelet")
+            if settings.runtime == PROCESS:
+                from mooring.cluster.nodes import process_fleet  # brings in what simulated nodes have no use for
+
+                directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
+                fleet = process_fleet(client, clock, entropy.fork("nodes"), directory, settings.nodes)
+            else:
+                fleet = Fleet(client, clock, entropy.fork("nodes"), FleetSettings(count=settings.nodes, zones=ZONES))
             desk.logs = fleet
             group.start(fleet.run(), name="nodes")

@@ -11,6 +11,8 @@ from mooring.apiserver.http.limits import DoorLimits
 from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443
+SIMULATED, PROCESS = "simulated", "process"
+"""What pods can be on our nodes."""
 COMPONENTS = ("scheduler", "controllers", "nodes")
 """What runs beside the API server unless it is left out."""
 
@@ -34,6 +36,7 @@ class ClusterSettings:
     is_anonymous_allowed: bool = False
     without: frozenset[str] = frozenset()
     nodes: int = 0
+    runtime: str = SIMULATED
     scheduler_configuration: object | None = None
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     enabled_controllers: tuple[str, ...] = ("*",)

@@ -16,6 +16,7 @@ from mooring.store.promise import Store
 
 STORE_FOLDER = "store"
 KEYS_FOLDER = "keys"
+PODS_FOLDER = "pods"
 
 
 @asynccontextmanager

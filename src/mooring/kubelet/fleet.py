@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
+from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.client.core_events_writer import CoreEventWriter
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
@@ -113,6 +114,7 @@ class Fleet:
                 for node in self._nodes.values():
                     if node.view is None:
                         self._registrations.put(node.name)
+                self._tell_lacking()
                 pod_reflector: Reflector[KubeletPod] = Reflector(
                     self._client,
                     POD,
@@ -225,6 +227,17 @@ class Fleet:
             logger.warning("node %s cannot be registered: %s", name, error)
             return REGISTRATION_RETRY_S
         return None
+
+    def _tell_lacking(self) -> None:
+        """What this machine does not let us do, to whoever reads the log or looks at the nodes."""
+        lacking = self._runtime.lacking
+        if not lacking:
+            return
+        logger.warning("%s", lacking)
+        for name in self._nodes:
+            # A node has no uid in the events of its kubelet, which may not know it yet.
+            about = ObjectReference(api_version=NODE.api_version, kind=NODE.kind, name=name, uid=name)
+            self._recorder.event(about, "Warning", "LimitsNotEnforced", lacking)
 
     def _set_silence(self, node: SimulatedNode) -> None:
         annotations = node.view.metadata.annotations if node.view is not None else {}

@@ -1,0 +1,83 @@
+"""Processes of an earlier life: ours are killed, others are not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.kubelet.processes.directories import PodDirectories
+from mooring.kubelet.processes.leftovers import OWNER_VARIABLE, clear_leftovers
+from mooring.kubelet.processes.shim_processes import boot_id, start_ticks
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> Iterator[PodDirectories]:
+    opened = PodDirectories.open(tmp_path / "pods")
+    opened.make_container("uid", "main", 0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own."""
+    with subprocess.Popen(["sleep", "600"], env={"PATH": "/usr/bin:/bin"}, start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+def record(directories: PodDirectories, **changes: object) -> None:
+    directories.record("uid", "main").write_text(json.dumps(changes))
+
+
+def cleared(directories: PodDirectories) -> int:
+    return run_real(clear_leftovers(directories, SystemClock()))
+
+
+def test_who_is_recorded_is_killed(directories: PodDirectories, sleeper: subprocess.Popen[bytes]) -> None:
+    record(directories, pid=sleeper.pid, started=start_ticks(sleeper.pid), boot=boot_id())
+    assert cleared(directories) == 1
+    assert sleeper.wait(10) == -9
+    assert list(directories.records()) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"started": 1}, id="started at another time"),
+        pytest.param({"boot": "another"}, id="before the machine was restarted"),
+    ],
+)
+def test_somebody_else_with_the_same_number_is_left_alone(
+    directories: PodDirectories, sleeper: subprocess.Popen[bytes], changes: dict[str, object]
+) -> None:
+    known = {"pid": sleeper.pid, "started": start_ticks(sleeper.pid), "boot": boot_id()}
+    record(directories, **{**known, **changes})
+    assert cleared(directories) == 0
+    assert sleeper.poll() is None
+
+
+def test_who_says_that_it_is_ours_is_killed(directories: PodDirectories) -> None:
+    mark = {OWNER_VARIABLE: str(directories.container("uid", "main"))}
+    with subprocess.Popen(["/bin/sleep", "600"], env=mark, start_new_session=True) as process:
+        assert cleared(directories) == 1
+        assert process.wait(10) == -9
+
+
+def test_who_says_that_it_is_anothers_is_left_alone(directories: PodDirectories, tmp_path: Path) -> None:
+    mark = {OWNER_VARIABLE: str(tmp_path / "pods-of-another" / "uid")}
+    with subprocess.Popen(["/bin/sleep", "600"], env=mark, start_new_session=True) as process:
+        assert cleared(directories) == 0
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_record_that_cannot_be_read_counts_for_nothing(directories: PodDirectories) -> None:
+    directories.record("uid", "main").write_text("{")
+    assert cleared(directories) == 0
