@@ -1,0 +1,143 @@
+"""What a container answers to a GET. With a real server, on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
+from mooring.kubelet.probes.http import ask_http, headers_of, url_of
+from mooring.kubelet.whole_views import HTTPGetAction, HTTPHeader
+from tests.kubelet.probes.test_sockets import free_port
+
+
+def asked(action: HTTPGetAction, *, timeout_s: float = 5.0) -> tuple[Answer, list[web.Request], int]:
+    """Of a server with a few pages; what it was asked for, and its port."""
+    requests: list[web.Request] = []
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        requests.append(request)
+        match request.path:
+            case "/redirect":
+                raise web.HTTPFound("/fine")
+            case "/elsewhere":
+                raise web.HTTPFound("http://elsewhere.invalid/")
+            case "/round":
+                raise web.HTTPFound("/round")
+            case "/slow":
+                await SystemClock().wait(5.0)
+            case "/big":
+                return web.Response(body=b"x" * 100_000)
+        return web.Response(status=int(request.query.get("status", "200")), text="body")
+
+    async def main() -> tuple[Answer, int]:
+        application = web.Application()
+        application.router.add_get("/{tail:.*}", page)
+        runner = web.AppRunner(application, shutdown_timeout=0.01)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        try:
+            return await ask_http(action, "127.0.0.1", port, timeout_s), port
+        finally:
+            await runner.cleanup()
+
+    answer, port = run_real(main())
+    return answer, requests, port
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        pytest.param("/fine", Answer(Outcome.SUCCESS, "body"), id="200"),
+        pytest.param("fine?status=204", Answer(Outcome.SUCCESS, ""), id="204, and a path without its stroke"),
+        pytest.param(
+            "/x?status=399", Answer(Outcome.WARNING, "Probe terminated redirects, Response body: body"), id="399"
+        ),
+        pytest.param("/x?status=400", Answer(Outcome.FAILURE, "HTTP probe failed with statuscode: 400"), id="400"),
+        pytest.param("/x?status=500", Answer(Outcome.FAILURE, "HTTP probe failed with statuscode: 500"), id="500"),
+        pytest.param("/redirect", Answer(Outcome.SUCCESS, "body"), id="followed on the same host"),
+        pytest.param("/big", Answer(Outcome.SUCCESS, "x" * 10_240), id="no more than 10 KiB is read"),
+    ],
+)
+def test_a_status_is_an_answer(path: str, wanted: Answer) -> None:
+    assert asked(HTTPGetAction(path=path))[0] == wanted
+
+
+def test_a_redirect_to_somewhere_else_is_a_warning() -> None:
+    answer, _, _ = asked(HTTPGetAction(path="/elsewhere"))
+
+    assert answer.outcome is Outcome.WARNING
+    assert answer.text.startswith("Probe terminated redirects, Response body: ")
+
+
+def test_nobody_is_sent_round_for_ever() -> None:
+    answer, requests, port = asked(HTTPGetAction(path="/round"))
+
+    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/round": stopped after 10 redirects')
+    assert len(requests) == 10
+
+
+def test_a_slow_answer_is_a_failure() -> None:
+    answer, _, port = asked(HTTPGetAction(path="/slow"), timeout_s=0.1)
+
+    why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/slow": {why}')
+
+
+def test_nobody_there_is_a_failure() -> None:
+    port = free_port()
+
+    answer = run_real(ask_http(HTTPGetAction(path="/"), "127.0.0.1", port, 5.0))
+
+    why = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/": {why}')
+
+
+@pytest.mark.parametrize(
+    ("headers", "name", "wanted"),
+    [
+        pytest.param([], "User-Agent", "kube-probe/1.36", id="who asks"),
+        pytest.param([], "Accept", "*/*", id="anything will do"),
+        pytest.param([], "Accept-Encoding", None, id="but nothing compressed"),
+        pytest.param([("Accept", "")], "Accept", None, id="an empty Accept is none"),
+        pytest.param([("user-agent", "me")], "User-Agent", "me", id="somebody else's name"),
+        pytest.param([("Host", "web.example")], "Host", "web.example", id="for another host"),
+        pytest.param([("X-Key", "1")], "X-Key", "1", id="whatever it wants"),
+    ],
+)
+def test_headers_are_sent(headers: list[tuple[str, str]], name: str, wanted: str | None) -> None:
+    wished = tuple(HTTPHeader(name=key, value=value) for key, value in headers)
+
+    _, requests, _ = asked(HTTPGetAction(path="/", http_headers=wished))
+
+    assert requests[0].headers.get(name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        pytest.param(lambda: HTTPGetAction(path="/a?b=c"), "http://10.0.0.7:80/a?b=c", id="as a rule"),
+        pytest.param(lambda: HTTPGetAction(path="/", scheme="HTTPS"), "https://10.0.0.7:80/", id="with TLS"),
+        pytest.param(lambda: HTTPGetAction(path="/", host="::1"), "http://[::1]:80/", id="another host"),
+    ],
+)
+def test_addresses(make: Callable[[], HTTPGetAction], wanted: str) -> None:
+    assert url_of(make(), "10.0.0.7", 80) == wanted
+
+
+def test_an_address_that_cannot_be_is_no_answer() -> None:
+    with pytest.raises(ProbeFault, match="is no address"):
+        run_real(ask_http(HTTPGetAction(path="/", host="[::"), "127.0.0.1", 80, 1.0))
+
+
+def test_a_header_may_come_twice() -> None:
+    twice: Any = headers_of([HTTPHeader(name="X", value="1"), HTTPHeader(name="X", value="2")])
+
+    assert twice.getall("X") == ["1", "2"]
