@@ -20,7 +20,7 @@ from mooring.api.kinds import NODE, POD
 from mooring.client.errors import NotFoundError
 from mooring.client.local import LocalClient
 from mooring.client.promise import Client, Deletion, PatchForm
-from mooring.kit.clock import VirtualClock
+from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
@@ -93,7 +93,7 @@ def _container_word(status: Body) -> str:
 class Play:
     """What a story can do and see."""
 
-    def __init__(self, client: Client, clock: VirtualClock, fleet: Fleet) -> None:
+    def __init__(self, client: Client, clock: Clock, fleet: Fleet) -> None:
         self.client = client
         self.clock = clock
         self.fleet = fleet

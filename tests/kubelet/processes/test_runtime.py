@@ -1,0 +1,231 @@
+"""Pods as real processes, seen from the API: what their statuses say, what they leave, and how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from mooring.store.memory import MemoryStore
+from tests.kubelet.play import container, pod
+from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
+
+FOREVER = "exec sleep 600"
+
+
+def only(folder: Path, pattern: str) -> Path:
+    (found,) = folder.glob(pattern)
+    return found
+
+
+def test_a_pod_runs_and_says_where(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        await play.create(shell_pod("web", f"echo hello; {FOREVER}"))
+        await play.wait_line("web", "Running ready main=running")
+        status = await play.status("web")
+        assert (status["podIP"], status["hostIP"]) == (HOST.address, HOST.address)
+        await play.wait_log("web", "hello\n")
+
+    played_for_real(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        pytest.param("true", "Succeeded main=terminated:Completed(0)", id="well"),
+        pytest.param("exit 3", "Failed main=terminated:Error(3)", id="with a code"),
+        pytest.param("kill -KILL $$", "Failed main=terminated:Error(137)", id="by a signal"),
+    ],
+)
+def test_how_a_pod_that_is_not_restarted_ends(tmp_path: Path, script: str, line: str) -> None:
+    async def story(play: RealPlay) -> None:
+        await play.create(shell_pod("job", script, restartPolicy="Never"))
+        await play.wait_line("job", line)
+
+    played_for_real(story, tmp_path)
+
+
+def test_a_container_that_crashes_is_started_again_and_then_has_to_wait(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        await play.create(shell_pod("web", "echo run $$; exit 1"))
+        await play.wait_line("web", "Running main=waiting:CrashLoopBackOff*1")
+        (told,) = (await play.status("web"))["containerStatuses"]
+        assert told["lastState"]["terminated"]["exitCode"] == 1
+        assert (await play.log("web")).startswith("run ")
+
+    played_for_real(story, tmp_path)
+
+
+def test_a_process_that_somebody_kills_is_seen_and_replaced(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        await play.create(shell_pod("web", f"echo $$; {FOREVER}"))
+        await play.wait_line("web", "Running ready main=running")
+        await play.wait_log("web", "\n")
+        first = int(await play.log("web"))
+        os.kill(first, signal.SIGKILL)
+        await play.wait_line("web", "Running ready main=running*1")
+        await play.wait_log("web", "\n")
+        assert int(await play.log("web")) != first
+        assert int(await play.log("web", is_previous=True)) == first
+
+    played_for_real(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "words"),
+    [
+        pytest.param(
+            ["/nonexistent"], "* main=waiting:RunContainerError", "stat /nonexistent: no such file", id="no such file"
+        ),
+        pytest.param(["/etc"], "* main=waiting:RunContainerError", "is a directory", id="a directory"),
+        pytest.param([], "* main=waiting:CreateContainerError", "names no command", id="nothing but an image"),
+    ],
+)
+def test_what_cannot_be_started_says_why(tmp_path: Path, command: list[str], line: str, words: str) -> None:
+    async def story(play: RealPlay) -> None:
+        await play.create(pod("web", on=HOST.name, containers=[container(command=command)]))
+        await play.wait_line("web", line)
+        (told,) = (await play.status("web"))["containerStatuses"]
+        assert words in told["state"]["waiting"]["message"]
+        if command:
+            ended = told["lastState"]["terminated"]
+            assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+        await play.delete("web")
+        await play.wait_line("web", "gone")
+
+    played_for_real(story, tmp_path)
+
+
+def test_what_never_could_be_started_and_is_not_tried_again_has_failed(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        await play.create(pod("job", on=HOST.name, containers=[container(command=["/no"])], restartPolicy="Never"))
+        await play.wait_line("job", "Failed main=terminated:StartError(128)")
+
+    played_for_real(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "grace_s", "said"),
+    [
+        pytest.param(
+            "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", 30, "bye", id="it is asked first"
+        ),
+        pytest.param("trap '' TERM; echo up; while :; do sleep 0.05; done", 1, "up", id="and killed after the grace"),
+    ],
+)
+def test_a_pod_that_is_deleted_ends(tmp_path: Path, script: str, grace_s: int, said: str) -> None:
+    async def story(play: RealPlay) -> None:
+        script_then = f"{script}; echo up; while :; do sleep 0.05; done"
+        await play.create(shell_pod("web", script_then, terminationGracePeriodSeconds=grace_s))
+        await play.wait_line("web", "Running ready main=running")
+        await play.wait_log("web", "up\n")
+        log = only(tmp_path, "*/containers/main/0.log")
+        with log.open() as opened:
+            await play.delete("web")
+            await play.wait_line("web", "gone")
+            assert said in opened.read()
+        while (tmp_path / log.parts[-4]).exists():
+            await play.wait(0.05)
+
+    played_for_real(story, tmp_path)
+
+
+def test_hooks_run_beside_the_process(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        lifecycle = {
+            "postStart": {"exec": {"command": ["/bin/sh", "-c", "echo started > $FOLDER/started"]}},
+            "preStop": {"exec": {"command": ["/bin/sh", "-c", "echo stopped > $FOLDER/stopped"]}},
+        }
+        fields = {"lifecycle": lifecycle, "env": [{"name": "FOLDER", "value": str(tmp_path)}]}
+        await play.create(shell_pod("web", FOREVER, fields=fields))
+        while not (tmp_path / "started").exists():
+            await play.wait(0.05)
+        await play.delete("web")
+        await play.wait_line("web", "gone")
+        assert (tmp_path / "stopped").read_text() == "stopped\n"
+
+    played_for_real(story, tmp_path / "pods")
+
+
+def test_a_start_hook_that_fails_ends_the_container(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        lifecycle = {"postStart": {"exec": {"command": ["/bin/false"]}}}
+        await play.create(shell_pod("job", FOREVER, fields={"lifecycle": lifecycle}, restartPolicy="Never"))
+        await play.wait_line("job", "Failed main=terminated:Error(143)")
+
+    played_for_real(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("policy", "script"),
+    [
+        pytest.param("File", "echo -n why > $MOORING_TERMINATION_LOG; exit 1", id="as it writes them"),
+        pytest.param("FallbackToLogsOnError", "echo -n why >&2; exit 1", id="or the end of its log"),
+    ],
+)
+def test_the_last_words_are_in_the_status(tmp_path: Path, policy: str, script: str) -> None:
+    async def story(play: RealPlay) -> None:
+        fields = {"terminationMessagePolicy": policy}
+        await play.create(shell_pod("job", script, fields=fields, restartPolicy="Never"))
+        await play.wait_line("job", "Failed main=terminated:Error(1)")
+        (told,) = (await play.status("job"))["containerStatuses"]
+        assert told["state"]["terminated"]["message"].strip() == "why"
+
+    played_for_real(story, tmp_path)
+
+
+def test_a_container_that_does_not_answer_is_killed_and_one_that_is_not_ready_waits(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        probe = {"periodSeconds": 1, "failureThreshold": 1, "exec": {"command": ["/bin/sh", "-c", "test ! -e sick"]}}
+        ready = {"periodSeconds": 1, "exec": {"command": ["/bin/sh", "-c", "test -e ready"]}}
+        fields = {"livenessProbe": probe, "readinessProbe": ready}
+        await play.create(shell_pod("web", f"rm -f sick ready; {FOREVER}", fields=fields))
+        await play.wait_line("web", "Running main=running:unready")
+        work = only(tmp_path, "*/containers/main/work")
+        (work / "ready").touch()
+        await play.wait_line("web", "Running ready main=running")
+        (work / "sick").touch()
+        await play.wait_line("web", "* main=running**1")
+
+    played_for_real(story, tmp_path)
+
+
+def test_who_starts_anew_starts_pods_again_and_keeps_their_logs(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    async def first(play: RealPlay) -> None:
+        await play.create(shell_pod("web", f"echo first $$; {FOREVER}"))
+        await play.create(shell_pod("other", FOREVER))
+        await play.wait_line("web", "Running ready main=running")
+        await play.wait_line("other", "Running ready main=running")
+        await play.wait_log("web", "first")
+
+    async def second(play: RealPlay) -> None:
+        await play.wait_line("web", "Running ready main=running*1")
+        (told,) = (await play.status("web"))["containerStatuses"]
+        ended = told["lastState"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
+        assert (await play.log("web", is_previous=True)).startswith("first")
+
+    played_for_real(first, tmp_path, store)
+    uids = [path.name for path in tmp_path.iterdir() if path.is_dir()]
+    assert len(uids) == 2
+    (tmp_path / "pod-that-is-gone").mkdir()
+    played_for_real(second, tmp_path, store)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == sorted(uids)
+
+
+def test_nothing_runs_when_it_has_ended(tmp_path: Path) -> None:
+    pids: list[int] = []
+
+    async def story(play: RealPlay) -> None:
+        await play.create(shell_pod("web", f"trap '' TERM; setsid sleep 600 & echo $$ $!; wait; {FOREVER}"))
+        await play.wait_line("web", "Running ready main=running")
+        await play.wait_log("web", "\n")
+        pids.extend(map(int, (await play.log("web")).split()))
+
+    played_for_real(story, tmp_path)
+    assert len(pids) == 2
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
