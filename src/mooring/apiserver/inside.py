@@ -15,7 +15,7 @@ from typing import cast
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD, Kind
+from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
@@ -24,6 +24,7 @@ from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.tokens import issue_token
 from mooring.apiserver.wire.decode import canonical_object
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError
@@ -118,6 +119,11 @@ class InsideClient:
             metadata["uid"] = uid
         target = {"kind": "Node", "name": node_name}
         await bind(self._desk.parts, call, {"metadata": metadata, "target": target})
+
+    async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
+        call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
+        issued = await issue_token(self._desk, call, cast(Document, _decode(_encode(request))))
+        return _encode(issued.document)
 
     # --------------------------------------------------------------------------------------------------- parts
 

@@ -24,6 +24,7 @@ from mooring.client.promise import (
     Selection,
     Watch,
 )
+from mooring.client.tokens import request_token
 
 
 class OutsideFenceError(ClientError):
@@ -75,6 +76,10 @@ class FencedClient:
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         self._check()
         await self._inner.bind(namespace, name, uid, node_name)
+
+    async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
+        self._check()
+        return await request_token(self._inner, namespace, name, request)
 
     def _check(self) -> None:
         if not self._may_write():

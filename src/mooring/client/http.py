@@ -27,7 +27,7 @@ from typing import Any, Self
 
 import msgspec
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.http_connection import Connection
 from mooring.client.http_lists import listing_of
@@ -214,6 +214,10 @@ class HttpClient:
             about=f"pods {name}",
             repeat=Repeat.NEVER_AFTER_FAILURE,
         )
+
+    async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
+        target = object_path(SERVICE_ACCOUNT, namespace, name, "token")
+        return _object(await self._requests.ask("POST", target, _encode(request), about=f"serviceaccounts {name}"))
 
 
 def _object(answer: bytes) -> bytes:

@@ -10,9 +10,7 @@ Goes out   its reply
 from __future__ import annotations
 
 from mooring.api import kinds
-from mooring.apiserver.access.token_requests import requested_token
-from mooring.apiserver.admission.promise import Attempt
-from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.forms import Rendering
@@ -24,6 +22,7 @@ from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.pod_log import open_log, read_log_options
 from mooring.apiserver.registry.refusals import no_such_thing
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.tokens import issue_token
 from mooring.client.errors import StatusError
 from mooring.client.local_refusals import not_found
 
@@ -74,11 +73,7 @@ class Subresources:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         body = self._desk.read_other(call, data, incoming.content_type, "authentication.k8s.io/v1", "TokenRequest")
-        await self._desk.parts.admission.admit(Attempt(Operation.CREATE, call, body, None, body_kind="TokenRequest"))
-        account = await self._desk.lookup.get(kinds.SERVICE_ACCOUNT, call.namespace, call.name)
-        if account is None:
-            raise not_found(kinds.SERVICE_ACCOUNT, call.name)
-        issued = requested_token(body, account, self._desk.account_tokens, self._desk.peek, self._desk.clock)
+        issued = await issue_token(self._desk, call, body)
         if issued.warning:
             call.warn(issued.warning)
         return rendering.document(201, issued.document)

@@ -1,0 +1,24 @@
+"""Issuing a token for a service account, for whoever asks: over HTTP or from inside.
+
+Comes in   a TokenRequest for an account
+Goes out   the request with its token; or a `StatusError`
+"""
+
+from __future__ import annotations
+
+from mooring.api.document import Document
+from mooring.api.kinds import SERVICE_ACCOUNT
+from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.desk import Desk
+from mooring.client.local_refusals import not_found
+
+
+async def issue_token(desk: Desk, call: Call, request: Document) -> IssuedToken:
+    """Admitted, and signed for an account that is there. Raises `StatusError`s."""
+    await desk.parts.admission.admit(Attempt(Operation.CREATE, call, request, None, body_kind="TokenRequest"))
+    account = await desk.lookup.get(SERVICE_ACCOUNT, call.namespace, call.name)
+    if account is None:
+        raise not_found(SERVICE_ACCOUNT, call.name)
+    return requested_token(request, account, desk.account_tokens, desk.peek, desk.clock)

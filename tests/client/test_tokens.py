@@ -1,0 +1,53 @@
+"""Tokens of service accounts: who can be asked for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.client.errors import BadRequestError, ClientError
+from mooring.client.fence import FencedClient, OutsideFenceError
+from mooring.client.local import LocalClient
+from mooring.client.promise import JsonObject
+from mooring.client.tokens import request_token
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.store.memory import MemoryStore
+from tests.client.http_play import Scene, play_over_http
+
+REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+
+
+class Signing(LocalClient):
+    """A store that also signs."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore(), VirtualClock(), Entropy(1))
+
+    async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
+        return f"{namespace}/{name} {request['kind']}".encode()
+
+
+def test_who_keeps_the_promise_is_asked() -> None:
+    assert run(request_token(Signing(), "default", "robot", REQUEST)) == b"default/robot TokenRequest"
+
+
+def test_a_bare_store_is_refused_in_words() -> None:
+    with pytest.raises(BadRequestError, match="tokens for default/robot are given by API servers, not by LocalClient"):
+        run(request_token(LocalClient(MemoryStore(), VirtualClock(), Entropy(1)), "default", "robot", REQUEST))
+
+
+def test_a_fence_is_passed_only_while_it_is_open() -> None:
+    assert run(request_token(FencedClient(Signing(), lambda: True), "default", "robot", REQUEST))
+
+    with pytest.raises(OutsideFenceError):
+        run(request_token(FencedClient(Signing(), lambda: False), "default", "robot", REQUEST))
+
+
+def test_over_http_the_account_is_asked() -> None:
+    async def scenario(scene: Scene) -> None:
+        with pytest.raises(ClientError):  # the server of these tests serves no tokens
+            await request_token(scene.client, "default", "robot", REQUEST)
+        assert scene.server.asked[-1] == "POST /api/v1/namespaces/default/serviceaccounts/robot/token"
+
+    play_over_http(scenario)
