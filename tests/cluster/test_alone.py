@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +14,7 @@ from threading import Event
 from typing import Any
 
 from mooring.kit.clock import SystemClock
-from tests.cluster.running import Up, running
+from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, Up, running
 
 CONVERGED_S_MAX = 60.0
 STOP_S_MAX = 20.0
@@ -68,3 +70,34 @@ def _wait(up: Up, path: str, is_right: Callable[[Any], bool]) -> None:
     while not is_right(found := up.ask("GET", path).document()):
         assert clock.now_s() < ends_s, found
         Event().wait(0.2)
+
+
+def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tmp_path: Path) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "main", "image": "none", "command": ["/bin/sh", "-c", "echo hello"]}]},
+    }
+    words = ("nodes", "--runtime", "process", "--kubelet-port", "0")
+    with running(tmp_path, "--ephemeral", "--without", "nodes") as up, alone(up, tmp_path / "nodes.log", *words):
+        assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
+        _wait(up, "/api/v1/namespaces/default/pods/web", lambda found: found["status"].get("containerStatuses"))
+        status = up.ask("GET", "/api/v1/nodes").document()["items"][0]["status"]
+        address, port = status["addresses"][0]["address"], status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+
+        def log(token: str) -> tuple[int, str]:
+            context = ssl._create_unverified_context()
+            connection = http.client.HTTPSConnection(address, port, timeout=STOP_S_MAX, context=context)
+            connection.request("GET", "/containerLogs/default/web/main", headers={"Authorization": f"Bearer {token}"})
+            response = connection.getresponse()
+            said = response.read().decode()
+            connection.close()
+            return response.status, said
+
+        clock = SystemClock()
+        ends_s = clock.now_s() + CONVERGED_S_MAX
+        while (found := log(ADMIN_TOKEN)) != (200, "hello\n"):
+            assert clock.now_s() < ends_s, found
+            Event().wait(0.2)
+        assert log(LIMITED_TOKEN)[0] == 403

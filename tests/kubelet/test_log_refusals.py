@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.log_refusals import why_no_log
+from mooring.kubelet.log_refusals import logged_attempt, why_no_log
 from tests.kubelet.play import Body
 
 ENDED = {"terminated": {"containerID": "mooring://1"}}
@@ -48,3 +48,18 @@ def test_why_there_is_no_log(state: Body, last: Body, is_previous: bool, why: st
 
 def test_a_container_of_which_nothing_was_told() -> None:
     assert why_no_log({"metadata": {"name": "web"}}, "main", is_previous=False) == f"{WHO} is not available"
+
+
+@pytest.mark.parametrize(
+    ("state", "is_previous", "attempt"),
+    [
+        pytest.param(RUNS, False, 3, id="of the run that goes on"),
+        pytest.param(RUNS, True, 2, id="of the one before"),
+        pytest.param(ENDED, True, 2, id="of the one before the last"),
+        pytest.param(waits("CrashLoopBackOff"), False, 3, id="of the last, as there is none"),
+        pytest.param(waits("CrashLoopBackOff"), True, 3, id="of the last, which was the one before"),
+    ],
+)
+def test_whose_log_is_meant(state: Body, is_previous: bool, attempt: int) -> None:
+    status = {"containerStatuses": [{"name": "main", "state": state, "restartCount": 3}]}
+    assert logged_attempt({"metadata": {"name": "web"}, "status": status}, "main", is_previous=is_previous) == attempt

@@ -74,6 +74,13 @@ def controllers(
     type=click.Path(path_type=Path),
     help="Where real pods are kept. [default: in a directory that is gone at the end]",
 )
+@click.option(
+    "--kubelet-port",
+    default=10_250,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Where the API server finds the logs of real pods; 0: any.",
+)
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are called PREFIX0, PREFIX1, …")
 @click.option("--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Given to the nodes in turn.")
 @click.option("--cpu", default="32", show_default=True, help="What each node offers.")
@@ -89,6 +96,7 @@ def nodes(
     count: int | None,
     runtime: str,
     data_dir: Path | None,
+    kubelet_port: int,
     name_prefix: str,
     zones: str,
     cpu: str,
@@ -107,7 +115,7 @@ def nodes(
 
     options = running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose)
     if runtime == PROCESS:
-        running_alone.run_process_nodes(options, count=count or 1, directory=data_dir)
+        running_alone.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
         return
     running_alone.run_nodes(
         options,

@@ -19,6 +19,7 @@ import click
 
 from mooring.cli.problems import InputError, Problem
 from mooring.client.errors import ClientError
+from mooring.client.http_connection import Connection
 from mooring.client.kubeconfig import component_connection
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.leader_election import LeadershipLostError
@@ -26,12 +27,14 @@ from mooring.client.promise import Client
 from mooring.cluster.alone import run_alone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
-from mooring.kit.clock import SystemClock
+from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.host import node_name_of
+from mooring.kubelet.processes.directories import DirectoryTakenError
 from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.serving.server import PortTakenError
 
 EXIT_FAILED = 1
 
@@ -85,14 +88,15 @@ def run_nodes(
     _run(options, "nodes", work, f"mooring-nodes-{name_prefix.strip('-')}")
 
 
-def run_process_nodes(options: AloneOptions, *, count: int, directory: Path | None) -> None:
+def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None, port: int) -> None:
     """Be nodes, with real processes, until Ctrl-C."""
-    from mooring.cluster.nodes import process_fleet
+    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes have no use for it
 
     clock, entropy = SystemClock(), system_entropy()
+    wanted = ProcessNodes(count, directory, port)
 
     async def work(client: Client) -> None:
-        await process_fleet(client, clock, entropy.fork("nodes"), directory, count).run()
+        await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted)
 
     # There is one for each machine: they do not take turns, as they have different nodes.
     _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
@@ -108,7 +112,7 @@ def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitab
         run_real(_until_stopped(options, component, work, lease if options.leader_elect else ""))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
-    except (LeadershipLostError, ClientError) as error:
+    except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
 
@@ -117,8 +121,7 @@ async def _until_stopped(
     options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str
 ) -> None:
     clock, entropy = SystemClock(), system_entropy()
-    path = str(options.kubeconfig) if options.kubeconfig is not None else ""
-    connection = component_connection(clock, kubeconfig=path, master=options.master)
+    connection = _connection(options, clock)
     working = asyncio.current_task()
     assert working is not None
     is_stopping = False
@@ -137,3 +140,8 @@ async def _until_stopped(
     except asyncio.CancelledError:
         if not is_stopping:
             raise
+
+
+def _connection(options: AloneOptions, clock: Clock) -> Connection:
+    path = str(options.kubeconfig) if options.kubeconfig is not None else ""
+    return component_connection(clock, kubeconfig=path, master=options.master)

@@ -1,26 +1,72 @@
 """Nodes that run pods for real: a fleet whose containers are commands of this machine.
 
 Comes in   a client, where to keep the pods, how many nodes this machine is to be
-Goes out   a `Fleet`
+Goes out   a `Fleet`; alone, one that also serves its logs to an API server somewhere else
 
 It is imported only when it is asked for: simulated nodes need nothing of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mooring.client.http_connection import Connection
 from mooring.client.promise import Client
+from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.host import host_facts
+from mooring.kubelet.log_page import PATH, log_page
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
-from mooring.kubelet.settings import host_settings
+from mooring.kubelet.settings import FleetSettings, host_settings
+from mooring.serving.answers import Answer, Question, not_found
+from mooring.serving.authorization import of_node
+from mooring.serving.tls import ServingTls
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessNodes:
+    """What was asked for."""
+
+    count: int
+    directory: Path | None
+    """Where the pods are kept; None: nowhere for long."""
+    port: int
+    """Where the API server finds the logs."""
 
 
 def process_fleet(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Fleet:
-    """`directory`: where the pods are kept; None: nowhere for long."""
+    return _fleet(client, clock, entropy, directory, host_settings(host_facts(), count))
+
+
+async def run_process_nodes(
+    client: Client, connection: Connection, clock: Clock, entropy: Entropy, wanted: ProcessNodes
+) -> None:
+    """Be nodes of another cluster until cancelled. Raises `PortTakenError`, `DirectoryTakenError`."""
     host = host_facts()
-    runtime = ProcessSettings(directory, host)
-    return Fleet(client, clock, entropy, host_settings(host, count), lambda needs: ProcessRuntime(runtime, needs))
+    port = SecurePort(
+        host=host.address,
+        port=wanted.port,
+        tls=ServingTls(host.name, hosts=(host.name, host.address)),
+        authentication=connection,
+        authorization=connection,
+        attributes=of_node(host.name),
+    )
+    fleets: list[Fleet] = []
+
+    async def logs(question: Question) -> Answer:
+        # What the node says of its port has to be known before there is a fleet.
+        return await log_page(question, client, fleets[0]) if fleets else not_found()
+
+    async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:
+        settings = replace(host_settings(host, wanted.count), port=number)
+        fleets.append(_fleet(client, clock, entropy, wanted.directory, settings))
+        await fleets[0].run()
+
+
+def _fleet(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: FleetSettings) -> Fleet:
+    assert settings.host is not None, "real nodes are a machine"
+    runtime = ProcessSettings(directory, settings.host)
+    return Fleet(client, clock, entropy, settings, lambda needs: ProcessRuntime(runtime, needs))

@@ -23,7 +23,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.authentication import Authenticator
 from mooring.serving.authorities import Authorities, AuthoritiesError, AuthorityFiles
-from mooring.serving.authorization import AllowedPaths, Authorizer
+from mooring.serving.authorization import AllowedPaths, Attributes, Authorizer, by_path
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
 
@@ -51,6 +51,7 @@ class SecurePort:
     denied_remembered_s: float = 10.0
     shares_address: bool = False
     shares_port: bool = False
+    attributes: Attributes = by_path
 
 
 @asynccontextmanager
@@ -72,6 +73,7 @@ async def open_secure_port(
             clock,
             allowed_s=asked.allowed_remembered_s,
             denied_s=asked.denied_remembered_s,
+            attributes=asked.attributes,
         )
         server = SecureServer(
             pages,

@@ -7,6 +7,7 @@ Goes out   `Answer`: a code, a content type and a body, as kube-scheduler words 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 TEXT = "text/plain; charset=utf-8"
@@ -23,6 +24,8 @@ class Answer:
     content_type: str = TEXT
     file_name: str = ""
     """For downloads."""
+    stream: AsyncIterator[bytes] | None = None
+    """Instead of a body: what comes when it comes."""
 
 
 @dataclass(frozen=True, slots=True)

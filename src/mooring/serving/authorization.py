@@ -14,7 +14,7 @@ Goes out   whether they may, and perhaps why not
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -63,6 +63,24 @@ class AllowedPaths:
         return bare in self._exact or (bool(self._beginnings) and bare.startswith(self._beginnings))
 
 
+Attributes = Callable[[str, str], dict[str, object]]
+"""What a verb and a path are called when the API server is asked."""
+
+
+def by_path(verb: str, path: str) -> dict[str, object]:
+    return {"nonResourceAttributes": {"path": path, "verb": verb}}
+
+
+def of_node(name: str) -> Attributes:
+    """As a kubelet asks: whoever may reach through a node may."""
+
+    def attributes(verb: str, path: str) -> dict[str, object]:
+        resource = {"verb": verb, "version": "v1", "resource": "nodes", "subresource": "proxy", "name": name}
+        return {"resourceAttributes": resource}
+
+    return attributes
+
+
 class Authorizer:
     """Asks the API server, where nobody needs to be asked less."""
 
@@ -74,12 +92,14 @@ class Authorizer:
         *,
         allowed_s: float = 10.0,
         denied_s: float = 10.0,
+        attributes: Attributes = by_path,
     ) -> None:
         self._allowed = allowed
         self._client = client
         self._verdicts: Remembered[tuple[Caller, str, str], Verdict] = Remembered(clock)
         self._allowed_s = allowed_s
         self._denied_s = denied_s
+        self._attributes = attributes
 
     async def verdict(self, caller: Caller, verb: str, path: str) -> Verdict:
         if path in self._allowed or MASTERS in caller.groups:
@@ -91,7 +111,7 @@ class Authorizer:
         if is_known and known is not None:
             return known
         try:
-            answer = await self._client.create(_REVIEW, "", _question(caller, verb, path))
+            answer = await self._client.create(_REVIEW, "", _question(caller, self._attributes(verb, path)))
         except ClientError as error:
             logger.error("whether %s may %s %s could not be asked: %s", caller.name, verb, path, error)
             return Verdict(False, str(error))
@@ -100,12 +120,8 @@ class Authorizer:
         return verdict
 
 
-def _question(caller: Caller, verb: str, path: str) -> dict[str, object]:
-    spec: dict[str, object] = {
-        "user": caller.name,
-        "groups": list(caller.groups),
-        "nonResourceAttributes": {"path": path, "verb": verb},
-    }
+def _question(caller: Caller, attributes: dict[str, object]) -> dict[str, object]:
+    spec: dict[str, object] = {"user": caller.name, "groups": list(caller.groups), **attributes}
     if caller.uid:
         spec["uid"] = caller.uid
     if caller.extra:

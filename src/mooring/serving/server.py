@@ -3,7 +3,7 @@
     connection (TLS) ──> who is it? ──> may they? ──> the page of that path ──> answer
                             401            403               404
 
-Comes in   pages by path, an authenticator, an authorizer, TLS
+Comes in   pages by path (one that ends with a slash: everything below it), an authenticator, an authorizer, TLS
 Goes out   a server that listens inside of an `async with`
 
  1. Every page is asked for permission, those that do not exist as well: a stranger does not learn what is there.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -104,7 +104,16 @@ class SecureServer:
         }
         if answer.file_name:
             headers["Content-Disposition"] = f'attachment; filename="{answer.file_name}"'
+        if answer.stream is not None:
+            return await _streamed(request, answer, answer.stream, headers)
         return web.Response(body=answer.body, status=answer.code, headers=headers)
+
+    def _page_of(self, path: str) -> Page | None:
+        page = self._pages.get(path)
+        if page is None:
+            beginning = next((known for known in self._pages if known.endswith("/") and path.startswith(known)), "")
+            page = self._pages.get(beginning)
+        return page
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         caller = await self._authenticator.caller(_certificate(request), _headers(request))
@@ -114,11 +123,25 @@ class SecureServer:
         verdict = await self._authorizer.verdict(caller, verb, request.path)
         if not verdict.is_allowed:
             return forbidden(caller.name, verb, request.path, verdict.reason)
-        page = self._pages.get(request.path)
+        page = self._page_of(request.path)
         if page is None:
             return not_found()
         answer = page(await _question(request))
         return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _streamed(
+    request: web.BaseRequest, answer: Answer, stream: AsyncIterator[bytes], headers: Mapping[str, str]
+) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.code, headers=headers)
+    try:
+        await response.prepare(request)
+        async for part in stream:
+            await response.write(part)
+        await response.write_eof()
+    except ConnectionError:
+        logger.info("whoever asked for %s did not wait for its end", request.path)
+    return response
 
 
 async def _question(request: web.BaseRequest) -> Question:

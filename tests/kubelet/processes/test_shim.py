@@ -102,6 +102,7 @@ def test_it_tells_how_a_process_ended(tmp_path: Path, script: str, code: int) ->
 
 def test_the_log_is_complete_before_the_end_is_told(tmp_path: Path) -> None:
     async def story() -> None:
+        log: list[tuple[str, ...]] = []
         script = "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo oops >&2; printf rest"
         async with shim(tmp_path, script) as (_, reports):
             async for report in reports:
