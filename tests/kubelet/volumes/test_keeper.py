@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.kinds import CONFIG_MAP
+from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.client.local import LocalClient
 from mooring.client.promise import JsonObject
 from mooring.kit.clock import VirtualClock, format_rfc3339
@@ -143,10 +143,44 @@ def test_a_store_that_signs_no_tokens_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        pytest.param({"persistentVolumeClaim": {"claimName": "mine"}}, "mine", id="of a claim"),
+        pytest.param({"ephemeral": {"volumeClaimTemplate": {}}}, "web-t", id="of a claim that came with the pod"),
+    ],
+)
+def test_a_claim_is_a_directory_of_this_machine(tmp_path: Path, source: dict[str, Any], claim: str) -> None:
+    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+        claimed = {"metadata": {"name": claim}, "spec": {"volumeName": "pv"}}
+        await api.create(PERSISTENT_VOLUME_CLAIM, "default", claimed)
+        pod = of_volumes({"name": "t", **source})
+        with pytest.raises(VolumeError, match="has no volume yet"):
+            await volumes.set_up(pod, PLACE)
+        volume = {"metadata": {"name": "pv"}, "spec": {"hostPath": {"path": str(tmp_path / "disk")}}}
+        await api.create(PERSISTENT_VOLUME, "", volume)
+        await volumes.set_up(pod, PLACE)
+        (tmp_path / "disk/kept").touch()
+        assert (tmp_path / "uid-1/volumes/t/kept").exists()
+
+    played(tmp_path, story)
+
+
+def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
+    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+        await api.create(PERSISTENT_VOLUME_CLAIM, "default", {"metadata": {"name": "x"}, "spec": {"volumeName": "pv"}})
+        await api.create(PERSISTENT_VOLUME, "", {"metadata": {"name": "pv"}, "spec": {"csi": {"driver": "d"}}})
+        with pytest.raises(VolumeError, match="persistent volume pv is no directory of this machine"):
+            await volumes.set_up(of_volumes({"name": "t", "persistentVolumeClaim": {"claimName": "x"}}), PLACE)
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize(
     ("source", "why"),
     [
+        pytest.param({"nfs": {"path": "/x"}}, "this kubelet runs processes, and has", id="another kind"),
         pytest.param(
-            {"persistentVolumeClaim": {"claimName": "x"}}, "this kubelet runs processes, and has", id="a claim"
+            {"persistentVolumeClaim": {"claimName": "x"}}, 'persistentvolumeclaim "x" not found', id="no claim"
         ),
         pytest.param({"hostPath": {"path": "/etc", "type": "File"}}, "hostPath type check failed", id="another path"),
     ],

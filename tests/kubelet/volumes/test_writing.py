@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mooring.kubelet.volumes.files import File
-from mooring.kubelet.volumes.writing import HostPathError, check_host_path, make_empty, write_files
+from mooring.kubelet.volumes.writing import HostPathError, check_host_path, link_directory, make_empty, write_files
 from mooring.kubelet.whole_views import HostPathVolume
 
 
@@ -45,6 +45,14 @@ def test_an_empty_directory_is_for_everybody_and_stays(tmp_path: Path) -> None:
 
     assert (tmp_path / "v").stat().st_mode & 0o7777 == 0o777
     assert os.listdir(tmp_path / "v") == ["kept"]
+
+
+def test_a_directory_has_another_name_however_often_it_is_given(tmp_path: Path) -> None:
+    for _ in range(2):
+        link_directory(tmp_path / "pod/v", tmp_path / "disk")
+
+    (tmp_path / "disk/kept").touch()
+    assert os.listdir(tmp_path / "pod/v") == ["kept"]
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE, Kind
+from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from mooring.api.views.base import View
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.views.volumes import Volume
 from mooring.api.views.workloads import Service
 from mooring.client.errors import NotFoundError
 from mooring.client.promise import Client, Selection
-from mooring.kubelet.environment.found import Found
+from mooring.kubelet.environment.found import ContainerConfigError, Found
 from mooring.kubelet.whole_views import ConfigMap, Secret, WholeContainer, WholePod
 
 MASTER_NAMESPACE = "default"
@@ -49,6 +51,20 @@ class Lookup:
             {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
         )
 
+    async def claimed_path(self, namespace: str, claim: str) -> str:
+        """Where the volume of a claim is on this machine. Raises `ContainerConfigError` and `ClientError`."""
+        found = await self._one(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, namespace, claim)
+        if found is None:
+            raise ContainerConfigError(f'persistentvolumeclaim "{claim}" not found')
+        name = found.spec.volume_name
+        volume = await self._one(PERSISTENT_VOLUME, PersistentVolume, "", name) if name else None
+        if volume is None:
+            raise ContainerConfigError(f'persistentvolumeclaim "{claim}" has no volume yet')
+        source = volume.spec.host_path or volume.spec.local
+        if source is None:
+            raise ContainerConfigError(f"persistent volume {name} is no directory of this machine (hostPath or local)")
+        return source.path
+
     async def _services(self, namespace: str, *, has_links: bool) -> list[Service]:
         master = await self._one(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)
         services = {} if master is None else {MASTER_SERVICE: master}
@@ -66,6 +82,13 @@ class Lookup:
             return decode_as(view, await self._client.get(kind, namespace, name))
         except NotFoundError:
             return None
+
+
+def claim_name(volume: Volume, pod: WholePod) -> str:
+    """The claim that a volume is of; none, if it is of no claim."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
 
 
 def config_map_names(container: WholeContainer) -> list[str]:

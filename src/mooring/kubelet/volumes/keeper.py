@@ -24,8 +24,8 @@ from mooring.client.errors import ClientError
 from mooring.client.promise import Client
 from mooring.client.tokens import request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
-from mooring.kubelet.environment.found import Found, Place
-from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.environment.found import ContainerConfigError, Found, Place
+from mooring.kubelet.environment.lookup import Lookup, claim_name
 from mooring.kubelet.volumes.files import (
     VolumeError,
     config_map_names,
@@ -35,7 +35,7 @@ from mooring.kubelet.volumes.files import (
     volume_error,
 )
 from mooring.kubelet.volumes.mounts import Mount, mounts_of
-from mooring.kubelet.volumes.writing import HostPathError, check_host_path, make_empty, write_files
+from mooring.kubelet.volumes.writing import HostPathError, check_host_path, link_directory, make_empty, write_files
 from mooring.kubelet.whole_views import TokenProjection, WholeContainer, WholePod, WholeVolume
 
 RENEW_PART = 0.8
@@ -78,7 +78,10 @@ class Volumes:
                 return
             found, tokens = await self._found(pod, missing)
             for volume in missing:
-                self._make(volume, pod, found, tokens, place)
+                if claim := claim_name(volume, pod):
+                    await self._link_claim(volume, pod, claim)
+                else:
+                    self._make(volume, pod, found, tokens, place)
                 known.made.add(volume.name)
 
     def mounts_of(self, pod: WholePod, container: WholeContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
@@ -114,9 +117,20 @@ class Volumes:
                 raise volume_error(
                     volume.name,
                     "this kubelet runs processes, and has volumes of the kinds emptyDir, hostPath, configMap, secret, "
-                    "downwardAPI and projected only",
+                    "downwardAPI, projected and persistentVolumeClaim only",
                 )
         except (OSError, HostPathError) as error:
+            raise volume_error(volume.name, str(error)) from None
+
+    async def _link_claim(self, volume: WholeVolume, pod: WholePod, claim: str) -> None:
+        """A claim's volume is a directory of this machine, or we cannot have it."""
+        try:
+            path = await self._lookup.claimed_path(pod.metadata.namespace, claim)
+        except (ClientError, ContainerConfigError) as error:
+            raise volume_error(volume.name, str(error)) from None
+        try:
+            link_directory(self._directory(pod.metadata.uid) / volume.name, Path(path))
+        except OSError as error:
             raise volume_error(volume.name, str(error)) from None
 
     async def _found(self, pod: WholePod, volumes: Sequence[WholeVolume]) -> tuple[Found, dict[TokenProjection, str]]:

@@ -50,7 +50,7 @@ def mounts_of(
         source = volume_path(volumes_directory, volume)
         if sub_path := _sub_path(mount, environment):
             source = _below(source, sub_path, mount, container)
-        mounts.append(Mount(mount.name, str(source), mount.mount_path, mount.read_only or _is_written_by_us(volume)))
+        mounts.append(Mount(mount.name, str(source), mount.mount_path, mount.read_only or _is_read_only(volume)))
     return tuple(mounts)
 
 
@@ -73,7 +73,10 @@ def _names(mounts: Sequence[Mount]) -> list[str]:
     return [name for mount in mounts for name in volume_variables([mount])]
 
 
-def _is_written_by_us(volume: WholeVolume) -> bool:
+def _is_read_only(volume: WholeVolume) -> bool:
+    claim = volume.persistent_volume_claim
+    if claim is not None:
+        return claim.read_only
     return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
 
 

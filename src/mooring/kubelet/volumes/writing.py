@@ -48,6 +48,14 @@ def make_empty(directory: Path) -> None:
         directory.chmod(EMPTY_MODE)
 
 
+def link_directory(link: Path, path: Path) -> None:
+    """A directory of the host under another name; it is made if it is not there. Raises `OSError`."""
+    path.mkdir(parents=True, exist_ok=True)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(path)
+
+
 def check_host_path(volume: HostPathVolume) -> None:
     """What the pod says of a path of the host must be so; what it may make is made. Raises `HostPathError`."""
     path = Path(volume.path)
