@@ -25,6 +25,9 @@ from mooring.serving.answers import Answer, Question, not_found
 from mooring.serving.authorization import of_node
 from mooring.serving.tls import ServingTls
 
+EVERYWHERE = "0.0.0.0"
+"""As a kubelet: an API server looks for it by its name first, and that may be any of its addresses."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessNodes:
@@ -47,7 +50,7 @@ async def run_process_nodes(
     """Be nodes of another cluster until cancelled. Raises `PortTakenError`, `DirectoryTakenError`."""
     host = host_facts()
     port = SecurePort(
-        host=host.address,
+        host=EVERYWHERE,
         port=wanted.port,
         tls=ServingTls(host.name, hosts=(host.name, host.address)),
         authentication=connection,

@@ -216,6 +216,16 @@ class WholeMount(VolumeMount):
 # ---------------------------------------------------------------------------------------------------------------- pods
 
 
+class SecurityContext(View):
+    """As far as a process runtime has to refuse it."""
+
+    run_as_user: Int64 | None = None
+    run_as_non_root: bool | None = None
+
+
+NO_SECURITY = SecurityContext()
+
+
 class WholeContainer(KubeletContainer):
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
@@ -229,6 +239,7 @@ class WholeContainer(KubeletContainer):
     lifecycle: Lifecycle | None = None
     termination_message_path: str = ""
     termination_message_policy: str = ""
+    security_context: SecurityContext = NO_SECURITY
 
 
 class WholePodSpec(KubeletPodSpec):
@@ -238,6 +249,7 @@ class WholePodSpec(KubeletPodSpec):
     volumes: tuple[WholeVolume, ...] = ()
     service_account_name: str = ""
     enable_service_links: bool = True
+    security_context: SecurityContext = NO_SECURITY
 
 
 class WholePod(KubeletPod):

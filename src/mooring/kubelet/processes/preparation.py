@@ -20,6 +20,7 @@ from mooring.kubelet.environment.lookup import Lookup
 from mooring.kubelet.environment.variables import argv_of, environment_of
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
+from mooring.kubelet.processes.identity import why_not_as
 from mooring.kubelet.processes.leftovers import OWNER_VARIABLE
 from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Wanted, wanted_of
 from mooring.kubelet.runtime import Waiting
@@ -79,6 +80,10 @@ class Preparation:
 
     async def prepare(self, pod: WholePod, container: WholeContainer, attempt: int) -> Prepared:
         """Raises `NotReadyError`."""
+        refusal = why_not_as(os.getuid(), pod, container)
+        if refusal:
+            shown = Waiting("CreateContainerConfigError", refusal)
+            raise NotReadyError(shown, "Failed", f"Error: {refusal}", can_help_to_retry=False)
         try:
             await self._volumes.set_up(pod, self._place)
             found = await self._lookup.look_up(pod, container)

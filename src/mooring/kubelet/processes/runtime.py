@@ -204,7 +204,7 @@ class ProcessRuntime:
         for one in containers:
             await one.wait_ended()
         self._volumes.forget(pod_uid)
-        self._directories.remove_pod(pod_uid)
+        await asyncio.to_thread(self._directories.remove_pod, pod_uid)  # an emptyDir may be large
 
     async def _end(self) -> None:
         """All containers, in order as far as time allows."""
