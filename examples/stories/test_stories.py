@@ -1,4 +1,4 @@
-"""The stories of this folder, told: every command is run against one `mooring up`, and what it says is compared.
+"""The stories of this folder, told: every command is run against a `mooring up`, and what it says is compared.
 
 Comes in   the console blocks of the pages here, and the command that brings up the cluster in the README
 Goes out   a failed test that shows the command, what the page says and what was said
@@ -7,7 +7,8 @@ Goes out   a failed test that shows the command, what the page says and what was
     One that acts is run once.
  2. `…` in a line stands for anything in that line; alone on a line, for any number of lines. Blanks are not counted
     and empty lines are passed over: the width of a table's column depends on names that are drawn.
- 3. Each story is told by the kubectl that is on the PATH. Where there is none no story is collected, and the header of
+ 3. A story that begins with its own `mooring up` is told on that; all others share the cluster of the README.
+ 4. Each story is told by the kubectl that is on the PATH. Where there is none no story is collected, and the header of
     the test run says so.
 """
 
@@ -19,6 +20,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +53,10 @@ class Step:
     def only_looks(self) -> bool:
         return self.command.removeprefix("kubectl ").startswith(LOOKING)
 
+    @property
+    def brings_up(self) -> bool:
+        return self.command.startswith("mooring up ")
+
     def is_told_by(self, output: str) -> bool:
         told = (_squeezed(line) for line in output.splitlines())
         return bool(_pattern(self.lines).fullmatch("".join(f"{line}\n" for line in told if line)))
@@ -64,17 +70,28 @@ def steps_of(page: Path) -> list[Step]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """As the README says, but for the place of the kubeconfig."""
-    words = shlex.split(steps_of(HERE / "README.md")[0].command)
+    with brought_up(steps_of(HERE / "README.md")[0], tmp_path_factory.mktemp("stories")) as up:
+        yield up
+
+
+@contextmanager
+def brought_up(step: Step, folder: Path) -> Iterator[Up]:
+    """As the page says, but for the place of the kubeconfig."""
+    words = shlex.split(step.command)
     assert words[:2] == ["mooring", "up"]
     at = words.index("--kubeconfig")
-    with running(tmp_path_factory.mktemp("stories"), *words[2:at], *words[at + 2 :]) as up:
+    with running(folder, *words[2:at], *words[at + 2 :]) as up:
         yield up
 
 
 @pytest.mark.parametrize("page", STORIES, ids=lambda page: page.stem)
-def test_a_story_goes_as_it_is_told(page: Path, cluster: Up) -> None:
-    run_real(_tell(steps_of(page), cluster))
+def test_a_story_goes_as_it_is_told(page: Path, cluster: Up, tmp_path: Path) -> None:
+    first, *others = steps_of(page)
+    if first.brings_up:
+        with brought_up(first, tmp_path) as own:
+            run_real(_tell(others, own))
+    else:
+        run_real(_tell([first, *others], cluster))
 
 
 if shutil.which("kubectl") is None:
@@ -134,7 +151,8 @@ def _squeezed(line: str) -> str:
 def test_a_story_has_steps_with_answers_and_is_in_the_readme(page: Path) -> None:
     steps = steps_of(page)
     assert len(steps) >= 5
-    assert [step.command for step in steps if not step.command.startswith("kubectl ")] == []
+    others = steps[1:] if steps[0].brings_up else steps
+    assert [step.command for step in others if not step.command.startswith("kubectl ")] == []
     assert [step.command for step in steps if not any(line.strip(f" {_ANYTHING}") for line in step.lines)] == []
     assert f"({page.name})" in (HERE / "README.md").read_text(encoding="utf-8")
 
