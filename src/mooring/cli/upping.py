@@ -23,7 +23,7 @@ from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
-from mooring.cluster.settings import ClusterSettings
+from mooring.cluster.settings import PROCESS, ClusterSettings
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
@@ -127,6 +127,7 @@ def _greet(cluster: RunningCluster, settings: ClusterSettings) -> None:
         f"  objects      {where}",
         f"  running      {', '.join(cluster.components)}",
         f"  kubeconfig   {cluster.kubeconfig}",
+        *_warning(settings),
         "",
         "try:",
         f"  kubectl --kubeconfig {cluster.kubeconfig} get nodes,pods -A",
@@ -135,6 +136,12 @@ def _greet(cluster: RunningCluster, settings: ClusterSettings) -> None:
     ]
     click.echo("\n".join(lines))
     sys.stdout.flush()
+
+
+def _warning(settings: ClusterSettings) -> list[str]:
+    if settings.runtime != PROCESS or not settings.runs("nodes"):
+        return []
+    return ["  pods         run on this machine, as you: whoever may create them runs commands here"]
 
 
 def _settings(options: UpOptions) -> ClusterSettings:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mooring.api.kinds import CONFIG_MAP
 from mooring.store.memory import MemoryStore
-from tests.kubelet.play import container, pod
+from tests.kubelet.play import Body, container, pod
 from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
 
 FOREVER = "exec sleep 600"
@@ -18,6 +19,10 @@ FOREVER = "exec sleep 600"
 def only(folder: Path, pattern: str) -> Path:
     (found,) = folder.glob(pattern)
     return found
+
+
+def text_of(path: Path) -> str:
+    return path.read_text()
 
 
 def test_a_pod_runs_and_says_where(tmp_path: Path) -> None:
@@ -229,3 +234,50 @@ def test_nothing_runs_when_it_has_ended(tmp_path: Path) -> None:
     played_for_real(story, tmp_path)
     assert len(pids) == 2
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("needs", "line"),
+    [
+        pytest.param(
+            {"envFrom": [{"configMapRef": {"name": "settings"}}]},
+            "Pending main=waiting:CreateContainerConfigError",
+            id="a variable",
+        ),
+        pytest.param(
+            {"volumeMounts": [{"name": "settings", "mountPath": "/etc/settings"}]},
+            "Pending main=waiting:ContainerCreating",
+            id="a volume",
+        ),
+    ],
+)
+def test_a_container_waits_for_what_it_needs(
+    tmp_path: Path, needs: Body, line: str
+) -> None:
+    async def story(play: RealPlay) -> None:
+        volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
+        await play.create(shell_pod("web", FOREVER, fields=needs, volumes=volumes if "volumeMounts" in needs else []))
+        await play.wait_line("web", line)
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}}
+        await play.client.create(CONFIG_MAP, "default", config_map)
+        await play.wait_line("web", "Running ready main=running")
+
+    played_for_real(story, tmp_path)
+
+
+def test_init_containers_and_sidecars_come_in_their_order(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        def said(word: str) -> list[str]:
+            return ["/bin/sh", "-c", f"echo {word} >> {tmp_path}/said; test {word} = init || exec sleep 600"]
+
+        first = container("first", command=said("init"))
+        helper = container("helper", command=said("sidecar"), restartPolicy="Always")
+        main = container(command=said("main"))
+        body = pod("web", on=HOST.name, initContainers=[first, helper], containers=[main])
+        await play.create({**body, "spec": {**body["spec"], "terminationGracePeriodSeconds": 1}})
+        await play.wait_line("web", "Running ready first=terminated:Completed(0) helper=running main=running")
+        while len(words := text_of(tmp_path / "said").split()) < 3:
+            await play.wait(0.05)
+        assert words == ["init", "sidecar", "main"]
+
+    played_for_real(story, tmp_path / "pods")

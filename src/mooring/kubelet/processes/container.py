@@ -32,7 +32,7 @@ from mooring.kubelet.processes.hooks import HookError, run_hook
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
 from mooring.kubelet.processes.shim_client import Report, ShimProcess
 from mooring.kubelet.processes.termination import termination_message
-from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.views import KubeletPod
 from mooring.kubelet.whole_views import LifecycleHandler, WholeContainer, WholePod
 
@@ -239,8 +239,8 @@ class ProcessContainer:
             self._household.tell_event(self.pod, True, error.event, str(error))
         else:
             logger.warning("container %s of pod %s has to wait: %s", self.container.name, self.pod.key, error)
-        if error.shown is not None:
-            self._tell(error.shown)
+        creating = Waiting("PodInitializing" if self.pod.spec.init_containers else "ContainerCreating")
+        self._tell(error.shown if error.shown is not None else creating)
 
     def _tell_running(self, report: Report) -> None:
         household, health = self._household, first_health(self.container)
