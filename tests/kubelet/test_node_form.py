@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mooring.api.decode import convert_as
@@ -9,8 +11,9 @@ from mooring.api.views.node import Node
 from mooring.kit.clock import VIRTUAL_WALL_S
 from mooring.kubelet.node_form import heartbeat_patch, is_well, lease_body, node_body, renewal_patch
 from mooring.kubelet.nodes import SimulatedNode
-from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.kubelet.settings import FleetSettings, NodeShape, host_settings
 from tests.kubelet.play import Body
+from tests.kubelet.processes.real_play import HOST
 
 SETTINGS = FleetSettings(
     count=4,
@@ -119,3 +122,13 @@ def test_a_lease_belongs_to_its_node_and_is_renewed_with_one_field() -> None:
 def test_the_same_node_is_always_the_same(index: int) -> None:
     assert registered(index) == registered(index)
     assert registered(index)["status"]["nodeInfo"]["machineID"] != registered(2)["status"]["nodeInfo"]["machineID"]
+
+
+def test_a_real_node_says_what_its_machine_is() -> None:
+    settings = replace(host_settings(HOST, 1), port=4321)
+    status = node_body(SimulatedNode("here", 0, HOST.address), settings, VIRTUAL_WALL_S)["status"]
+    assert status["addresses"][0] == {"type": "InternalIP", "address": HOST.address}
+    assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 4321}}
+    assert status["capacity"]["cpu"] == str(HOST.cpus)
+    assert status["nodeInfo"]["kernelVersion"] == HOST.kernel
+    assert status["nodeInfo"]["machineID"] == HOST.machine_id

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.plan import backed_off, count_restart, crash_loop, plan_of, should_restart
-from mooring.kubelet.runtime import ContainerState, Exited, Running, Waiting
+from mooring.kubelet.plan import backed_off, count_restart, crash_loop, never_ran, plan_of, should_restart
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Running, Waiting
 from mooring.kubelet.slots import Slot, slots_of
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.play import Body, container, pod, view
@@ -161,3 +161,19 @@ def test_who_waits_is_held_until_then_and_tells_why() -> None:
     assert held.until_s == 1_010.0
     assert held.shown is not None
     assert held.shown.reason == "CrashLoopBackOff"
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "shown"),
+    [
+        pytest.param(
+            "Always", Exited(128, 0.0, 9.0, START_ERROR, "why"), Waiting("RunContainerError", "why"), id="again"
+        ),
+        pytest.param("Never", Exited(128, 0.0, 9.0, START_ERROR, "why"), None, id="it is not tried again"),
+        pytest.param("Always", Exited(128, 0.0, 9.0, "Error", "why"), None, id="it ran"),
+    ],
+)
+def test_what_is_told_of_who_could_not_be_started(policy: str, state: Exited, shown: Waiting | None) -> None:
+    one = view(pod(restartPolicy=policy))
+    (slot,) = slots_with(one, {"main": state}).values()
+    assert never_ran(slot, one) == shown

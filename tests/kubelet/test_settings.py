@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.settings import FleetSettings, host_settings
+from tests.kubelet.processes.real_play import HOST
 
 
 @pytest.mark.parametrize(
@@ -19,3 +20,24 @@ def test_what_cannot_be_meant_is_refused(wrong: dict[str, float], complaint: str
     with pytest.raises(ValueError) as caught:
         FleetSettings(**wrong)  # type: ignore[arg-type]
     assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        pytest.param(FleetSettings(count=2), ("node-0", "node-1"), id="simulated ones"),
+        pytest.param(host_settings(HOST, 1), ("here",), id="this machine"),
+        pytest.param(host_settings(HOST, 2), ("here-0", "here-1"), id="this machine, as two"),
+    ],
+)
+def test_how_nodes_are_called(settings: FleetSettings, names: tuple[str, ...]) -> None:
+    assert settings.node_names() == names
+
+
+@pytest.mark.parametrize(
+    ("count", "cpu", "memory"),
+    [pytest.param(1, "4", "1048576Ki", id="all of it"), pytest.param(3, "1333m", "349525Ki", id="its share")],
+)
+def test_what_a_machine_offers(count: int, cpu: str, memory: str) -> None:
+    shape = host_settings(HOST, count).shape
+    assert (shape.cpu, shape.memory) == (cpu, memory)

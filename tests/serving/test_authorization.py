@@ -10,7 +10,7 @@ from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.serving.authentication import Caller
-from mooring.serving.authorization import AllowedPathError, AllowedPaths, Authorizer, Verdict
+from mooring.serving.authorization import AllowedPathError, AllowedPaths, Authorizer, Verdict, by_path, of_node
 from tests.serving.callers import Reviewer
 
 JANE = Caller("jane", groups=("dev",))
@@ -61,6 +61,12 @@ def test_no_answer_is_a_no() -> None:
 def test_nobody_to_ask_is_a_no() -> None:
     clock = VirtualClock()
     assert not run(Authorizer(AllowedPaths(()), None, clock).verdict(JANE, "get", "/metrics"), clock).is_allowed
+
+
+def test_what_the_api_server_is_asked() -> None:
+    assert by_path("get", "/metrics") == {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
+    (node,) = of_node("here")("get", "/containerLogs/a/b/c").values()
+    assert node == {"verb": "get", "version": "v1", "resource": "nodes", "subresource": "proxy", "name": "here"}
 
 
 def test_a_star_stands_at_the_end() -> None:

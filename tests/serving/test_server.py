@@ -38,7 +38,17 @@ async def late(question: Question) -> Answer:
     return text(f"late {question.query.get('a')}")
 
 
+def streams(question: Question) -> Answer:
+    async def parts() -> AsyncIterator[bytes]:
+        for part in (b"a ", b"stream of ", question.path.encode()):
+            await SystemClock().wait(0.01)
+            yield part
+
+    return Answer(b"", stream=parts())
+
+
 PAGES: dict[str, Page] = {
+    "/below/": streams,
     "/healthz": lambda question: text("ok"),
     "/metrics": lambda question: text("numbers"),
     "/late": late,
@@ -88,6 +98,8 @@ async def asked(
         pytest.param("GET", "/nothing", "jane", 403, b"cannot get path", id="what is not there, to who may not"),
         pytest.param("GET", "/nothing", "root", 404, b"404 page not found\n", id="what is not there"),
         pytest.param("GET", "/late?a=1&a=2", "root", 200, b"late ['1', '2']", id="a page that waits"),
+        pytest.param("GET", "/below/it", "root", 200, b"a stream of /below/it", id="a stream, below a path"),
+        pytest.param("GET", "/below", "root", 404, b"404 page not found\n", id="the path itself is not below it"),
         pytest.param("GET", "/fails", "root", 500, b"Internal error occurred: a bug", id="a page with a bug"),
         pytest.param("PUT", "/put", "root", 200, b"PUT 4", id="something is sent"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.kinds import CONFIG_MAP
+from mooring.api.kinds import CONFIG_MAP, NODE
 from mooring.store.memory import MemoryStore
 from tests.kubelet.play import Body, container, pod
 from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
@@ -251,9 +251,7 @@ def test_nothing_runs_when_it_has_ended(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_container_waits_for_what_it_needs(
-    tmp_path: Path, needs: Body, line: str
-) -> None:
+def test_a_container_waits_for_what_it_needs(tmp_path: Path, needs: Body, line: str) -> None:
     async def story(play: RealPlay) -> None:
         volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
         await play.create(shell_pod("web", FOREVER, fields=needs, volumes=volumes if "volumeMounts" in needs else []))
@@ -281,3 +279,21 @@ def test_init_containers_and_sidecars_come_in_their_order(tmp_path: Path) -> Non
         assert words == ["init", "sidecar", "main"]
 
     played_for_real(story, tmp_path / "pods")
+
+
+def test_nobody_makes_this_machine_run_the_pods_of_other_nodes(tmp_path: Path) -> None:
+    async def story(play: RealPlay) -> None:
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "other", "annotations": {"mooring.dev/simulated": "true"}},
+            "status": {"allocatable": {"cpu": "4", "memory": "4Gi", "pods": "10"}},
+        }
+        await play.client.create(NODE, "", node)
+        body = shell_pod("stranger", FOREVER)
+        await play.create({**body, "spec": {**body["spec"], "nodeName": "other"}})
+        await play.create(shell_pod("ours", FOREVER))
+        await play.wait_line("ours", "Running ready main=running")
+        assert await play.line("stranger") == "new"
+
+    played_for_real(story, tmp_path)
