@@ -6,9 +6,11 @@ import os
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from mooring.api.kinds import CONFIG_MAP, NODE
+from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, NODE
+from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.store.memory import MemoryStore
 from tests.kubelet.play import Body, container, pod
 from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
@@ -295,5 +297,19 @@ def test_nobody_makes_this_machine_run_the_pods_of_other_nodes(tmp_path: Path) -
         await play.create(shell_pod("ours", FOREVER))
         await play.wait_line("ours", "Running ready main=running")
         assert await play.line("stranger") == "new"
+
+    played_for_real(story, tmp_path)
+
+
+def test_limits_that_cannot_be_set_are_told_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.kubelet.processes.runtime.find_cgroups", lambda directory: Cgroups((), directory))
+
+    async def story(play: RealPlay) -> None:
+        while not (events := (await play.client.list(CORE_EVENT)).items):
+            await play.wait(0.05)
+        told = msgspec.json.decode(events[0])
+        assert (told["involvedObject"]["kind"], told["involvedObject"]["name"]) == ("Node", HOST.name)
+        assert (told["type"], told["reason"]) == ("Warning", "LimitsNotEnforced")
+        assert told["message"].startswith("limits of memory and cpu are not enforced")
 
     played_for_real(story, tmp_path)
