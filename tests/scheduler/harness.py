@@ -18,7 +18,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.filtering import find_feasible
-from mooring.scheduler.cycle.kept import Keeper
+from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry

@@ -31,6 +31,21 @@ def test_rows_that_changed_since(rows: list[int], position: int, since: list[int
     assert changed.tolist() == since
 
 
+@pytest.mark.parametrize(
+    ("rows", "position", "since"),
+    [
+        pytest.param([5, 3, 5], 0, None, id="three changes are more than two"),
+        pytest.param([5, 3, 5], 1, [3, 5], id="two are few"),
+        pytest.param([5, 5], 0, [5], id="each row once"),
+        pytest.param([5, 3, 5], 2, [5], id="the last change"),
+        pytest.param([5, 3, 5], 3, [], id="nothing new"),
+        pytest.param([], -1, None, id="whoever was never here looks at everything"),
+    ],
+)
+def test_few_rows_that_changed_since(rows: list[int], position: int, since: list[int] | None) -> None:
+    assert log_of(*rows).few_since(position, 2) == since
+
+
 def test_whoever_was_never_here_looks_at_everything() -> None:
     assert log_of(1, 2).since(-1) is None
 
@@ -41,6 +56,7 @@ def test_the_log_forgets_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log.position == 10
     assert log.since(0) is None
     assert log.since(5) is None
+    assert log.few_since(5, 10) is None
     recent = log.since(8)
     assert recent is not None
     assert recent.tolist() == [8, 9]

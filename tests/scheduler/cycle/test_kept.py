@@ -1,187 +1,32 @@
-"""What is kept of a shape: asked once, asked again only where something changed. (Right answers are a property.)"""
+"""What is kept of one shape: the best rows stay right when one row's rank changes."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
-from mooring.scheduler.cycle import kept
-from mooring.scheduler.cycle.kept import FITS, Keeper
-from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.plugin import Filter, Reads, Score
-from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Reason
-from mooring.scheduler.plugins.catalogue import PLUGINS
-from tests.api.builders import preferred
-from tests.builders import MIB, node, pod
-from tests.scheduler.config.builders import plugins, with_profile
+from mooring.scheduler.cycle.keeper import Keeper
+from mooring.scheduler.cycle.kept import REFUSED
+from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
 
-class Diary(Filter[None], Score[None]):
-    """Refuses nobody, and notes down which nodes it was asked about."""
-
-    filter_reasons = (Reason("node(s) were asked"),)
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self.asked: list[str] = []
-
-    def prepare(self, pod: PodRecord) -> None:
-        return None
-
-    def filter(self, state: None, rows: Rows) -> Int64s:
-        self.asked += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
-        return np.zeros(length_of(rows), dtype=np.int64)
-
-    def score(self, state: None, rows: Rows) -> Int64s:
-        return np.zeros(length_of(rows), dtype=np.int64)
-
-    def read(self) -> list[str]:
-        asked, self.asked = sorted(self.asked), []
-        return asked
-
-
-class FactsDiary(Diary):
-    name = "FactsDiary"
-    filter_reads = Reads.FACTS
-
-
-class UsageDiary(Diary):
-    name = "UsageDiary"
-    filter_reads = Reads.USAGE
-
-
-class ClusterDiary(Diary):
-    name = "ClusterDiary"
-
-
-DIARIES = (FactsDiary, UsageDiary, ClusterDiary)
-ALL = ["n1", "n2", "n3"]
-
-
-def watched() -> Engine:
-    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in DIARIES))}})
-    return engine_of(node("n1"), node("n2"), node("n3"), config=config, registry=Registry([*PLUGINS, *DIARIES]))
-
-
-def asked(engine: Engine, name: str = "web") -> dict[str, list[str]]:
-    """Which nodes each diary is asked about when a pod is decided."""
-    profile = engine.cycles["default-scheduler"].profile
-    diaries = [plugin for plugin in profile.plugins.values() if isinstance(plugin, Diary)]
-    for diary in diaries:
-        diary.read()
-    engine.decide(engine.record(pod(name, labels={"app": "web"})))
-    return {diary.name: diary.read() for diary in diaries}
-
-
-def test_the_first_pod_of_a_shape_asks_everybody() -> None:
-    assert asked(watched()) == {"FactsDiary": ALL, "UsageDiary": ALL, "ClusterDiary": ALL}
-
-
-def test_the_next_pod_of_the_shape_asks_only_who_reads_the_cluster() -> None:
-    engine = watched()
-    asked(engine)
-    assert asked(engine, "another") == {"FactsDiary": [], "UsageDiary": [], "ClusterDiary": ALL}
-
-
-def test_after_a_pod_came_its_row_is_asked_who_reads_usage() -> None:
-    engine = watched()
-    asked(engine)
-    engine.put(pod("new", on="n2"))
-    assert asked(engine) == {"FactsDiary": [], "UsageDiary": ["n2"], "ClusterDiary": ALL}
-    engine.put(pod("q", nominated="n3"))
-    usage = asked(engine)["UsageDiary"]
-    assert set(usage) == {"n3"}, "with the nominated pod and without it"
-
-
-def test_after_a_node_changed_its_row_is_asked_everything() -> None:
-    engine = watched()
-    asked(engine)
-    engine.put(node("n3", cpu=64))
-    engine.put(pod("new", on="n1"))
-    assert asked(engine) == {"FactsDiary": ["n3"], "UsageDiary": ["n1", "n3"], "ClusterDiary": ALL}
-
-
-def test_a_node_that_goes_is_not_asked_any_more() -> None:
-    engine = watched()
-    asked(engine)
-    engine.remove(node("n2"))
-    assert asked(engine)["UsageDiary"] == []
-    assert engine.decide(engine.record(pod("p", labels={"app": "web"}))).feasible_count == 2
-
-
-def test_shapes_unused_for_longest_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT_BYTES_MAX", 0)
-    engine = watched()
-    asked(engine)
-    for number in range(kept.KEPT_MIN + 1):
-        engine.decide(engine.record(pod(f"other-{number}", labels={"number": str(number)})))
-    assert asked(engine)["FactsDiary"] == ALL
-
-
-def test_nothing_is_kept_inside_of_an_experiment() -> None:
-    engine = engine_of(node("n1"))
-    record = engine.record(pod())
-    keeper = Keeper(engine.cycle_for(record).profile, engine.columns)
-    with WhatIf(engine.columns), pytest.raises(AssertionError, match="must not be kept"):
-        keeper.kept(record)
-
-
-def test_what_is_kept_can_be_forgotten() -> None:
-    engine = engine_of(node("n1"), node("n2", cpu=1))
-    record = engine.record(pod(cpu=2))
-    keeper = Keeper(engine.cycle_for(record).profile, engine.columns)
-    first = keeper.kept(record)
-    assert keeper.kept(record) is first
-    assert first.fits[:2].tolist() == [True, False]
-    assert (first.first[:2] == FITS).tolist() == [True, False]
-    keeper.forget_all()
-    assert keeper.kept(record) is not first
-
-
-RANKED = (node("n1", labels={"rank": "1"}), node("n2", labels={"rank": "2"}), node("n3", labels={"rank": "3"}))
-LIKES = [preferred(10, "rank Gt 1"), preferred(20, "rank Gt 2")]
-
-
-def test_kept_preferences_follow_a_node_that_changes() -> None:
-    """The same rows fit, but what is best among them is another."""
-    engine = engine_of(*RANKED)
-    record = engine.record(pod(prefers_nodes=LIKES))
-    assert engine.decide(record).node_name == "n3"
-    engine.put(node("n3", labels={"rank": "0"}))
-    assert engine.decide(record).node_name == "n2"
-    engine.put(node("n1", labels={"rank": "9"}))
-    assert engine.decide(record).node_name == "n1"
-
-
-@pytest.mark.parametrize("newcomer", [pod("q", cpu=10, priority=9, nominated="n3"), pod("r", cpu=10, on="n3")])
-def test_kept_preferences_follow_the_rows_that_fit(newcomer: Pod) -> None:
-    """While n3 fits, n1 looks poor beside it, and n2 wins because it is empty; without n3, n1 is the best there is."""
-    engine = engine_of(
-        node("n1", cpu=10, memory="10Gi", labels={"rank": "2"}),
-        node("n2", cpu=10, memory="10Gi", labels={"rank": "1"}),
-        node("n3", cpu=10, memory="10Gi", labels={"rank": "3"}, taints=["old:PreferNoSchedule"]),
-        pod("a", cpu=9, memory="9Gi", on="n1"),
-    )
-    record = engine.record(pod(cpu="100m", prefers_nodes=[preferred(100, "rank Gt 2"), preferred(60, "rank Gt 1")]))
-    assert engine.decide(record).node_name == "n2"
-    engine.put(newcomer)
-    assert engine.decide(record).node_name == "n1"
-    engine.remove(newcomer)
-    assert engine.decide(record).node_name == "n2"
-
-
-def test_kept_scores_of_images_follow_the_number_of_nodes() -> None:
-    """With every node that lacks it, an image is worth less on the one that has it."""
-    engine = engine_of(node("full", cpu=8, images={"web:1": 4000 * MIB}), node("n1", cpu=8), pod("a", cpu=4, on="full"))
-    record = engine.record(pod(image="web:1"))
-    assert engine.decide(record).node_name == "full"
-    for number in range(2, 60):
-        engine.put(node(f"n{number}", cpu=8))
-    assert engine.decide(record).node_name == "n1"
+@pytest.mark.parametrize(
+    ("best", "row", "rank", "becomes", "highest"),
+    [
+        pytest.param([1, 4], 4, 90, [1, 4], 90, id="a row that is as good as before stays"),
+        pytest.param([1, 4], 4, 80, [1], 90, id="a row that got worse leaves"),
+        pytest.param([1, 4], 3, 90, [1, 3, 4], 90, id="a row that got as good comes in, in order"),
+        pytest.param([1, 4], 3, 95, [3], 95, id="a row that got better is the only one"),
+        pytest.param([1, 4], 3, 80, [1, 4], 90, id="a row below them changes nothing"),
+        pytest.param([4], 4, REFUSED, None, 90, id="when the last one leaves, all are looked at again"),
+        pytest.param(None, 4, 95, None, 90, id="what is not known stays unknown"),
+    ],
+)
+def test_the_best_rows_follow_a_row(
+    best: list[int] | None, row: int, rank: int, becomes: list[int] | None, highest: int
+) -> None:
+    engine = engine_of(node("n"))
+    kept = Keeper(engine.cycles["default-scheduler"].profile, engine.columns).kept(engine.record(pod("p")))
+    kept.best, kept.best_rank = best, 90
+    kept.move_among_best(row, rank)
+    assert (kept.best, kept.best_rank) == (becomes, highest)

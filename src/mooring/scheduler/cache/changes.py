@@ -12,6 +12,8 @@ comparing 5,000 versions would cost more than computing the three again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s
@@ -42,7 +44,11 @@ class ChangeLog:
         start = position - self._forgotten
         if start < 0:
             return None
-        recent = self._rows[start:]
-        if len(recent) == 1:
-            return np.array(recent, dtype=np.int64)
-        return np.array(sorted(set(recent)), dtype=np.int64)
+        return np.array(sorted(set(self._rows[start:])), dtype=np.int64)
+
+    def few_since(self, position: int, most: int) -> Sequence[int] | None:
+        """As `since`, if at most `most` changes were logged after `position`; otherwise None."""
+        if self.position - position > most or position < self._forgotten:
+            return None
+        recent = self._rows[position - self._forgotten :]
+        return recent if len(recent) == 1 else sorted(set(recent))

@@ -27,7 +27,7 @@ from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
 from mooring.scheduler.cycle.filtering import ask_everywhere, find_feasible
-from mooring.scheduler.cycle.kept import Keeper
+from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.sampling import Sampling
 from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full

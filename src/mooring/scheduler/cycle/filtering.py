@@ -50,15 +50,16 @@ def find_feasible(
 def search(attempt: Attempt, sampling: Sampling | None) -> None:
     """Looks at all nodes that come into question, or at so many that enough of them can take the pod."""
     kept, columns = attempt.kept, attempt.columns
-    fits = kept.fits[: columns.height]
+    left = fits = kept.fits[: columns.height]
     if not attempt.is_ordinary:
         _leave_out_unnamed(attempt)
-        fits = attempt.first == FITS
-    left = _ask_cluster_filters(attempt, fits) if attempt.asked else fits
+        left = attempt.first == FITS
+    if attempt.asked:
+        left = _ask_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
-    attempt.says_as_kept = left.base is kept.fits
+    attempt.says_as_kept = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
-    attempt.fits_as_kept = attempt.says_as_kept or count == np.count_nonzero(kept.fits[: columns.height])
+    attempt.fits_as_kept = left is fits or count == np.count_nonzero(fits)
     attempt.feasible = slice(0, len(left)) if count == len(left) else left.nonzero()[0]
     if sampling is not None:
         _take_sample(attempt, left, sampling)

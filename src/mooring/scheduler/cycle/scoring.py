@@ -18,7 +18,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.kept import Keeper, check_scores
+from mooring.scheduler.cycle.keeper import Keeper, check_scores
 from mooring.scheduler.framework.plugin import EVEN, SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure

@@ -35,7 +35,7 @@ class DeviceLevels:
     def epoch(self) -> object:
         """Changes with what filters and scores read of devices."""
         by_resource = self._ledger.by_resource
-        if not any(self.stand_behind(name) for name in self._scored):
+        if not self._scored or not any(self.stand_behind(name) for name in self._scored):
             return by_resource.revision
         return by_resource.revision, self._ledger.usage.revision, self._slices.version
 

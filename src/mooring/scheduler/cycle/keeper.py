@@ -1,0 +1,272 @@
+"""The keeper: holds what row-local plugins said of the shapes that were seen lately, and brings it up to date.
+
+Comes in   shapes, and the change logs of the columns
+Goes out   `Kept`: every number in it is what the plugins would answer now
+
+ 1. After `Keeper.kept`, rows that changed were asked again. Rows whose pods changed are asked only of plugins that
+    read usage; few rows are asked one by one.
+ 2. Nominated pods are part of a row: a row refuses if it refuses with the pods of at least the shape's priority that
+    are nominated to it, or without them (the former is told first). Scores do not see them.
+ 3. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cycle.kept import FITS, REFUSED, ROW_BYTES, Kept
+from mooring.scheduler.framework.plugin import SCORE_MAX, InvalidScoreError, Plugin, Reads
+from mooring.scheduler.framework.profile import FilterUse, Profile
+
+KEPT_BYTES_MAX = 64 << 20
+KEPT_MIN = 8
+"""So many shapes are kept however large the cluster."""
+FEW_ROWS = 16
+"""Up to so many rows are asked one by one, in plain Python: below that numpy's overhead is larger than its gain."""
+
+_NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
+
+
+class Keeper:
+    """Keeps answers for the shapes that were seen lately, and brings them up to date."""
+
+    def __init__(self, profile: Profile, columns: Columns) -> None:
+        self._profile = profile
+        self._columns = columns
+        self._kept: dict[Shape, Kept] = {}
+        local = [use for use in profile.filters if use.is_row_local]
+        self._facts_filters = [use for use in local if use.plugin.filter_reads is Reads.FACTS]
+        self._usage_filters = [use for use in local if use.plugin.filter_reads is Reads.USAGE]
+        self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
+
+    def kept(self, pod: PodRecord) -> Kept:
+        """What is kept for the pod's shape, up to date."""
+        shape = pod.shape
+        kept = self._kept.pop(shape, None)  # put back behind all others: it is the one used last
+        if kept is None:
+            kept = Kept(self._profile, pod)
+            self._make_room(kept)
+        self._sync(kept, pod)  # if a plugin fails here, what it left half done is not kept
+        self._kept[shape] = kept
+        return kept
+
+    def forget_all(self) -> None:
+        self._kept.clear()
+
+    def best(self, kept: Kept) -> list[int]:
+        """The rows with the highest rank, ascending: all that is left to decide, if nobody else has a say."""
+        self.refresh_normalised(kept)
+        if kept.best is None:
+            ranked = kept.ranked[: self._columns.height]
+            kept.best_rank = int(ranked.max())
+            is_best: Bools = ranked == kept.best_rank
+            kept.best = is_best.nonzero()[0].tolist()
+        return kept.best
+
+    def refresh_normalised(self, kept: Kept) -> None:
+        """Normalised scores of row-local plugins over the rows that fit; they change only when some row flips."""
+        if kept.normalised_for == kept.fits_version:
+            return
+        rows: Rows = slice(0, self._columns.height)
+        if not kept.varying_scores and not kept.normalised[rows].any():
+            kept.normalised_for = kept.fits_version
+            return
+        feasible = kept.fits[rows].nonzero()[0]
+        total = np.zeros(len(feasible), dtype=np.int64)
+        for use, state, raw in kept.varying_scores:
+            total += use.weight * use.plugin.normalise(state, raw.take(feasible), feasible)
+        kept.best = None
+        kept.normalised[rows] = 0
+        kept.normalised[feasible] = total
+        kept.ranked[rows] = REFUSED
+        kept.ranked[feasible] = kept.scores.take(feasible) + total
+        kept.normalised_for = kept.fits_version  # last: a plugin that failed above must fail again for the next pod
+
+    def _sync(self, kept: Kept, pod: PodRecord) -> None:
+        columns = self._columns
+        assert not columns.in_what_if, "what is computed inside of a what-if must not be kept"
+        usage, facts = columns.usage_changes, columns.fact_changes
+        epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
+        is_alike = kept.fact_position == facts.position and kept.epochs == epochs
+        if is_alike and kept.usage_position == usage.position:
+            return
+        kept.diagnosis = None
+        is_alike = is_alike and len(kept.first) >= columns.height
+        few = usage.few_since(kept.usage_position, FEW_ROWS) if is_alike else None
+        if few is not None:
+            self._ask_one_by_one(kept, pod, few)
+        else:
+            self._ask_many(kept, pod, epochs)
+        kept.usage_position = usage.position
+        kept.fact_position = facts.position
+        kept.epochs = epochs
+
+    def _ask_many(self, kept: Kept, pod: PodRecord, epochs: tuple[object, ...]) -> None:
+        usage, facts = self._columns.usage_changes, self._columns.fact_changes
+        fact_rows = facts.since(kept.fact_position) if kept.fact_position != facts.position else _NO_ROWS
+        usage_rows = usage.since(kept.usage_position)
+        is_too_small = len(kept.first) < self._columns.height
+        if fact_rows is None or usage_rows is None or kept.epochs != epochs or is_too_small:
+            self._ask_all(kept, pod)
+        else:
+            self._ask_some(kept, pod, fact_rows, usage_rows)
+
+    def _ask_all(self, kept: Kept, pod: PodRecord) -> None:
+        if kept.usage_position >= 0 or len(kept.first) < self._columns.height:
+            kept.allocate(self._columns.capacity)
+        self._answer(kept, pod, self._columns.live_rows, self._columns.live_rows)
+        kept.fits_version += 1
+        if kept.victims is not None:
+            kept.victims.forget(None)
+
+    def _ask_some(self, kept: Kept, pod: PodRecord, fact_rows: Int64s, usage_rows: Int64s) -> None:
+        alive = self._columns.alive
+        changed = np.union1d(fact_rows, usage_rows)
+        did_fit = kept.fits[changed]
+        kept.best = None
+        dead = changed[~alive[changed]]
+        kept.fits[dead] = False
+        kept.ranked[dead] = REFUSED
+        self._answer(kept, pod, fact_rows[alive[fact_rows]], changed[alive[changed]])
+        # A change of facts may change what is normalised, even where the same rows fit.
+        if len(fact_rows) or (did_fit != kept.fits[changed]).any():
+            kept.fits_version += 1
+        if kept.victims is not None:
+            kept.victims.forget(changed)
+
+    def _ask_one_by_one(self, kept: Kept, pod: PodRecord, rows: Sequence[int]) -> None:
+        """As `_answer` for rows whose pods changed, in plain Python."""
+        for row in rows:
+            number, bits = self._refusal_of_row(kept, row)
+            score = kept.facts_scores.item(row)
+            for plugin, state, weight in kept.row_scores:
+                of_row = plugin.score_row(state, row)
+                if not 0 <= of_row <= SCORE_MAX:
+                    raise InvalidScoreError(plugin.name, of_row)
+                score += weight * of_row
+            fits = number == FITS
+            if fits is not kept.fits.item(row):
+                kept.fits[row] = fits
+                kept.fits_version += 1
+            kept.first[row], kept.bits[row], kept.scores[row] = number, bits, score
+            kept.ranked[row] = rank = score + kept.normalised.item(row) if fits else REFUSED
+            kept.move_among_best(row, rank)
+        if len(self._columns.nominations) or kept.victims is not None:
+            changed = np.array(rows, dtype=np.int64)
+            self._overlay_nominations(kept, pod, changed)
+            if kept.victims is not None:
+                kept.victims.forget(changed)
+
+    def _answer(self, kept: Kept, pod: PodRecord, fact_rows: Rows, rows: Rows) -> None:
+        """Asks the plugins about rows: those that read facts about `fact_rows`, the others about `rows`."""
+        kept.best = None
+        if length_of(fact_rows):
+            first, bits = first_refusals(self._facts_filters, kept.filter_states, fact_rows)
+            kept.facts_first[fact_rows], kept.facts_bits[fact_rows] = first, bits
+            kept.facts_scores[fact_rows] = self._scores(kept, Reads.FACTS, fact_rows)
+            for use, state, raw in kept.raw_scores:
+                raw[fact_rows] = use.plugin.score(state, fact_rows)
+            everywhere = self._columns.live_rows
+            kept.varying_scores = [s for s in kept.raw_scores if s[2][everywhere].min() != s[2][everywhere].max()]
+        if not length_of(rows):
+            return
+        first, bits = first_refusals(
+            self._usage_filters, kept.filter_states, rows, kept.facts_first[rows].copy(), kept.facts_bits[rows].copy()
+        )
+        kept.first[rows], kept.bits[rows] = first, bits
+        fits = first == FITS
+        kept.fits[rows] = fits
+        kept.scores[rows] = scores = kept.facts_scores[rows] + self._scores(kept, Reads.USAGE, rows)
+        kept.ranked[rows] = np.where(fits, scores + kept.normalised[rows], REFUSED)
+        if len(self._columns.nominations):
+            self._overlay_nominations(kept, pod, rows)
+
+    def _scores(self, kept: Kept, reads: Reads, rows: Rows) -> Int64s | int:
+        total: Int64s | int = 0
+        for use, state in kept.score_states:
+            if use.plugin.score_reads is reads:
+                scores = use.plugin.score(state, rows)
+                if not use.is_ours:
+                    check_scores(use.plugin.name, scores)
+                total = total + (scores if use.weight == 1 else use.weight * scores)
+        return total
+
+    def _overlay_nominations(self, kept: Kept, pod: PodRecord, rows: Rows) -> None:
+        columns = self._columns
+        among = None if isinstance(rows, slice) else set(rows.tolist())
+        for row in columns.rows_named(columns.nominations.nodes()).tolist():
+            if among is None or row in among:
+                self._overlay_row(kept, pod, row)
+
+    def _overlay_row(self, kept: Kept, pod: PodRecord, row: int) -> None:
+        columns = self._columns
+        yielding_to = [p for p in columns.nominations.on(columns.node_names[row]) if p.priority >= pod.priority]
+        if not yielding_to:
+            return
+        with WhatIf(columns) as experiment:
+            for nominated in yielding_to:
+                experiment.place(nominated, row)
+            number, bits = self._refusal_of_row(kept, row)
+        if number != FITS:
+            kept.best = None
+            if kept.fits[row]:
+                kept.fits_version += 1
+            kept.first[row], kept.bits[row] = number, bits
+            kept.fits[row] = False
+            kept.ranked[row] = REFUSED
+
+    def _refusal_of_row(self, kept: Kept, row: int) -> tuple[int, int]:
+        """The first filter that refuses a row, and its bits; what reads facts alone is known already."""
+        first, bits = kept.facts_first.item(row), kept.facts_bits.item(row)
+        for number, plugin, state in kept.row_filters:
+            if number < first and (answer := plugin.filter_row(state, row)):
+                first, bits = number, answer
+        return first, bits
+
+    def _make_room(self, newcomer: Kept) -> None:
+        size_bytes = max(1, self._columns.capacity * ROW_BYTES)
+        while len(self._kept) >= max(KEPT_MIN, KEPT_BYTES_MAX // size_bytes):
+            dropped = self._kept.pop(next(iter(self._kept)))
+            if len(dropped.first) == self._columns.capacity:
+                newcomer.take_arrays_of(dropped)
+
+
+def check_scores(plugin: str, scores: Int64s) -> None:
+    """Raises `InvalidScoreError` if a score lies outside of 0 to 100."""
+    lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+    if lowest < 0 or highest > SCORE_MAX:
+        raise InvalidScoreError(plugin, lowest if lowest < 0 else highest)
+
+
+def first_refusals(
+    uses: Sequence[FilterUse],
+    states: dict[str, Any],
+    rows: Rows,
+    first: UInt8s | None = None,
+    bits: Int64s | None = None,
+) -> tuple[UInt8s, Int64s]:
+    """Per row: the smallest number of a filter that refuses, and its bits; starting from what others refused."""
+    is_fresh = first is None or bits is None
+    if first is None or bits is None:
+        first = np.full(length_of(rows), FITS, dtype=np.uint8)
+        bits = np.zeros(length_of(rows), dtype=np.int64)
+    # Backwards, so that of the filters asked here the one that comes first has the last word.
+    for use in reversed(uses):
+        name = use.plugin.name
+        if name not in states:
+            continue
+        answer = use.plugin.filter(states[name], rows)
+        if np.count_nonzero(answer):
+            refused = answer != 0
+            if not is_fresh:
+                refused &= first > use.number
+            np.copyto(first, use.number, where=refused)
+            np.copyto(bits, answer, where=refused)
+    return first, bits
