@@ -10,6 +10,9 @@ Goes out   the same event in the other one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT
 
@@ -29,7 +32,7 @@ SERVED_NAMES = {core: served for served, core in CORE_NAMES.items()}
 _REPORTERS = ("reportingComponent", "reportingInstance")
 
 
-def stored_form(event: Document) -> Document:
+def stored_form(event: Mapping[str, Any]) -> Document:
     """An event of events.k8s.io as core has it."""
     core: Document = {CORE_NAMES.get(field, field): value for field, value in event.items()}
     core["kind"], core["apiVersion"] = CORE_EVENT.kind, CORE_EVENT.api_version

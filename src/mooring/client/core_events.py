@@ -15,6 +15,7 @@ Controllers never changed over; a Deployment that is scaled twice says two sente
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -83,9 +84,10 @@ class Correlator:
         self._component = component
         self._clock = clock
         self._entropy = entropy
-        self._similar: dict[tuple[object, ...], tuple[float, dict[str, None]]] = {}
-        self._seen: dict[tuple[object, ...], tuple[int, str, str]] = {}  # count, name, first timestamp
-        self._tokens: dict[AboutKey, tuple[float, float]] = {}
+        # An OrderedDict finds its oldest at once, however many went before it; a dict does not.
+        self._similar: OrderedDict[tuple[object, ...], tuple[float, dict[str, None]]] = OrderedDict()
+        self._seen: OrderedDict[tuple[object, ...], tuple[int, str, str]] = OrderedDict()  # count, name, first stamp
+        self._tokens: OrderedDict[AboutKey, tuple[float, float]] = OrderedDict()
         self._last_nanos = 0
 
     def observe(self, about: ObjectReference, type: str, reason: str, message: str) -> EventWrite | None:
@@ -146,10 +148,10 @@ class Correlator:
         return event_name(object_name, self._last_nanos) or self._entropy.uuid()
 
 
-def _keep(memory: dict[_Key, _Value], key: _Key, value: _Value, limit: int) -> None:
+def _keep(memory: OrderedDict[_Key, _Value], key: _Key, value: _Value, limit: int) -> None:
     """At the young end; the oldest makes room."""
     if len(memory) >= limit:
-        del memory[next(iter(memory))]
+        memory.popitem(last=False)
     memory[key] = value
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
@@ -149,8 +150,8 @@ class SpamFilter:
         self._rate_per_s = 1.0 / refill_s
         self._sources_max = sources_max
         # (tokens, as of when), the source that spoke longest ago first. Tuples, because nearly every event is the first
-        # of its object.
-        self._buckets: dict[tuple[object, ...], tuple[float, float]] = {}
+        # of its object. An OrderedDict finds its oldest at once, however many went before it; a dict does not.
+        self._buckets: OrderedDict[tuple[object, ...], tuple[float, float]] = OrderedDict()
 
     def is_allowed(self, key: EventKey) -> bool:
         type_, _, _, controller, instance, regarding, _ = key
@@ -160,7 +161,7 @@ class SpamFilter:
         if bucket is None:
             tokens = self._burst
             if len(self._buckets) >= self._sources_max:
-                del self._buckets[next(iter(self._buckets))]
+                self._buckets.popitem(last=False)
         else:
             tokens = min(self._burst, bucket[0] + (now_s - bucket[1]) * self._rate_per_s)
         is_allowed = tokens >= 1.0

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 
 from mooring.api.kinds import EVENT
 from mooring.client.errors import AlreadyExistsError, ClientError, NoAnswerError, NotFoundError
@@ -80,7 +81,7 @@ class EventWriter:
         self._series_max = series_max
         self._spam = SpamFilter(clock, burst=spam_burst, refill_s=spam_refill_s)
         self._queue: WorkQueue[EventRecord] = WorkQueue("events", clock, entropy.fork("queue"))
-        self._records: dict[EventKey, EventRecord] = {}  # the oldest first
+        self._records: OrderedDict[EventKey, EventRecord] = OrderedDict()  # the oldest first
         self._has_records = asyncio.Event()
         self._refreshed_s = clock.now_s()
         self._last_nanos = 0
@@ -137,8 +138,7 @@ class EventWriter:
 
     def _remember(self, record: EventRecord) -> None:
         if len(self._records) >= self._series_max:
-            oldest = self._records.pop(next(iter(self._records)))
-            self._write_last_count(oldest)
+            self._write_last_count(self._records.popitem(last=False)[1])
         self._records[record.key] = record
         self._has_records.set()
 

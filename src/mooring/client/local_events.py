@@ -24,7 +24,7 @@ def stored_kind(kind: Kind) -> Kind:
 
 def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
     """An object as it is stored."""
-    return stored_form(dict(plain)) if kind is EVENT else plain
+    return stored_form(plain) if kind is EVENT else plain
 
 
 def outward_plain(kind: Kind, plain: PlainObject) -> PlainObject:

@@ -9,15 +9,21 @@ Goes out   the pod with its node; how long it may take to end; or a `ConflictErr
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 import msgspec
 
+from mooring.api.decode import convert_as
+from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
+from mooring.api.views.pod import PodStatus
 from mooring.client.errors import ConflictError
 from mooring.client.local_form import PlainObject, decoded, encoded, part_of
 from mooring.client.local_refusals import conflict, other_uid
 from mooring.client.promise import Deletion
+
+STATUSES_REMEMBERED_MAX = 64
 
 _FINISHED = ("Succeeded", "Failed")
 _USUAL_START = b'{"kind":"Pod","apiVersion":"v1","metadata":{'
@@ -31,7 +37,7 @@ class BoundForm(NamedTuple):
     """A stored pod with its node; `status` is what the pod says of itself then, None if it was taken apart."""
 
     value: bytes
-    status: PlainObject | None
+    status: PodStatus | None
 
 
 def bound_form(value: bytes, key: str, *, uid: str, node_name: str, now: str, is_known_free: bool = False) -> BoundForm:
@@ -43,24 +49,21 @@ def bound_form(value: bytes, key: str, *, uid: str, node_name: str, now: str, is
     the places are looked up.
     """
     places = _places(value, uid, is_known_free)
-    status = _status_behind(value, places[1]) if places is not None else None
-    if places is None or status is None:
+    told = _bound_status(value[places[1] + len(_STATUS) : -1], now) if places is not None else None
+    if places is None or told is None:
         whole = bound(decoded(value), key, uid=uid, node_name=node_name, now=now)
         return BoundForm(encoded(whole), None)
-    spec_at, status_at = places
-    status.pop("nominatedNodeName", None)
-    _set_scheduled(status, now)
+    spec_end, status_end = places[0] + len(_SPEC), places[1] + len(_STATUS)
     parts = (
-        value[: spec_at + len(_SPEC)],
+        value[:spec_end],
         b'"nodeName":',
         _encode(node_name),
         b",",
-        value[spec_at + len(_SPEC) : status_at + len(_STATUS)],
-        _encode(status),
+        value[spec_end:status_end],
+        told[0],
         b"}",
     )
-    form = b"".join(parts)
-    return BoundForm(form, status)
+    return BoundForm(b"".join(parts), told[1])
 
 
 def _places(value: bytes, uid: str, is_known_free: bool) -> tuple[int, int] | None:
@@ -82,11 +85,21 @@ def _places(value: bytes, uid: str, is_known_free: bool) -> tuple[int, int] | No
     return (spec_at, status_at) if is_itself and is_free and not is_empty else None
 
 
-def _status_behind(value: bytes, status_at: int) -> PlainObject | None:
-    """The status, if it is the last part of the object and nothing else."""
+@lru_cache(maxsize=STATUSES_REMEMBERED_MAX)
+def _bound_status(status: bytes, now: str) -> tuple[bytes, PodStatus] | None:
+    """What a status becomes, as bytes and as it is read; None if this is not one status and nothing else.
+
+    Pods that were just created say nothing of themselves, and all of a second's bindings the same.
+    """
     try:
-        return decoded(value[status_at + len(_STATUS) : -1])
+        told = decoded(status)
     except msgspec.DecodeError:
+        return None
+    told.pop("nominatedNodeName", None)
+    _set_scheduled(told, now)
+    try:
+        return _encode(told), convert_as(PodStatus, told)
+    except ObjectError:
         return None
 
 

@@ -13,12 +13,11 @@ twentieth of what a pod costs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 from msgspec.structs import replace
 
-from mooring.api.decode import convert_as, decode_as
+from mooring.api.decode import decode_as
 from mooring.api.views.base import View
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.client.local_form import with_revision
@@ -91,7 +90,7 @@ class Readings:
         return is_itself and not spec.node_name and not spec.scheduling_gates
 
     def foresee_binding(
-        self, key: str, before: int, value: bytes, number: int, node_name: str, status: Mapping[str, object]
+        self, key: str, before: int, value: bytes, number: int, node_name: str, status: PodStatus
     ) -> None:
         """A pod that was at revision `before` has been bound: the view of it, if the old one was read."""
         event = self._waiting.pop(key, None)
@@ -101,7 +100,7 @@ class Readings:
         view = Pod(
             metadata=replace(pod.metadata, resource_version=str(number)),
             spec=replace(pod.spec, node_name=node_name),
-            status=convert_as(PodStatus, status),
+            status=status,
         )
         if len(self._foreseen) >= FORESEEN_MAX:
             self._foreseen.clear()

@@ -23,9 +23,8 @@ SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 
 _SYSTEM_SEED_BITS = 64
-_UUID_VERSION_4 = 0x4 << 76
-_UUID_VARIANT = 0b10 << 62
-_UUID_FIXED_BITS = (0xF << 76) | (0b11 << 62)
+_UUID_FREE_BITS = ((1 << 128) - 1) & ~(0xF << 76) & ~(0b11 << 62)
+_UUID_VERSION_AND_VARIANT = (0x4 << 76) | (0b10 << 62)
 
 Item = TypeVar("Item")
 
@@ -68,7 +67,7 @@ class Entropy:
 
     def uuid(self) -> str:
         """A name of the form that RFC 4122 calls version 4."""
-        digits = f"{self._random.getrandbits(128) & ~_UUID_FIXED_BITS | _UUID_VERSION_4 | _UUID_VARIANT:032x}"
+        digits = f"{self._random.getrandbits(128) & _UUID_FREE_BITS | _UUID_VERSION_AND_VARIANT:032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def suffix(self, length: int = SUFFIX_LENGTH) -> str:

@@ -1,4 +1,4 @@
-"""The keeper: what is kept of a shape is asked once, asked again only where something changed. (Right answers are a property.)"""
+"""The keeper: shapes are asked once, and again only where something changed. (Right answers are a property.)"""
 
 from __future__ import annotations
 

@@ -79,11 +79,13 @@ class ResourceColumns:
 
     def add(self, row: int, vector: Int64s) -> None:
         self._looked_at = (-1, [], [])
-        self.used[: len(vector), row] += vector
+        used = self.used[: len(vector), row]
+        np.add(used, vector, out=used)  # not `+=`, which would also write the sum back to where it is
 
     def take(self, row: int, vector: Int64s) -> None:
         self._looked_at = (-1, [], [])
-        self.used[: len(vector), row] -= vector
+        used = self.used[: len(vector), row]
+        np.subtract(used, vector, out=used)
 
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
         slots = {self.slot(name): amount for name, amount in amounts.items()}
