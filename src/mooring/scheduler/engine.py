@@ -27,6 +27,7 @@ from mooring.client.absent import AbsentClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
@@ -243,7 +244,7 @@ def _unreserve(reserves: Sequence[Reserve], pod: PodRecord, node_name: str) -> N
 
 
 def _random_tie_break(entropy: Entropy) -> TieBreak:
-    def choose(rows: Sequence[int]) -> int:
-        return rows[entropy.integer_below(len(rows))]
+    def choose(rows: Sequence[int] | Int64s) -> int:
+        return int(rows[entropy.integer_below(len(rows))])
 
     return choose

@@ -17,6 +17,9 @@ NEAR_DB = pods_like(ZONE, app="db")
 
 
 def domains(term: CarriedTerm) -> dict[str | None, int]:
+    assert [term.count_at(code) for code in range(term.column.codes_max)] == term.domain_counts()[
+        : term.column.codes_max
+    ].tolist()
     return {term.column.values[code]: int(count) for code, count in enumerate(term.domain_counts()) if count}
 
 

@@ -35,8 +35,8 @@ from mooring.scheduler.framework.plugin import FollowUp, InvalidScoreError, Post
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
 
-TieBreak = Callable[[Sequence[int]], int]
-"""Chooses one of several rows that are equally good."""
+TieBreak = Callable[[Sequence[int] | Int64s], int]
+"""Chooses one of several rows that are equally good. There may be thousands: they come as they are at hand."""
 NO_ADVICE: Mapping[str, Int64s] = {}
 NowS = Callable[[], float]
 
@@ -128,6 +128,9 @@ class Cycle:
         if self._columns.node_count == 0:
             return Decision(pod, message="no nodes available to schedule pods", error="nonodes", clears_nomination=True)
         try:
+            attempt = self._look_at_twins(pod) if self._sampling is None and not in_full else None
+            if attempt is not None:
+                return attempt
             kept = self._keeper.kept(pod)
         except InvalidScoreError as error:
             return failed_decision(pod, failure(str(error)), "score")
@@ -135,6 +138,17 @@ class Cycle:
         if attempt.rejection is None and not attempt.asked:
             return attempt  # who is kept has not failed
         return self._failure(attempt, in_full) or attempt
+
+    def _look_at_twins(self, pod: PodRecord) -> Attempt | None:
+        """The same answer, if there is one, for less: see `Filter.row_twin`. None: look properly."""
+        if pod.nominated_node or len(self._columns.nominations):
+            return None
+        kept = self._keeper.kept_with_twins(pod)
+        if kept is None:
+            return None
+        attempt = find_feasible(self.profile, self._columns, kept, pod)
+        is_found = attempt.rejection is None and length_of(attempt.feasible) > 0
+        return attempt if is_found and not attempt.may_have_failed else None
 
     def _failure(self, attempt: Attempt, in_full: bool) -> Decision | None:
         if attempt.rejection is not None:
@@ -152,7 +166,7 @@ class Cycle:
             details = {**scores_in_full(attempt, asked), **advice} if in_full else {}
         except InvalidScoreError as error:
             return failed_decision(attempt.pod, failure(str(error)), "score")
-        row = best[0] if len(best) == 1 else self._tie_break(best)
+        row = int(best[0] if len(best) == 1 else self._tie_break(best))
         return Decision(
             attempt.pod,
             node_name=self._columns.node_names[row],

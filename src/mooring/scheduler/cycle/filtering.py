@@ -108,6 +108,8 @@ def run_pre_filters(attempt: Attempt) -> None:
     naming: list[str] = []
     for plugin in _worth_asking(attempt):
         name = plugin.name
+        if name in kept.twins:
+            continue
         answer = kept.pre_filter_answers.get(name)
         if answer is None:
             answer = plugin.pre_filter(pod)

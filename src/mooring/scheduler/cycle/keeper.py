@@ -21,8 +21,8 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.cache.whatif import WhatIf
-from mooring.scheduler.cycle.kept import FITS, REFUSED, ROW_BYTES, Kept
-from mooring.scheduler.framework.plugin import SCORE_MAX, InvalidScoreError, Plugin, Reads
+from mooring.scheduler.cycle.kept import FITS, NO_TWINS, REFUSED, ROW_BYTES, Kept, Twins
+from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, InvalidScoreError, Plugin, Reads
 from mooring.scheduler.framework.profile import FilterUse, Profile
 
 KEPT_BYTES_MAX = 64 << 20
@@ -40,21 +40,31 @@ class Keeper:
     def __init__(self, profile: Profile, columns: Columns) -> None:
         self._profile = profile
         self._columns = columns
-        self._kept: dict[Shape, Kept] = {}
-        local = [use for use in profile.filters if use.is_row_local]
-        self._facts_filters = [use for use in local if use.plugin.filter_reads is Reads.FACTS]
-        self._usage_filters = [use for use in local if use.plugin.filter_reads is Reads.USAGE]
+        self._kept: dict[tuple[Shape, bool], Kept] = {}
+        self._twinned = [
+            use
+            for use in profile.cluster_filters
+            if type(use.plugin).row_twin is not Filter.row_twin and use not in profile.prepared_filters
+        ]
         self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
 
     def kept(self, pod: PodRecord) -> Kept:
         """What is kept for the pod's shape, up to date."""
-        shape = pod.shape
-        kept = self._kept.pop(shape, None)  # put back behind all others: it is the one used last
-        if kept is None:
-            kept = Kept(self._profile, pod)
+        return self._kept_with(pod, NO_TWINS)
+
+    def kept_with_twins(self, pod: PodRecord) -> Kept | None:
+        """The same with filters that read the cluster, as far as their answers can be kept now; None: of none."""
+        twins = {use.plugin.name: twin for use in self._twinned if (twin := use.plugin.row_twin(pod)) is not None}
+        return self._kept_with(pod, twins) if twins else None
+
+    def _kept_with(self, pod: PodRecord, twins: Twins) -> Kept:
+        key = (pod.shape, bool(twins))
+        kept = self._kept.pop(key, None)  # put back behind all others: it is the one used last
+        if kept is None or kept.twins != twins:
+            kept = Kept(self._profile, pod, twins)
             self._make_room(kept)
         self._sync(kept, pod)  # if a plugin fails here, what it left half done is not kept
-        self._kept[shape] = kept
+        self._kept[key] = kept
         return kept
 
     def forget_all(self) -> None:
@@ -146,11 +156,11 @@ class Keeper:
         for row in rows:
             number, bits = self._refusal_of_row(kept, row)
             score = kept.facts_scores.item(row)
-            for plugin, state, weight in kept.row_scores:
-                of_row = plugin.score_row(state, row)
+            for scored, state in kept.row_scores:
+                of_row = scored.plugin.score_row(state, row)
                 if not 0 <= of_row <= SCORE_MAX:
-                    raise InvalidScoreError(plugin.name, of_row)
-                score += weight * of_row
+                    raise InvalidScoreError(scored.plugin.name, of_row)
+                score += scored.weight * of_row
             fits = number == FITS
             if fits is not kept.fits.item(row):
                 kept.fits[row] = fits
@@ -168,7 +178,7 @@ class Keeper:
         """Asks the plugins about rows: those that read facts about `fact_rows`, the others about `rows`."""
         kept.best = None
         if length_of(fact_rows):
-            first, bits = first_refusals(self._facts_filters, kept.filter_states, fact_rows)
+            first, bits = first_refusals(kept.facts_filters, fact_rows)
             kept.facts_first[fact_rows], kept.facts_bits[fact_rows] = first, bits
             kept.facts_scores[fact_rows] = self._scores(kept, Reads.FACTS, fact_rows)
             for use, state, raw in kept.raw_scores:
@@ -178,7 +188,7 @@ class Keeper:
         if not length_of(rows):
             return
         first, bits = first_refusals(
-            self._usage_filters, kept.filter_states, rows, kept.facts_first[rows].copy(), kept.facts_bits[rows].copy()
+            kept.row_filters, rows, kept.facts_first[rows].copy(), kept.facts_bits[rows].copy()
         )
         kept.first[rows], kept.bits[rows] = first, bits
         fits = first == FITS
@@ -225,9 +235,9 @@ class Keeper:
     def _refusal_of_row(self, kept: Kept, row: int) -> tuple[int, int]:
         """The first filter that refuses a row, and its bits; what reads facts alone is known already."""
         first, bits = kept.facts_first.item(row), kept.facts_bits.item(row)
-        for number, plugin, state in kept.row_filters:
-            if number < first and (answer := plugin.filter_row(state, row)):
-                first, bits = number, answer
+        for use, state in kept.row_filters:
+            if use.number < first and (answer := use.plugin.filter_row(state, row)):
+                first, bits = use.number, answer
         return first, bits
 
     def _make_room(self, newcomer: Kept) -> None:
@@ -246,8 +256,7 @@ def check_scores(plugin: str, scores: Int64s) -> None:
 
 
 def first_refusals(
-    uses: Sequence[FilterUse],
-    states: dict[str, Any],
+    asked: Sequence[tuple[FilterUse, Any]],
     rows: Rows,
     first: UInt8s | None = None,
     bits: Int64s | None = None,
@@ -258,11 +267,8 @@ def first_refusals(
         first = np.full(length_of(rows), FITS, dtype=np.uint8)
         bits = np.zeros(length_of(rows), dtype=np.int64)
     # Backwards, so that of the filters asked here the one that comes first has the last word.
-    for use in reversed(uses):
-        name = use.plugin.name
-        if name not in states:
-            continue
-        answer = use.plugin.filter(states[name], rows)
+    for use, state in reversed(asked):
+        answer = use.plugin.filter(state, rows)
         if np.count_nonzero(answer):
             refused = answer != 0
             if not is_fresh:

@@ -5,21 +5,24 @@ Goes out   for each row the first refusing row-local filter and its bits, and th
 
  1. `ranked` is the score sum where the pod fits and `REFUSED` where it does not: its maximum is the decision, when
     no plugin that reads the cluster has a say.
- 2. `best` holds the rows with the highest rank, or is None when nobody knows them.
+ 2. Where all that a filter of the cluster says is row-local, too, as things are, its answers may be among them
+    (`twins`); then the same shape is kept twice.
+ 3. `best` holds the rows with the highest rank, or is None when nobody knows them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, UInt8s
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Reads, Score, Skip
-from mooring.scheduler.framework.profile import Profile, ScoreUse
+from mooring.scheduler.framework.plugin import SKIP, Proceed, Reads, RowTwin, Skip
+from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ ROW_BYTES = 1 + 8 + 1 + 8 + 1 + 8 + 8 + 8 + 8
 
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
 _ARRAYS = ("first", "bits", "facts_first", "facts_bits", "fits", "facts_scores", "scores", "normalised", "ranked")
+
+
+Twins: TypeAlias = Mapping[str, RowTwin]
+NO_TWINS: Twins = {}
 
 
 class Forgetful(Protocol):
@@ -51,6 +58,7 @@ class Kept:
         "epochs",
         "fact_position",
         "facts_bits",
+        "facts_filters",
         "facts_first",
         "facts_scores",
         "filter_states",
@@ -68,21 +76,26 @@ class Kept:
         "score_failure",
         "score_states",
         "scores",
+        "twins",
         "usage_position",
         "varying_scores",
         "victims",
     )
 
-    def __init__(self, profile: Profile, pod: PodRecord) -> None:
+    def __init__(self, profile: Profile, pod: PodRecord, twins: Twins = NO_TWINS) -> None:
+        self.twins = twins
+        """Filters that read the cluster, and whose answers are kept all the same, by name."""
         self.filter_states: dict[str, Any] = {}
         """The state of each row-local filter that has a say, by plugin name."""
         self.pre_filter_answers: dict[str, Rejection | Proceed[Any] | Skip] = {}
         """What the PreFilter of each row-local plugin answered."""
-        self.row_filters: list[tuple[int, Filter[Any], Any]] = []
-        """Those that read usage, as number, plugin and state: who is asked again when a pod came or went."""
+        self.facts_filters: list[tuple[FilterUse, Any]] = []
+        """Those of the row-local filters that have a say and read facts only."""
+        self.row_filters: list[tuple[FilterUse, Any]] = []
+        """Those that read usage: who is asked again when a pod came or went."""
         self.score_states: list[tuple[ScoreUse, Any]] = []
-        self.row_scores: list[tuple[Score[Any], Any, int]] = []
-        """Those of them that read usage, as plugin, state and weight."""
+        self.row_scores: list[tuple[ScoreUse, Any]] = []
+        """Those of them that read usage."""
         self.raw_scores: list[tuple[ScoreUse, Any, Int64s]] = []
         """Scores that are normalised over the feasible rows, as they were before that."""
         self.varying_scores: list[tuple[ScoreUse, Any, Int64s]] = []
@@ -159,11 +172,14 @@ class Kept:
             answer = self.pre_filter_answers[name] = use.pre_filter.pre_filter(pod)
             if isinstance(answer, Proceed):
                 self.filter_states[name] = answer.state
-        self.row_filters = [
-            (use.number, use.plugin, self.filter_states[use.plugin.name])
-            for use in profile.filters
-            if use.plugin.filter_reads is Reads.USAGE and use.plugin.name in self.filter_states
-        ]
+        for use in profile.filters:
+            name = use.plugin.name
+            if name in self.twins:
+                twin = self.twins[name]
+                self.row_filters.append((replace(use, plugin=twin.plugin), twin.state))
+            elif name in self.filter_states:
+                of_its_sort = self.row_filters if use.plugin.filter_reads is Reads.USAGE else self.facts_filters
+                of_its_sort.append((use, self.filter_states[name]))
 
     def _ask_scores(self, profile: Profile, pod: PodRecord) -> None:
         for use in profile.scores:
@@ -178,6 +194,4 @@ class Kept:
                 self.raw_scores.append((use, state, _NO_ROWS))
             else:
                 self.score_states.append((use, state))
-        self.row_scores = [
-            (use.plugin, state, use.weight) for use, state in self.score_states if use.plugin.score_reads is Reads.USAGE
-        ]
+        self.row_scores = [(use, state) for use, state in self.score_states if use.plugin.score_reads is Reads.USAGE]

@@ -44,7 +44,9 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     return found
 
 
-def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore], advice: Sequence[Int64s] = ()) -> list[int]:
+def best_rows(
+    attempt: Attempt, keeper: Keeper, asked: list[ClusterScore], advice: Sequence[Int64s] = ()
+) -> Sequence[int] | Int64s:
     """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums.
 
     `advice` is what others than plugins add to the score of each feasible row.
@@ -64,8 +66,7 @@ def best_rows(attempt: Attempt, keeper: Keeper, asked: list[ClusterScore], advic
     for scores in advice:
         total = total + scores
     best = rows_at_max(total)
-    numbers: list[int] = (best if isinstance(rows, slice) else rows[best]).tolist()
-    return numbers
+    return best if isinstance(rows, slice) else rows.take(best)
 
 
 def rows_at_max(total: Int64s) -> Int64s:

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -137,6 +137,21 @@ class Filter(Plugin, ABC, Generic[State]):
     def reasons(self, state: State) -> Sequence[Reason]:
         """What the bits mean, in the order in which it is told."""
         return self.filter_reasons
+
+    def row_twin(self, pod: PodRecord) -> RowTwin | None:
+        """For a filter that reads the cluster: who can be asked instead, if for this pod rows can be told one by one.
+
+        That is so if a row's answer depends, as things are, on that row alone; then answers may be kept. None: it does
+        not.
+        """
+        return None
+
+
+class RowTwin(NamedTuple):
+    """A filter that reads only usage and says of each row what another one says. What it said stands for its state."""
+
+    plugin: Filter[Any]
+    state: Any
 
 
 class Adjustable(Filter[State], Generic[State]):

@@ -35,16 +35,16 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     Proceed,
+    RowTwin,
     Score,
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
+from mooring.scheduler.plugins.inter_pod_affinity_rows import DISLIKED, OWN_DISLIKE, Dislikes, DislikesByRow
 
-# One verdict a row: of several the largest is told, so that verdicts are combined by taking the maximum.
-_DISLIKED = 1
-_OWN_DISLIKE = 2
 _NO_FRIEND = 4
+"""One more verdict, beside those of `inter_pod_affinity_rows`."""
 
 
 class OwnTerm(NamedTuple):
@@ -105,6 +105,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         self._hard_weight = arguments.hard_pod_affinity_weight
         self._ignores_preferences_of_placed = arguments.ignore_preferred_terms_of_existing_pods
         self._namespaces = columns.objects.of(Namespace)
+        self._by_row = DislikesByRow()
 
     # Filter
 
@@ -115,7 +116,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         own = self._own_terms(shape)
         if own.error is not None:
             return unresolvable(f"parsing pod: {own.error}")
-        disliking_terms = tuple(t for t in _speaking_of(shape) if t.kind is TermKind.ANTI_AFFINITY_REQUIRED)
+        disliking_terms = _disliking(shape)
         carried = [term for term in disliking_terms if term.carriers]
         if not carried and own.affinity is None and not own.anti_affinity:
             return SKIP
@@ -129,6 +130,19 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             )
         )
 
+    def row_twin(self, pod: PodRecord) -> RowTwin | None:
+        shape = pod.shape
+        if _is_indifferent(shape):
+            return None
+        own, disliking = self._own_terms(shape), _disliking(shape)
+        if own.error is not None or own.affinity is not None or not (own.anti_affinity or disliking):
+            return None
+        columns = [term.column for term in own.anti_affinity] + [term.column for term in disliking]
+        if not all(column.is_unique for column in columns):
+            return None
+        counted = tuple([(self._columns.selectors.fresh(term.counter), term.column) for term in own.anti_affinity])
+        return RowTwin(self._by_row, Dislikes(counted, disliking))
+
     def filter(self, state: Required, rows: Rows) -> Int64s:
         # Judged once for each domain of each topology, and gathered to the rows.
         bits: Int64s | None = None
@@ -140,9 +154,9 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
     def _verdicts(self, state: Required) -> dict[LabelColumn, Int64s]:
         verdicts: dict[LabelColumn, Int64s] = {}
         for column, counts in state.disliking.items():
-            _judge(verdicts, column, counts > 0, _DISLIKED)
+            _judge(verdicts, column, counts > 0, DISLIKED)
         for column, counts in state.disliked.items():
-            _judge(verdicts, column, counts > 0, _OWN_DISLIKE)
+            _judge(verdicts, column, counts > 0, OWN_DISLIKE)
         for verdict in verdicts.values():
             verdict[ABSENT] = 0
         is_first_of_kind = state.own.matches_itself and state.friends == 0
@@ -169,8 +183,8 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         return (int(is_friend), int(disliked_here), int(dislikes_here))
 
     def filter_adjusted(self, state: Required, rows: Int64s, difference: Int64s) -> Int64s:
-        bits: Int64s = (_at_rows(state.disliking, rows, difference[2]) > 0) * _DISLIKED
-        bits = np.maximum(bits, (_at_rows(state.disliked, rows, difference[1]) > 0) * _OWN_DISLIKE)
+        bits: Int64s = (_at_rows(state.disliking, rows, difference[2]) > 0) * DISLIKED
+        bits = np.maximum(bits, (_at_rows(state.disliked, rows, difference[1]) > 0) * OWN_DISLIKE)
         if state.own.affinity is not None:
             bits = np.maximum(bits, self._lacks_friends(state, rows, difference[0]) * _NO_FRIEND)
         return bits
@@ -294,6 +308,11 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             return None
         selected = [n.metadata.name for n in self._namespaces if selector.matches(n.metadata.labels)]
         return term.namespaces.union(selected)
+
+
+def _disliking(shape: Shape) -> tuple[CarriedTerm, ...]:
+    """Those of them that keep pods of this shape away."""
+    return tuple([term for term in _speaking_of(shape) if term.kind is TermKind.ANTI_AFFINITY_REQUIRED])
 
 
 def _speaking_of(shape: Shape) -> Sequence[CarriedTerm]:
