@@ -3,7 +3,8 @@
 Comes in   an outcome: refused or failed, by whom, and what becomes of its nomination
 Goes out   the pod asleep or backing off; a PodScheduled condition, a FailedScheduling event, a nominated node
 
- 1. A pod that is gone, or that somebody else has bound meanwhile, goes nowhere.
+ 1. A pod that is gone, or that somebody else has bound meanwhile, goes nowhere; that the attempt failed is told all the
+    same, as kube-scheduler does it.
  2. A refusal makes the pod sleep until something happens that can help; an error makes it try again after a while.
  3. The queue has the pod back before anybody is told: what users see never runs ahead of what is so.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import unavailable_text
@@ -91,12 +93,18 @@ class FailureHandler:
     def handle(self, entry: QueuedPod, profile: Profile, outcome: Failure, started_s: float) -> None:
         uid = entry.pod.uid
         pod = self._pending.get(uid)
-        self._reports.attempt_failed(profile, outcome.is_error, started_s)
-        if pod is None:  # deleted, or bound by somebody else
+        if pod is None:
             self._queue.done(uid)
+            self.tell(entry.pod, entry.pod.view, profile, outcome, started_s)
             return
+        self._reports.attempt_failed(profile, outcome.is_error, started_s)
         entry.pod = pod
         self._queue.give_back(entry, outcome.rejectors, outcome.pending, is_error=outcome.is_error)
         if outcome.nominated_node is not None:
             self._engine.renominate(pod, outcome.nominated_node)
-        self._reports.failed(pod, profile, outcome.message, outcome.is_error, outcome.nominated_node)
+        self._reports.failed(pod, pod.view, profile, outcome.message, outcome.is_error, outcome.nominated_node)
+
+    def tell(self, pod: PodRecord, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
+        """The attempt failed, and the pod goes nowhere: it was deleted, or bound by somebody else."""
+        self._reports.attempt_failed(profile, outcome.is_error, started_s)
+        self._reports.failed(pod, view, profile, outcome.message, outcome.is_error, outcome.nominated_node)

@@ -109,6 +109,33 @@ def test_two_schedulers_race_for_the_same_pods() -> None:
     play(story, schedulers=2)
 
 
+@pytest.mark.parametrize("is_same_node", [False, True], ids=["it is on another node", "it is on the very node"])
+def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
+    """As kube-scheduler: the attempt failed, and that is told of the pod although it has a node."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), node("n2", cpu=1), pod("contested", cpu=1))
+        await world.settle(0.5)  # the binding is on its way to one of the nodes
+        (binding,) = world.scheduler.bindings.under_way.values()
+        given = binding.node_name
+        if not is_same_node:
+            given = "n2" if given == "n1" else "n1"
+        await world.client.bind("default", "contested", binding.pod.uid, given)
+        await world.settle(30)
+        told = (
+            'running Bind plugin "DefaultBinder": Operation cannot be fulfilled on pods/binding "contested": '
+            f'pod contested is already assigned to node "{given}"'
+        )
+        assert await world.events("FailedScheduling") == [("contested", "FailedScheduling", told)]
+        (condition,) = (await world.pods())["contested"].status.conditions
+        assert (condition.status, condition.reason, condition.message) == ("False", "SchedulerError", told)
+        assert await world.node_of("contested") == given
+        assert await world.events("Scheduled") == []
+        assert len(world.scheduler.assumptions) == len(world.scheduler.queue) == 0
+
+    play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=1)))
+
+
 def test_who_loses_the_race_for_a_pod_takes_its_assumption_back() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("contested", cpu=1))

@@ -131,16 +131,17 @@ class BindingCycle:
     # The part that waits
 
     async def _bind(self, binding: Binding) -> None:
+        view = binding.pod.view  # the watch takes it away as soon as it tells of a node
         rejection = await self._prepare(binding) if binding.pre_binds else None
+        is_there = False
         if rejection is None:
             binding.stage = Stage.BINDING
             await self._reports.wait_silent(binding.pod)
             rejection = await self._ask_binders(binding)
-            if rejection is not None and not await self._is_free(binding):
-                rejection = None
-        if rejection is None and binding.is_refused:
-            self._forestalled(binding)
-        elif rejection is None:
+            is_there = rejection is None or not await self._is_free(binding)
+        if is_there and rejection is not None and binding.is_refused:
+            self._forestalled(binding, view, rejection)
+        elif is_there or rejection is None:
             self._bound(binding)
         else:
             self._standstill.run(partial(self._fail, binding, rejection))
@@ -216,11 +217,12 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
 
-    def _forestalled(self, binding: Binding) -> None:
+    def _forestalled(self, binding: Binding, view: Pod | None, rejection: Rejection) -> None:
         """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
         del self.under_way[binding.pod.uid]
         self._standstill.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
+        self._failures.tell(binding.pod, view, binding.profile, failed(rejection), binding.started_s)
 
     def _fail(self, binding: Binding, rejection: Rejection) -> None:
         """Takes everything back, and puts the pod back into the queue."""

@@ -83,13 +83,21 @@ class Reports:
         self._metrics.attempted(result, profile.scheduler_name, self._clock.now_s() - started_s)
 
     def failed(
-        self, pod: PodRecord, profile: Profile, message: str, is_error: bool, nominated_node: str | None
+        self,
+        pod: PodRecord,
+        view: Pod | None,
+        profile: Profile,
+        message: str,
+        is_error: bool,
+        nominated_node: str | None,
     ) -> None:
+        """`view` is the pod as it was tried; None if nobody remembers: then its status cannot be told."""
         self._event(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
-        assert pod.view is not None, f"{pod} is pending and has no view"
+        if view is None:
+            return
         reason = "SchedulerError" if is_error else "Unschedulable"
         condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
-        self._status.write(pod.view, condition, nominated_node)
+        self._status.write(view, condition, nominated_node)
 
     def skipped(self, pod: PodRecord, scheduler_name: str) -> None:
         note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
