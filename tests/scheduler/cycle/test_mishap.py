@@ -28,7 +28,7 @@ from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
-from tests.builders import node, pod
+from tests.builders import HOSTNAME, node, pod
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import decide, engine_of
 
@@ -135,6 +135,13 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
         assert (decision.rejection.code, decision.rejection.plugin) == (Code.ERROR, "Fragile")
         assert (decision.rejectors, decision.pending) == (frozenset(), frozenset())
     assert decide(engine, pod("next")).node_name == "n1", "the next pod is none the worse for it"
+
+
+@pytest.mark.parametrize("step", ["pre_score", "score", "normalise"])
+def test_where_there_is_no_choice_nobody_is_asked_for_a_score(step: str) -> None:
+    engine = engine_with(Fragile)
+    tied = pod(labels={"break": step}, node_labels={HOSTNAME: "n1"})
+    assert engine.decide(engine.record(tied)).node_name == "n1"
 
 
 @pytest.mark.parametrize(

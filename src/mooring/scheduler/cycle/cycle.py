@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
@@ -158,6 +159,10 @@ class Cycle:
         return self._errored(attempt, failed, in_full) if failed is not None else None
 
     def _place(self, attempt: Attempt, in_full: bool, advice: Mapping[str, Int64s] = NO_ADVICE) -> Decision:
+        if length_of(attempt.feasible) == 1 and not in_full:
+            # As kube-scheduler: where there is no choice nobody is asked for scores, and so nobody can fail at it.
+            (row,) = self._numbers(attempt.feasible)
+            return self._placed(attempt, row)
         asked = cluster_scores(attempt)
         if isinstance(asked, Rejection):
             return failed_decision(attempt.pod, asked, "prescore")
@@ -167,13 +172,18 @@ class Cycle:
         except InvalidScoreError as error:
             return failed_decision(attempt.pod, failure(str(error)), "score")
         row = int(best[0] if len(best) == 1 else self._tie_break(best))
+        if not in_full:
+            return self._placed(attempt, row)
+        return replace(
+            self._placed(attempt, row), refusals=self._refusals(attempt), scores=self._scores(attempt, details)
+        )
+
+    def _placed(self, attempt: Attempt, row: int) -> Decision:
         return Decision(
             attempt.pod,
             node_name=self._columns.node_names[row],
             feasible_count=length_of(attempt.feasible),
             node_names=attempt.node_names,
-            refusals=self._refusals(attempt) if in_full else {},
-            scores=self._scores(attempt, details) if in_full else {},
         )
 
     def _refuse(self, attempt: Attempt, in_full: bool) -> Decision:
