@@ -16,13 +16,11 @@ has one made), or should have been bound by somebody else already: then the pod 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.csi_translation import MIGRATED, TranslationError, plugin_of, translate_volume
 from mooring.api.errors import LabelSelectorError
 from mooring.api.storage import (
     SELECTED_NODE,
@@ -37,12 +35,11 @@ from mooring.api.storage import (
     not_found_text,
     with_selected_node,
 )
-from mooring.api.views.selectors import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError
 from mooring.client.promise import Client
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import VolumeBindingArgs
@@ -62,20 +59,11 @@ from mooring.scheduler.framework.plugin import (
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
 from mooring.scheduler.plugins.volume_assumptions import AssumedObjects
 from mooring.scheduler.plugins.volume_hints import volume_binding_wakes
-from mooring.scheduler.plugins.volume_matching import Choice, VolumePools, required_nodes
+from mooring.scheduler.plugins.volume_matching import Choice, VolumePools
 from mooring.scheduler.plugins.volume_provisioning import Provisioning
 from mooring.scheduler.plugins.volume_reach import Reach
+from mooring.scheduler.plugins.volume_refusals import REASONS, PodClaims, VolumeRefusals
 from mooring.scheduler.plugins.volume_writing import VolumeBindingError, VolumeWriter
-
-_REASONS = (
-    Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
-    Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE),
-    Reason("node(s) did not have enough free storage", Code.UNRESOLVABLE),
-    Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE),
-)
-_BIND_CONFLICT = 2
-_NOT_ENOUGH_SPACE = 4
-_VOLUME_MISSING = 8
 
 
 class Binding(NamedTuple):
@@ -95,32 +83,11 @@ class Reserved(NamedTuple):
     assumed_claims: tuple[PersistentVolumeClaim, ...]
 
 
-@dataclass(slots=True)
-class PodClaims:
-    """The claims of a pod, and what is known of them."""
-
-    bound: list[PersistentVolume | None] = field(default_factory=list)
-    """The volume of each bound claim; None for one that does not exist."""
-    on_their_way: list[PersistentVolumeClaim] = field(default_factory=list)
-    """Claims that have chosen a node, where a volume is being made."""
-    waiting: list[PersistentVolumeClaim] = field(default_factory=list)
-    """Claims without volume and node."""
-    immediate: bool = False
-    """Whether some claim should have been bound before the pod came."""
-    errors: list[str] = field(default_factory=list)
-    answer: Int64s | None = None
-
-    def error_bit(self, text: str) -> int:
-        if text not in self.errors:
-            self.errors.append(text)
-        return 1 << (len(_REASONS) + self.errors.index(text))
-
-
 class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve, PreBind):
     name = "VolumeBinding"
     only_for_volumes = True
     score_reads = Reads.FACTS
-    filter_reasons = _REASONS
+    filter_reasons = REASONS
 
     def __init__(self, columns: Columns, arguments: VolumeBindingArgs, client: Client) -> None:
         self._columns = columns
@@ -129,10 +96,9 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         self._stored_claims = columns.objects.of(PersistentVolumeClaim)
         self._claims = AssumedObjects(self._stored_claims)
         self._volumes = AssumedObjects(columns.objects.of(PersistentVolume))
-        self._reach = Reach(columns)
-        self._pools = VolumePools(columns, self._reach)
-        self._provisioning = Provisioning(columns, self._reach)
-        self._csi_nodes = columns.volumes.csi_nodes(columns)
+        reach = Reach(columns)
+        self._pools = VolumePools(columns, reach)
+        self._refusals = VolumeRefusals(columns, reach, self._pools, Provisioning(columns, reach))
         self._reserved: dict[str, Reserved] = {}
         self._volumes.listen(self._pools.observe)
         stored_volumes = columns.objects.of(PersistentVolume)
@@ -157,11 +123,11 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     def filter(self, state: PodClaims, rows: Rows) -> Int64s:
         if state.answer is None:
-            state.answer = self._answer(state)
+            state.answer = self._refusals.answer(state)
         return state.answer[rows]
 
     def reasons(self, state: PodClaims) -> tuple[Reason, ...]:
-        return (*_REASONS, *(Reason(text, Code.ERROR) for text in state.errors))
+        return (*REASONS, *(Reason(text, Code.ERROR) for text in state.errors)) if state.errors else REASONS
 
     def wakes(self) -> tuple[Wake, ...]:
         return volume_binding_wakes()
@@ -246,7 +212,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     def _can_reach(self, volume: PersistentVolume, node_name: str) -> bool:
         row = self._columns.row_of.get(node_name)
-        return row is None or int(self._refusals_of_volume(PodClaims(), volume)[row]) == 0
+        return row is None or int(self._refusals.of_volume(PodClaims(), volume)[row]) == 0
 
     def _assume(self, claims: PodClaims, choices: list[Choice], row: int) -> Reserved:
         node_name = self._columns.node_names[row]
@@ -313,82 +279,6 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         if storage_class.volume_binding_mode is None:
             return failure(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-    # The answer for all rows
-
-    def _answer(self, claims: PodClaims) -> Int64s:
-        refusals = self._refusals_of_bound(claims)
-        if claims.waiting or claims.on_their_way:
-            unbound = self._refusals_of_unbound(claims)
-            is_error = refusals >= 1 << len(_REASONS)
-            is_unbound_error = unbound >= 1 << len(_REASONS)
-            refusals = np.where(is_error, refusals, np.where(is_unbound_error, unbound, refusals | unbound))
-        return refusals
-
-    def _refusals_of_bound(self, claims: PodClaims) -> Int64s:
-        """Per row: what the first bound claim that has something against the node says."""
-        refusals: Int64s | None = None
-        for volume in claims.bound:
-            own = self._refusals_of_volume(claims, volume)
-            refusals = own if refusals is None else np.where(refusals != 0, refusals, own)
-        return refusals if refusals is not None else np.zeros(self._columns.height, dtype=np.int64)
-
-    def _refusals_of_volume(self, claims: PodClaims, volume: PersistentVolume | None) -> Int64s:
-        if volume is None:
-            return np.full(self._columns.height, _VOLUME_MISSING, dtype=np.int64)
-        refusals = self._conflicts(required_nodes(volume))
-        migrated = self._migrated_rows(volume)
-        if migrated is None:
-            return refusals
-        try:
-            of_driver = self._conflicts(translate_volume(volume).node_selector)
-        except TranslationError as error:
-            fault = claims.error_bit(f"could not translate pv: {error}")
-            of_driver = np.full(self._columns.height, fault, dtype=np.int64)
-        return np.where(migrated, of_driver, refusals)
-
-    def _refusals_of_unbound(self, claims: PodClaims) -> Int64s:
-        """Per row: whether each claim without a volume gets one there."""
-        refusals = np.zeros(self._columns.height, dtype=np.int64)
-        for claim in claims.on_their_way:
-            is_elsewhere = np.ones(self._columns.height, dtype=np.bool_)
-            row = self._columns.row_of.get(claim.metadata.annotations[SELECTED_NODE])
-            if row is not None:
-                is_elsewhere[row] = False
-            refusals[is_elsewhere] = _BIND_CONFLICT
-        try:
-            choices = self._pools.match(claims.waiting)
-        except LabelSelectorError as error:
-            return np.where(refusals == 0, claims.error_bit(str(error)), refusals)
-        everywhere = np.ones(self._columns.height, dtype=np.bool_)
-        for claim in claims.on_their_way:
-            self._refuse_provision(claim, everywhere, refusals)
-        for choice in choices:
-            self._refuse_provision(choice.claim, ~choice.is_found, refusals)
-        return refusals
-
-    def _refuse_provision(self, claim: PersistentVolumeClaim, is_needed: Bools, refusals: Int64s) -> None:
-        """Refuses rows, of those that nothing refused yet, that need a new volume which cannot be made for them."""
-        is_needed = is_needed & (refusals == 0)
-        if not is_needed.any():
-            return
-        is_allowed, has_space = self._provisioning.of_claim(claim)
-        refusals[is_needed & ~is_allowed] = _BIND_CONFLICT
-        refusals[is_needed & is_allowed & ~has_space] = _NOT_ENOUGH_SPACE
-
-    def _migrated_rows(self, volume: PersistentVolume) -> Bools | None:
-        """Per row: whether the node's driver took over the in-tree volume; None if that is so nowhere."""
-        plugin = plugin_of(volume.spec)
-        if plugin is None or plugin not in MIGRATED:
-            return None
-        self._csi_nodes.sync()
-        migrated = self._csi_nodes.migrated(plugin)
-        return migrated[: self._columns.height] if migrated is not None else None
-
-    def _conflicts(self, selector: NodeSelector | None) -> Int64s:
-        if selector is None:
-            return np.zeros(self._columns.height, dtype=np.int64)
-        return (~self._reach.selected(selector)).astype(np.int64)  # the bit of a node conflict is the first one
 
 
 def _claims_named(pod: PodRecord) -> list[tuple[Volume, str, str]]:

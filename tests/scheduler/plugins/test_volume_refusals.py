@@ -1,0 +1,47 @@
+"""Which nodes volumes rule out: of several reasons, which one is told. (The rest is told through VolumeBinding.)"""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.storage import PersistentVolume
+from mooring.scheduler.framework.status import Code
+from mooring.scheduler.plugins.volume_matching import VolumePools
+from mooring.scheduler.plugins.volume_provisioning import Provisioning
+from mooring.scheduler.plugins.volume_reach import Reach
+from mooring.scheduler.plugins.volume_refusals import REASONS, PodClaims, VolumeRefusals
+from tests.builders import node, persistent_volume
+from tests.scheduler.harness import engine_of
+
+IN_A, IN_B, ANYWHERE = (
+    persistent_volume("a", zone="a"),
+    persistent_volume("b", zone="b"),
+    persistent_volume("anywhere"),
+)
+FITS, ELSEWHERE, MISSING = 0, 1, 8
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        pytest.param([], [FITS, FITS], id="no volumes"),
+        pytest.param([ANYWHERE], [FITS, FITS], id="one that is everywhere"),
+        pytest.param([IN_A], [FITS, ELSEWHERE], id="one in a zone"),
+        pytest.param([IN_A, IN_B], [ELSEWHERE, ELSEWHERE], id="two that are nowhere together"),
+        pytest.param([None], [MISSING, MISSING], id="one that does not exist"),
+        pytest.param([IN_A, None], [MISSING, ELSEWHERE], id="the first that has something against a node is told"),
+    ],
+)
+def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], said: list[int]) -> None:
+    columns = engine_of(node("a1", zone="a"), node("b1", zone="b")).columns
+    reach = Reach(columns)
+    refusals = VolumeRefusals(columns, reach, VolumePools(columns, reach), Provisioning(columns, reach))
+    assert refusals.answer(PodClaims(bound=bound)).tolist() == said
+
+
+def test_each_fault_has_a_bit_behind_those_of_the_reasons() -> None:
+    claims = PodClaims()
+    first, second = claims.error_bit("broken"), claims.error_bit("worse")
+    assert (first, second) == (1 << len(REASONS), 2 << len(REASONS))
+    assert claims.error_bit("broken") == first
+    assert all(reason.code is Code.UNRESOLVABLE for reason in REASONS)
