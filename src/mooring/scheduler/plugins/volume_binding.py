@@ -143,7 +143,10 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
     # Reserve
 
     def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
-        claims = self._sort_claims(_claims_named(pod))
+        named = _claims_named(pod)
+        if all((claim := self._claims.get(key)) is None or is_fully_bound(claim) for _, _, key in named):
+            return None  # nothing is left to be chosen: the usual case, and quickly told
+        claims = self._sort_claims(named)
         if isinstance(claims, Rejection):
             return claims
         if not claims.waiting and not claims.on_their_way:
