@@ -274,4 +274,4 @@ class MemoryStore:
 
 def _is_nested(folders: Sequence[Folder]) -> bool:
     """Whether a folder lies inside of another one: then records of both alternate in the order of the keys."""
-    return any(later.path.startswith(earlier.path) for earlier, later in pairwise(folders))
+    return len(folders) > 1 and any(later.path.startswith(earlier.path) for earlier, later in pairwise(folders))

@@ -22,6 +22,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 from mooring.store.promise import EMPTY_REVISION, StoreChange
@@ -33,6 +34,7 @@ from mooring.store.sqlite_load import APPLICATION_ID, FORMAT_VERSION, Contents, 
 PAGE_BYTES = 4096  # measured with pods of 4.5 KB: half the file, and commits a quarter faster, than with 8192
 _ROW_OVERHEAD_BYTES = 64
 _PARAMETERS_MAX = 500
+_ROWS_AT_ONCE_MAX = 128  # a power of two, so that there are few different statements; four parameters each
 _OPEN_TIMEOUT_S = 1.0  # somebody's backup may be about to end
 
 _TABLES = (
@@ -67,10 +69,9 @@ class StoreFile:
         """Make a batch durable."""
         if _identity(self._path) != self._identity:
             raise damaged(self._path, "it was removed or replaced while this process used it")
-        rows = [_row(change) for change in changes]
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT INTO changes VALUES (?, ?, ?, ?)", rows)
+            self._insert(changes)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
@@ -79,6 +80,17 @@ class StoreFile:
         added_bytes = sum(len(each.key) + len(each.value or b"") + _ROW_OVERHEAD_BYTES for each in changes)
         self.log_bytes += added_bytes + PAGE_BYTES
         self.used_bytes += added_bytes
+
+    def _insert(self, changes: Sequence[StoreChange]) -> None:
+        """Many rows with one statement, not one after the other: between two statements this thread waits for the
+        interpreter, which the loop's thread has, and a commit would take as many turns as it has rows."""
+        start, count = 0, _ROWS_AT_ONCE_MAX
+        while start < len(changes):
+            while count > len(changes) - start:
+                count >>= 1
+            columns = [column for change in changes[start : start + count] for column in _row(change)]
+            self._connection.execute(_insertion(count), columns)
+            start += count
 
     def note_acknowledged(self, revision: int) -> None:
         try:
@@ -232,6 +244,11 @@ def _connect_alone(path: Path) -> sqlite3.Connection:
         connection.close()
         raise in_words(error, path, "opening it") from error
     return connection
+
+
+@cache
+def _insertion(count: int) -> str:
+    return f"INSERT INTO changes VALUES {','.join(['(?,?,?,?)'] * count)}"
 
 
 def _row(change: StoreChange) -> tuple[int, int, str, bytes | None]:
