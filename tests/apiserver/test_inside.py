@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import cast
 
 import pytest
 
+from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
@@ -64,3 +66,35 @@ def test_a_namespace_must_exist() -> None:
             await client.create(CONFIG_MAP, "nowhere", config_map("settings"))
 
     with_desk(scenario)
+
+
+def test_the_second_replica_is_as_the_first_would_be() -> None:
+    """Whatever is remembered of the first: fields and their managers, warnings, everything that is stored."""
+    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
+    other = {"labels": {"b": "c", "a": "b"}, "finalizers": ["example.com/f"], "annotations": {"x": "y"}}
+
+    async def create(client: InsideClient, name: str, **metadata: object) -> Document:
+        body = pod(name)
+        body["metadata"] = {**cast(Document, body["metadata"]), **metadata}
+        made = cast(Document, read(await client.create(POD, NS, body)))
+        for field in ("uid", "resourceVersion"):
+            del made["metadata"][field]
+        return made
+
+    alone: list[Document] = []
+
+    async def each_alone(desk: Desk, client: InsideClient) -> None:
+        alone.append(await create(client, "web", **(other if alone else {"ownerReferences": owners})))
+
+    with_desk(each_alone)
+    with_desk(each_alone)
+
+    async def together(desk: Desk, client: InsideClient) -> None:
+        await create(client, "first")
+        await create(client, "second", ownerReferences=owners)
+        third = await create(client, "web", ownerReferences=owners)
+        assert json.dumps(third) == json.dumps(alone[0])
+        await client.delete(POD, NS, "web")
+        assert json.dumps(await create(client, "web", **other)) == json.dumps(alone[1])
+
+    with_desk(together)

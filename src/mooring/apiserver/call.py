@@ -1,7 +1,7 @@
 """A call: one request, as the rooms behind the door see it.
 
 Comes in   what the door read from the address, the headers and the query
-Goes out   the same to everybody; only `warnings` and `prior_faults` are written to
+Goes out   the same to everybody; only `warnings`, `mould` and `prior_faults` are written to
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import Enum
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.faults import Fault
+from mooring.apiserver.mould import Mould
 
 
 class Operation(Enum):
@@ -52,6 +53,8 @@ class Call:
     field_validation: FieldValidation = FieldValidation.WARN
     is_forced: bool = False
     warnings: list[str] = field(default_factory=list)
+    mould: Mould | None = None
+    """What is known of the spec of the body, which nobody has changed yet."""
     prior_faults: list[Fault] = field(default_factory=list)
     """What is wrong with the object and had to be looked up: its strategy tells it before everything else."""
 

@@ -78,8 +78,11 @@ class InsideClient:
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         resource = self._desk.resources.of_kind(kind)
         call = self._call("create", kind, namespace)
-        obj = self._read(resource, body)
-        resource.strategy.default(obj)
+        encoded = _encode(body)
+        obj = self._desk.cast(resource, call, encoded)
+        if obj is None:
+            obj = self._read(resource, encoded)
+            resource.strategy.default(obj)
         created = await creating.create(self._desk.parts, resource, call, obj)
         return _answer(kind, created) if is_answer_wanted else b""
 
@@ -89,7 +92,7 @@ class InsideClient:
         strategy = resource.strategies.get(subresource, resource.strategy)
 
         def read() -> Document:
-            obj = self._read(resource, body)
+            obj = self._read(resource, _encode(body))
             strategy.default(obj)
             return obj
 
@@ -142,9 +145,9 @@ class InsideClient:
             field_validation=FieldValidation.IGNORE,
         )
 
-    def _read(self, resource: Resource, body: JsonObject) -> Document:
+    def _read(self, resource: Resource, body: bytes) -> Document:
         """A body as a document of its own: what comes in is never changed, and what nobody knows is dropped."""
-        plain = cast(Document, _decode(_encode(body)))
+        plain = cast(Document, _decode(body))
         if resource.struct is None:
             assert resource.read_document is not None, f"{resource.kind} has neither a schema nor a reader"
             return resource.read_document(plain).document

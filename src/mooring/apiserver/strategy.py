@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
@@ -44,6 +44,13 @@ class Dependents(Enum):
     """The kind owns nothing: no finalizers of the garbage collector are ever set."""
 
 
+class Judgement(NamedTuple):
+    """What is wrong with an object, and what is unwise about one that is right."""
+
+    faults: Sequence[Fault]
+    warnings: Sequence[str]
+
+
 class Strategy:
     """How an ordinary kind behaves."""
 
@@ -56,6 +63,11 @@ class Strategy:
     """Whether a finalizer without a domain must be one of Kubernetes' own. A few kinds never asked."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
     """What this way of writing ignores, as paths: nobody becomes the manager of it. Filled for kinds with a status."""
+    repeats_specs: ClassVar[bool] = False
+    """Whether many objects come with the very same spec, so that it pays to remember what became of one. Then `default`
+    is `default_spec` and `default_rest`, neither of which looks at what the other one fills in."""
+    validates_metadata: ClassVar[bool] = True
+    """Whether `validate` tells everything that is wrong with the metadata."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -79,10 +91,22 @@ class Strategy:
     def default(self, obj: Document) -> None:
         """Fill in what nobody said. Idempotent; also for objects that were stored by an older version."""
 
+    def default_spec(self, spec: Document) -> None:
+        """Fill in a spec: only where `repeats_specs`."""
+
+    def default_rest(self, obj: Document) -> None:
+        """Fill in everything but the spec: only where `repeats_specs`."""
+
     def canonicalize(self, obj: Document) -> None:
         """The last touch before it is stored."""
 
     # ------------------------------------------------------------------------------------------- create
+
+    def judge_new(self, obj: Document, call: Call) -> Judgement:
+        """Prepare a new object, and say what is wrong with it; if nothing is, what is unwise about it."""
+        self.prepare_for_create(obj, call)
+        faults = self.validate(obj, call)
+        return Judgement(faults, () if faults else self.warnings_on_create(obj, call))
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         """Drop what a creator may not set, and set what the server sets."""

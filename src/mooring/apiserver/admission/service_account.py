@@ -16,6 +16,7 @@ from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
+from mooring.apiserver.strategies.pod_judgements import TOKEN_VOLUME_PREFIX
 from mooring.kit.entropy import Entropy
 
 DEFAULT_ACCOUNT = "default"
@@ -24,7 +25,6 @@ TOKEN_VALID_S = 3607
 """A little over an hour, by which the API server knows tokens that were mounted without being asked for."""
 PROJECTED_MODE = 0o644
 
-_VOLUME_PREFIX = "kube-api-access-"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -64,8 +64,8 @@ class ServiceAccount(Admission):
 
     def _mount_token(self, spec: Document) -> None:
         volumes = spec.get("volumes") or []
-        mounted = next((one["name"] for one in volumes if one["name"].startswith(_VOLUME_PREFIX)), None)
-        name = mounted or f"{_VOLUME_PREFIX}{self._entropy.suffix()}"
+        mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
+        name = mounted or f"{TOKEN_VOLUME_PREFIX}{self._entropy.suffix()}"
         is_needed = False
         for field in ("initContainers", "containers"):
             for container in own_items(spec, field) if spec.get(field) else []:

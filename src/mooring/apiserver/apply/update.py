@@ -35,11 +35,17 @@ from mooring.apiserver.apply.ownership import Changes, give_up, reconcile
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.typed import GrainError
 from mooring.apiserver.call import Call
+from mooring.apiserver.mould import Mould
+
+_USUAL_PARTS = len(("kind", "apiVersion", "metadata", "spec", "status"))
 
 
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
     """Write down who manages the fields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
+    if call.mould is not None and live is None and _is_usual(new):
+        _stamp_cast(shape, new, writer, call, call.mould, ignored)
+        return
     stamp(shape, live, new, writer, call.now, ignored)
 
 
@@ -60,6 +66,30 @@ def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId,
         return
     if managers:
         metadata["managedFields"] = written(managers)
+
+
+def _is_usual(new: Document) -> bool:
+    """Whether a new object is nothing but its metadata and its spec, and says nothing of its managers."""
+    return not new.get("status") and len(new) <= _USUAL_PARTS and "managedFields" not in new["metadata"]
+
+
+def _stamp_cast(shape: Shape, new: Document, writer: ManagerId, call: Call, mould: Mould, ignored: Ignored) -> None:
+    """`stamp` for a new object whose spec is a mould's: what the writer owns follows from the names in its metadata."""
+    metadata = new["metadata"]
+    names = (
+        tuple(metadata),
+        tuple(metadata.get("labels") or ()),
+        tuple(metadata.get("annotations") or ()),
+        tuple(metadata.get("finalizers") or ()),
+        tuple([owner.get("uid") for owner in metadata.get("ownerReferences") or ()]),
+    )
+    fields = mould.ownerships.get(names)
+    if fields is None:
+        stamp(shape, None, new, writer, call.now, ignored)
+        if "managedFields" in metadata:
+            mould.ownerships.keep(names, metadata["managedFields"][0]["fieldsV1"])
+        return
+    metadata["managedFields"] = written({writer: Entry(writer.api_version, fields, call.now)})
 
 
 def managed_after_update(

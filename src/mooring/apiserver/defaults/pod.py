@@ -32,7 +32,12 @@ _INIT_CONTAINER_ANNOTATIONS = tuple(
 
 def default_pod(pod: Document) -> None:
     """Fill in a pod."""
-    spec: Document = pod["spec"]
+    default_spec_of_pod(pod["spec"])
+    default_rest_of_pod(pod)
+
+
+def default_spec_of_pod(spec: Document) -> None:
+    """Fill in the spec of a pod."""
     _default_requests(spec)
     if spec.get("resources") is not None:
         _default_pod_limits(spec)
@@ -44,6 +49,10 @@ def default_pod(pod: Document) -> None:
     default_pod_spec(spec)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
+
+
+def default_rest_of_pod(pod: Document) -> None:
+    """Fill in everything else."""
     _drop_init_container_annotations(pod["metadata"])
     status = pod.get("status")
     if status:

@@ -6,9 +6,12 @@ Goes out   the document as it was stored, with its resourceVersion; or a `Status
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mooring.api.document import Document
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.faults import Fault
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -19,7 +22,8 @@ from mooring.apiserver.registry.metadata import (
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults, object_name_faults
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.local_refusals import already_exists
@@ -52,16 +56,11 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
     ensure_namespace(kind, metadata, call.namespace)
     reservation = await parts.reserve(resource, call, obj, None)
     try:
-        strategy.prepare_for_create(obj, call)
-        name = metadata.get("name", "")
-        faults = strategy.validate(obj, call)
+        judgement = strategy.judge_new(obj, call)
+        faults = judgement.faults or _address_faults(strategy, metadata)
         if faults:
-            raise invalid_kind(kind, name, faults)
-        # After the kind's own rules, so that their words come first.
-        faults = object_meta_faults(metadata, kind.is_namespaced, name_is_path_segment, "metadata")
-        if faults:
-            raise invalid_kind(kind, name, faults)
-        for text in strategy.warnings_on_create(obj, call):
+            raise invalid_kind(kind, metadata.get("name", ""), faults)
+        for text in judgement.warnings:
             call.warn(text)
         strategy.canonicalize(obj)
         if resource.struct is not None:
@@ -72,6 +71,13 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
     finally:
         reservation.close()
     return obj
+
+
+def _address_faults(strategy: Strategy, metadata: Document) -> Sequence[Fault]:
+    """What is wrong with metadata for any object, after the kind's own rules, so that their words come first."""
+    if strategy.validates_metadata:
+        return object_name_faults(metadata, name_is_path_segment, "metadata")
+    return object_meta_faults(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
 async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:

@@ -19,6 +19,7 @@ from mooring.apiserver.validation.disruption_budget import (
 
 class DisruptionBudgetStrategy(Strategy):
     allows_unconditional_update = False
+    validates_metadata = False
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

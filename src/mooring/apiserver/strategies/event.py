@@ -27,6 +27,7 @@ class EventStrategy(Strategy):
 
     allows_create_on_update = True
     dependents = Dependents.UNSUPPORTED
+    validates_metadata = False
 
     def validate(self, obj: Document, call: Call) -> list[Fault]:
         event = _core_form(obj)

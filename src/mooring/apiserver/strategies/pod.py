@@ -6,6 +6,7 @@ Goes out   the same, prepared; faults; warnings
  1. Nobody changes a pod's spec except in the few ways of `validation.pod_update`; each way through a subresource takes
     back everything else.
  2. A pod ends gracefully, unless no kubelet knows it or it has already ended.
+ 3. Replicas are judged once, and the first one's judgement holds for the others: `pod_judgements`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod
+from mooring.apiserver.defaults.pod import default_pod, default_rest_of_pod, default_spec_of_pod
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_spec_fields, drop_disabled_status_fields
+from mooring.apiserver.strategies.pod_judgements import PodJudgements, question_about
 from mooring.apiserver.strategies.pod_prepare import merge_label_keys, move_apparmor_annotations, note_gates
 from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_spec_warnings
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import Judgement, StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.pod import new_pod_faults
 from mooring.apiserver.validation.pod_ephemeral import ephemeral_containers_update_faults, is_static, static_faults
@@ -47,8 +49,11 @@ _ENDED = ("Failed", "Succeeded")
 class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
 
+    repeats_specs = True
+
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
+        self._judgements = PodJudgements()
         self._subresources: Mapping[str, Strategy] = {
             "status": PodStatusStrategy(kind, self),
             "ephemeralcontainers": PodEphemeralContainersStrategy(kind, self),
@@ -62,9 +67,29 @@ class PodStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_pod(obj)
 
+    def default_spec(self, spec: Document) -> None:
+        default_spec_of_pod(spec)
+
+    def default_rest(self, obj: Document) -> None:
+        default_rest_of_pod(obj)
+
+    def judge_new(self, obj: Document, call: Call) -> Judgement:
+        question = question_about(obj)
+        known = self._judgements.find(question) if question is not None else None
+        if known is None:
+            warned = len(call.warnings)
+            judgement = super().judge_new(obj, call)
+            if question is not None and not judgement.faults and len(call.warnings) == warned:
+                self._judgements.note(question, obj, judgement.warnings[len(_name_warnings(obj)) :])
+            return judgement
+        obj["metadata"]["generation"] = 1
+        obj["status"] = _first_status(known.quality)
+        faults = self.meta_faults(obj)
+        return Judgement(faults, () if faults else [*_name_warnings(obj), *known.warnings])
+
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
-        obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+        obj["status"] = _first_status(quality_of_service(obj["spec"]))
         drop_disabled_spec_fields(obj["spec"], None)
         note_gates(obj, call.now)
         merge_label_keys(obj)
@@ -74,9 +99,7 @@ class PodStrategy(Strategy):
         return new_pod_faults(obj)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        use = "this is used in the Pod's hostname, which can result in surprising behavior"
-        warnings = name_warnings(obj["metadata"].get("name", ""), use)
-        return warnings + pod_spec_warnings(obj["spec"], obj["metadata"])
+        return _name_warnings(obj) + pod_spec_warnings(obj["spec"], obj["metadata"])
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -201,6 +224,15 @@ class PodResizeStrategy(StatusStrategy):
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
+
+
+def _first_status(quality: str) -> Document:
+    return {"phase": "Pending", "qosClass": quality}
+
+
+def _name_warnings(pod: Document) -> list[str]:
+    use = "this is used in the Pod's hostname, which can result in surprising behavior"
+    return name_warnings(pod["metadata"].get("name", ""), use)
 
 
 def _keep_all_but_spec(obj: Document, old: Document) -> None:

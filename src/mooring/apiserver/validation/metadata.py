@@ -60,6 +60,19 @@ def without_trailing_dash(name: str) -> str:
 
 def object_meta_faults(metadata: Document, is_namespaced: bool, name_check: NameCheck, path: str) -> list[Fault]:
     """What is wrong with the metadata of an object."""
+    faults = object_name_faults(metadata, name_check, path)
+    faults += _namespace_faults(metadata.get("namespace", ""), is_namespaced, f"{path}.namespace")
+    if metadata.get("generation", 0) < 0:
+        faults.append(invalid(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0"))
+    faults += _common_faults(metadata, path)
+    if "finalizers" in metadata:
+        faults += finalizers_faults(metadata["finalizers"], f"{path}.finalizers")
+    faults += _managed_fields_faults(metadata, path)
+    return faults
+
+
+def object_name_faults(metadata: Document, name_check: NameCheck, path: str) -> list[Fault]:
+    """What is wrong with the name of an object."""
     faults: list[Fault] = []
     prefix = metadata.get("generateName")
     if prefix:
@@ -69,13 +82,6 @@ def object_meta_faults(metadata: Document, is_namespaced: bool, name_check: Name
         faults += [invalid(f"{path}.name", name, text) for text in name_check(name, False)]
     else:
         faults.append(required(f"{path}.name", "name or generateName is required"))
-    faults += _namespace_faults(metadata.get("namespace", ""), is_namespaced, f"{path}.namespace")
-    if metadata.get("generation", 0) < 0:
-        faults.append(invalid(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0"))
-    faults += _common_faults(metadata, path)
-    if "finalizers" in metadata:
-        faults += finalizers_faults(metadata["finalizers"], f"{path}.finalizers")
-    faults += _managed_fields_faults(metadata, path)
     return faults
 
 
