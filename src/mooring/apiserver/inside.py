@@ -84,7 +84,9 @@ class InsideClient:
             obj = self._read(resource, encoded)
             resource.strategy.default(obj)
         created = await creating.create(self._desk.parts, resource, call, obj)
-        return _answer(kind, created) if is_answer_wanted else b""
+        if not is_answer_wanted:
+            return b""
+        return created.answer if created.answer is not None else _answer(kind, created.document)
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         resource = self._desk.resources.of_kind(kind)

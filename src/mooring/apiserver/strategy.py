@@ -49,6 +49,8 @@ class Judgement(NamedTuple):
 
     faults: Sequence[Fault]
     warnings: Sequence[str]
+    spec: bytes | None = None
+    """The spec as it is stored, where that is known already."""
 
 
 class Strategy:

@@ -50,7 +50,7 @@ class PodDesk:
         whole = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **(metadata or {})}
         if kind.is_namespaced:
             whole["namespace"] = NS
-        return await self.parts.shelf.create(kind, {"metadata": whole, **parts})
+        return (await self.parts.shelf.create(kind, {"metadata": whole, **parts})).revision
 
     async def get(self, kind: Kind, name: str) -> Document:
         found = await self.parts.shelf.find(kind, NS if kind.is_namespaced else "", name)

@@ -27,6 +27,9 @@ PLANS_KEPT_MAX = 1024
 ELEMENTS_KEPT_MAX = 4096
 """For each list."""
 
+OWNERSHIPS_KEPT_MAX = 128
+"""For each kind."""
+
 
 class ScalarKind(Enum):
     NUMBER = "numeric"
@@ -123,6 +126,21 @@ class Shape:
     other_versions: Mapping[str, Grain] = field(default_factory=dict)
     """The same kind in other versions, by apiVersion. Their documents differ in nothing but the apiVersion."""
 
+    ownerships: Memory[tuple[object, ...], dict[str, Any]] = field(default_factory=lambda: Memory(OWNERSHIPS_KEPT_MAX))
+    """What the creator of an object owns, by its outline: notes of `creation`."""
+    is_blank_when_empty: bool = field(init=False)
+    """Whether `empty` holds nothing but empty values, apart from what the kind is called."""
+
+    def __post_init__(self) -> None:
+        rest = [value for name, value in self.empty.items() if name not in ("kind", "apiVersion")]
+        object.__setattr__(self, "is_blank_when_empty", _is_blank(rest))
+
     def grain_at(self, api_version: str, asked_version: str) -> Grain | None:
         """How a version's entries are read; None if nobody serves it any more."""
         return self.root if asked_version == api_version else self.other_versions.get(asked_version)
+
+
+def _is_blank(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_blank, value.values()))
+    return all(map(_is_blank, value)) if isinstance(value, list) else not value

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.apiserver.apply.creation import place_of
 from mooring.apiserver.apply.field_set import union
 from mooring.apiserver.apply.filters import Ignored
 from mooring.apiserver.apply.managers import (
@@ -35,18 +36,20 @@ from mooring.apiserver.apply.ownership import Changes, give_up, reconcile
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.typed import GrainError
 from mooring.apiserver.call import Call
-from mooring.apiserver.mould import Mould
-
-_USUAL_PARTS = len(("kind", "apiVersion", "metadata", "spec", "status"))
 
 
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
     """Write down who manages the fields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
-    if call.mould is not None and live is None and _is_usual(new):
-        _stamp_cast(shape, new, writer, call, call.mould, ignored)
+    place = place_of(shape, new, call.mould, ignored) if live is None else None
+    known = place.memory.get(place.question) if place is not None else None
+    metadata = new["metadata"]
+    if known is not None:
+        metadata["managedFields"] = written({writer: Entry(writer.api_version, known, call.now)})
         return
     stamp(shape, live, new, writer, call.now, ignored)
+    if place is not None and "managedFields" in metadata:
+        place.memory.keep(place.question, metadata["managedFields"][0]["fieldsV1"])
 
 
 def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored) -> None:
@@ -66,30 +69,6 @@ def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId,
         return
     if managers:
         metadata["managedFields"] = written(managers)
-
-
-def _is_usual(new: Document) -> bool:
-    """Whether a new object is nothing but its metadata and its spec, and says nothing of its managers."""
-    return not new.get("status") and len(new) <= _USUAL_PARTS and "managedFields" not in new["metadata"]
-
-
-def _stamp_cast(shape: Shape, new: Document, writer: ManagerId, call: Call, mould: Mould, ignored: Ignored) -> None:
-    """`stamp` for a new object whose spec is a mould's: what the writer owns follows from the names in its metadata."""
-    metadata = new["metadata"]
-    names = (
-        tuple(metadata),
-        tuple(metadata.get("labels") or ()),
-        tuple(metadata.get("annotations") or ()),
-        tuple(metadata.get("finalizers") or ()),
-        tuple([owner.get("uid") for owner in metadata.get("ownerReferences") or ()]),
-    )
-    fields = mould.ownerships.get(names)
-    if fields is None:
-        stamp(shape, None, new, writer, call.now, ignored)
-        if "managedFields" in metadata:
-            mould.ownerships.keep(names, metadata["managedFields"][0]["fieldsV1"])
-        return
-    metadata["managedFields"] = written({writer: Entry(writer.api_version, fields, call.now)})
 
 
 def managed_after_update(

@@ -16,6 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from mooring.api.memory import Memory
+
+ADDRESSES_KEPT_MAX = 1_024
+
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
@@ -48,6 +52,14 @@ class Address:
 
 def read_address(method: str, path: str, *, is_watch: bool) -> Address:
     """What a request is about."""
+    question = (method, path, is_watch)
+    return _read.get(question) or _read.keep(question, _address(method, path, is_watch))
+
+
+_read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_KEPT_MAX)
+
+
+def _address(method: str, path: str, is_watch: bool) -> Address:
     verb = _VERBS.get(method, method.lower())
     parts = [unquote(part) for part in path.strip("/").split("/")]
     is_core = parts[0] == "api"

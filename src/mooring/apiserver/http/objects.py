@@ -81,7 +81,9 @@ class Objects:
         if not resource.kind.is_namespaced and not call.name:
             call = replace(call, name=obj["metadata"].get("name", ""))
         created = await creating.create(self._desk.parts, resource, call, obj)
-        return rendering.written(201, resource, created)
+        if created.answer is not None and rendering.is_plain:
+            return Reply(201, created.answer)
+        return rendering.written(201, resource, created.document)
 
     async def update(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "UpdateOptions")
@@ -158,15 +160,13 @@ class Objects:
 
 
 def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_apply: bool = False) -> Call:
-    """The call with what its parameters say."""
+    """The call with what its parameters say. Nobody else has seen it yet, so that it need not be another one."""
     options = incoming.query.write_options(options_kind, is_apply=is_apply)
-    return replace(
-        call,
-        is_dry_run=options.is_dry_run,
-        field_manager=options.field_manager or incoming.manager,
-        field_validation=options.field_validation,
-        is_forced=options.is_forced,
-    )
+    call.is_dry_run = options.is_dry_run
+    call.field_manager = options.field_manager or incoming.manager
+    call.field_validation = options.field_validation
+    call.is_forced = options.is_forced
+    return call
 
 
 def _unsupported_patch(resource: Resource) -> StatusError:

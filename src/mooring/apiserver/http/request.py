@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from aiohttp import web
 
 from mooring.apiserver.http.address import Address
@@ -14,6 +16,7 @@ from mooring.apiserver.http.query import Query
 from mooring.client.errors import StatusError
 
 MANAGER_BYTES_MAX = 128
+MANAGERS_KEPT_MAX = 256
 
 
 class Incoming:
@@ -51,9 +54,7 @@ class Incoming:
     @property
     def manager(self) -> str:
         """Who writes, as far as the user agent tells."""
-        name = self._request.headers.get("User-Agent", "").partition("/")[0]
-        printable = "".join(character for character in name if character.isprintable())
-        return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")
+        return _manager(self._request.headers.get("User-Agent", ""))
 
     def check_headers(self) -> None:
         """Raises a `StatusError` of 431 if the headers are too long together."""
@@ -74,6 +75,12 @@ class Incoming:
             return await self._request.read()
         except web.HTTPRequestEntityTooLarge:
             raise _too_large(limit) from None
+
+
+@lru_cache(maxsize=MANAGERS_KEPT_MAX)
+def _manager(agent: str) -> str:
+    printable = "".join(character for character in agent.partition("/")[0] if character.isprintable())
+    return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")
 
 
 def _too_large(limit: int) -> StatusError:

@@ -7,6 +7,7 @@ Goes out   the document as it was stored, with its resourceVersion; or a `Status
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.apiserver.admission.promise import Attempt
@@ -33,7 +34,15 @@ GENERATED_NAME_TRIES_MAX = 8
 GENERATED_NAME_RETRY_S = 1.0
 
 
-async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+class Created(NamedTuple):
+    """A new object."""
+
+    document: Document
+    answer: bytes | None
+    """What clients get, where that is what was stored: then nobody need write it a second time."""
+
+
+async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     """Create an object. `obj` is changed on the way."""
     metadata = obj["metadata"]
     wipe_system_fields(metadata)
@@ -48,7 +57,7 @@ async def create(parts: Parts, resource: Resource, call: Call, obj: Document) ->
     return await _create_with_generated_name(parts, resource, call, obj)
 
 
-async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     """The second half: prepare, validate, check, store."""
     kind, strategy = resource.kind, resource.strategy
     metadata = obj["metadata"]
@@ -63,14 +72,14 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
         for text in judgement.warnings:
             call.warn(text)
         strategy.canonicalize(obj)
-        if resource.struct is not None:
+        if resource.struct is not None and judgement.spec is None:
             forget_empty_lists(resource.struct, obj)
         await parts.admission.check(Attempt(Operation.CREATE, call, obj, None))
-        await _store(parts, resource, call, obj)
+        answer = await _store(parts, resource, call, obj, judgement.spec)
         reservation.keep()
     finally:
         reservation.close()
-    return obj
+    return Created(obj, answer)
 
 
 def _address_faults(strategy: Strategy, metadata: Document) -> Sequence[Fault]:
@@ -80,7 +89,7 @@ def _address_faults(strategy: Strategy, metadata: Document) -> Sequence[Fault]:
     return object_meta_faults(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
-async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     prefix = obj["metadata"]["generateName"]
     for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
         attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, parts.entropy)}}
@@ -92,7 +101,8 @@ async def _create_with_generated_name(parts: Parts, resource: Resource, call: Ca
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
+async def _store(parts: Parts, resource: Resource, call: Call, obj: Document, spec: bytes | None) -> bytes | None:
+    """Store it, and say what clients get, unless nothing is stored."""
     kind, metadata = resource.kind, obj["metadata"]
     if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
         raise plain_error("resourceVersion should not be set on objects to be created")
@@ -102,9 +112,9 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) ->
         existing = await parts.shelf.find(kind, call.namespace, name)
     else:
         try:
-            revision = await parts.shelf.create(kind, obj)
-            metadata["resourceVersion"] = str(revision)
-            return
+            written = await parts.shelf.create(kind, obj, spec)
+            metadata["resourceVersion"] = str(written.revision)
+            return written.answer
         except WriteConflict:
             existing = await parts.shelf.find(kind, call.namespace, name)
             if existing is None:
@@ -117,3 +127,4 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) ->
         if existing.document["metadata"].get("deletionTimestamp"):
             refusal.message = f"object is being deleted: {refusal.message}"
         raise refusal
+    return None

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
+import msgspec
+
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.client.local_events import inward, outward_plain, stored_kind
-from mooring.client.local_form import decoded, stored_form
+from mooring.client.local_events import inward, is_stored_otherwise, outward_plain, stored_kind
+from mooring.client.local_form import decoded, stored_form, with_revision
 from mooring.store.promise import MUST_NOT_EXIST, Record, Store
 
 
@@ -25,6 +27,13 @@ class Stored(NamedTuple):
 
     document: Document
     revision: int
+
+
+class Written(NamedTuple):
+    """A revision; and what clients get, where that is what was stored."""
+
+    revision: int
+    answer: bytes | None
 
 
 class Shelf:
@@ -51,8 +60,14 @@ class Shelf:
         """Write an object that is in its stored form already. Raises `WriteConflict`."""
         return await self._store.put(key, value, if_revision=if_revision)
 
-    async def create(self, kind: Kind, document: Document) -> int:
-        return await self.put(kind, document, if_revision=MUST_NOT_EXIST)
+    async def create(self, kind: Kind, document: Document, spec: bytes | None = None) -> Written:
+        """Write a new document, whose spec has this form already. Raises `WriteConflict`."""
+        metadata = document["metadata"]
+        key = kind.key(metadata.get("namespace", ""), metadata["name"])
+        form = self.form(kind, document if spec is None else {**document, "spec": msgspec.Raw(spec)})
+        revision = await self._store.put(key, form, if_revision=MUST_NOT_EXIST)
+        is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
+        return Written(revision, with_revision(form, revision) if is_same else None)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
         return await self._store.delete(kind.key(namespace, name), if_revision=if_revision)

@@ -84,7 +84,7 @@ async def _created(parts: Parts, resource: Resource, call: Call, obj: Document) 
     await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
     drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
     try:
-        return await create_admitted(parts, resource, call, obj)
+        return (await create_admitted(parts, resource, call, obj)).document
     except AlreadyExistsError:
         raise _Again from None
 

@@ -76,7 +76,7 @@ class PodStrategy(Strategy):
     def judge_new(self, obj: Document, call: Call) -> Judgement:
         question = question_about(obj)
         known = self._judgements.find(question) if question is not None else None
-        if known is None:
+        if question is None or known is None:
             warned = len(call.warnings)
             judgement = super().judge_new(obj, call)
             if question is not None and not judgement.faults and len(call.warnings) == warned:
@@ -85,7 +85,7 @@ class PodStrategy(Strategy):
         obj["metadata"]["generation"] = 1
         obj["status"] = _first_status(known.quality)
         faults = self.meta_faults(obj)
-        return Judgement(faults, () if faults else [*_name_warnings(obj), *known.warnings])
+        return Judgement(faults, () if faults else [*_name_warnings(obj), *known.warnings], question.spec)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1

@@ -3,8 +3,8 @@
 Comes in   a new pod as admission left it; what was found about it
 Goes out   the same for the next pod with the same spec and the same annotations
 
- 1. Only pods without a fault are remembered, whose spec was right as it was: nothing to prepare, and nothing to warn of
-    on the way.
+ 1. Only pods without a fault are remembered, whose spec was right as it was: nothing to prepare, nothing to warn of on
+    the way, and nothing that is stored in another form.
  2. The question is the whole spec and all annotations. What is judged by anything else (the name, labels, the time) is
     never remembered: `_JUDGED_BY_MORE` lists it. Metadata is judged each time.
  3. The volume with the token is named by chance, and its name is left out of the question. It is a name that every rule
@@ -15,12 +15,14 @@ Goes out   the same for the next pod with the same spec and the same annotations
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH
 
 JUDGEMENTS_KEPT_MAX = 256
@@ -36,6 +38,7 @@ _JUDGED_BY_MORE = (
 )
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Question(NamedTuple):
@@ -43,6 +46,8 @@ class Question(NamedTuple):
 
     content: bytes
     token_volume: str
+    spec: bytes
+    """The spec as it would be stored."""
 
 
 class PodJudgement(NamedTuple):
@@ -56,14 +61,15 @@ class PodJudgement(NamedTuple):
 def question_about(pod: Document) -> Question | None:
     """What to look for; None for a pod whose judgement is not remembered."""
     spec, annotations = pod["spec"], pod["metadata"].get("annotations")
-    content = _encode((spec, annotations) if annotations else spec)
+    form = _encode(spec)
+    content = form + _encode(annotations) if annotations else form
     if len(content) > QUESTION_BYTES_MAX or any(field in content for field in _JUDGED_BY_MORE):
         return None
     volumes = spec.get("volumes")
     name = volumes[-1].get("name", "") if volumes else ""
     if not _is_token_volume(name):
-        return Question(content, "")
-    return Question(content.replace(name.encode(), _NO_NAME), name)
+        return Question(content, "", form)
+    return Question(content.replace(name.encode(), _NO_NAME), name, form)
 
 
 class PodJudgements:
@@ -78,8 +84,15 @@ class PodJudgements:
     def note(self, question: Question, pod: Document, warnings: Sequence[str]) -> None:
         """A pod without faults was prepared, and its spec is worth these warnings."""
         is_told = question.token_volume and any(question.token_volume in text for text in warnings)
-        if not is_told and question_about(pod) == question:
+        if not is_told and question_about(pod) == question and _is_as_stored(question.spec):
             self._known.keep(question.content, PodJudgement(pod["status"]["qosClass"], tuple(warnings)))
+
+
+def _is_as_stored(form: bytes) -> bool:
+    """Whether there is no empty list in a spec, which the store would not tell from none."""
+    spec = _decode(form)
+    forget_empty_lists(struct_named("core", "PodSpec"), spec)
+    return _encode(spec) == form
 
 
 def _is_token_volume(name: str) -> bool:
