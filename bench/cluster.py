@@ -1,0 +1,338 @@
+"""The cluster at scale, measured: `mooring up` with thousands of simulated nodes, in a process of its own.
+
+Comes in   nothing, or `--quick`, `--ephemeral`, the names of scenarios
+Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
+
+    python -m bench.cluster [idle|one|lost|many]...
+
+    idle   what the heartbeats of all nodes cost
+    one    one Deployment of 10,000 replicas, until the Deployment says that all of them are available
+    lost   then a tenth of the nodes falls silent: from the moment at which the last eviction is due
+           until the Deployment is whole again
+    many   1,000 Deployments of 10, from the first request until each says that it is whole
+
+ 1. The cluster is asked, over HTTPS, what it says of itself; nobody looks inside. Asking is cheap beside what is
+    measured: one small get each `ASKED_EACH_S`.
+ 2. The store is the durable one, on a file, unless `--ephemeral` is said.
+ 3. A figure without a target is told for comparison only.
+ 4. Evictions: kube-controller-manager taints one node of a zone in ten seconds by default, which would take 28 minutes
+    for 500. `--node-eviction-rate` lifts that. The pods tolerate a lost node for `TOLERATED_S`, so that an eviction is
+    due that long after its node was tainted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter, time
+
+import click
+import msgspec
+
+from bench.desk_client import Answer, Connection, ask_all, connect, request
+
+TOKEN = "bench"
+CONNECTIONS = 16
+ASKED_EACH_S = 0.1
+WAITED_S_MAX = 120.0
+SETTLED_S = 2.0
+TOLERATED_S = 15
+GRACE_S = 20
+EVICTIONS_PER_S = 1_000
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+SCENARIOS = ("idle", "one", "lost", "many")
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One measured figure; the target, where there is one, is at most that."""
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+
+    @property
+    def is_reached(self) -> bool:
+        return self.target is None or self.value <= self.target
+
+    def __str__(self) -> str:
+        told = f"{self.name:<66} {self.value:>8,.2f} {self.unit:<4}"
+        if self.target is None:
+            return told
+        return f"{told} (at most {self.target:,.2f}){'' if self.is_reached else '   MISSED'}"
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How much of everything."""
+
+    nodes: int = 5_000
+    replicas: int = 10_000
+    lost: int = 500
+    deployments: int = 1_000
+    replicas_of_each: int = 10
+    idle_s: float = 20.0
+
+
+QUICK = Size(nodes=100, replicas=200, lost=10, deployments=20, idle_s=3.0)
+
+
+class Cluster:
+    """A running cluster, and its process."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        found = re.match(r"https://([^:]+):(\d+)", url)
+        assert found is not None, f"{url} is no address"
+        self.host, self.port = found[1], int(found[2])
+
+    @property
+    def cpu_s(self) -> float:
+        """What it took of the processor so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident_bytes(self) -> int:
+        fields = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[list[Connection]]:
+        connections = await connect(self.host, self.port, CONNECTIONS)
+        try:
+            yield connections
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+@contextmanager
+def running(nodes: int, directory: Path | None) -> Iterator[Cluster]:
+    """`mooring up` with that many nodes; on a directory, or in memory."""
+    where = ["--data-dir", str(directory)] if directory is not None else ["--ephemeral"]
+    evicting = [f"--node-eviction-rate={EVICTIONS_PER_S}", f"--node-monitor-grace-period={GRACE_S}s"]
+    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--token", TOKEN, "--nodes", str(nodes)]
+    with subprocess.Popen([*command, *where, *evicting], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = next(found[0] for line in process.stdout if (found := re.search(r"https://\S+", line)))
+            yield Cluster(process, url)
+        finally:
+            process.terminate()
+
+
+# --- what is measured -------------------------------------------------------------------------------------------
+
+
+async def settle(cluster: Cluster, size: Size) -> Figure:
+    """All nodes are there and ready, and nothing is left to be done."""
+    began_s = perf_counter()
+    async with cluster.connected() as (connection, *_):
+        while await _ready_nodes(connection) < size.nodes:
+            _check_time(began_s, "all nodes are ready")
+            await asyncio.sleep(0.5)
+    ready_s = perf_counter() - began_s
+    # A heartbeat of each node more, and what was put off for the start is over as well.
+    quiet = 0
+    while quiet < SETTLED_S and perf_counter() - began_s < WAITED_S_MAX:
+        before_s = cluster.cpu_s
+        await asyncio.sleep(1.0)
+        quiet = quiet + 1 if cluster.cpu_s - before_s < 0.5 else 0
+    return Figure(f"{size.nodes:,} nodes ready after the server", ready_s, "s")
+
+
+async def idle(cluster: Cluster, size: Size) -> Figure:
+    began_s, began_cpu_s = perf_counter(), cluster.cpu_s
+    await asyncio.sleep(size.idle_s)
+    share = (cluster.cpu_s - began_cpu_s) / (perf_counter() - began_s)
+    return Figure(f"{size.nodes:,} nodes with heartbeats, of one core", 100 * share, "%", 20.0)
+
+
+async def one(cluster: Cluster, size: Size) -> Iterator[Figure]:
+    began_s, began_cpu_s = perf_counter(), cluster.cpu_s
+    async with cluster.connected() as connections:
+        await _create(connections, [_deployment("one", size.replicas)])
+        await _wait_whole(connections[0], "one", size.replicas)
+        seconds, cpu_s = perf_counter() - began_s, cluster.cpu_s - began_cpu_s
+    return iter(
+        [
+            Figure(f"a Deployment of {size.replicas:,}, until all are available", seconds, "s", 15.0),
+            Figure("  CPU a pod", 1e3 * cpu_s / size.replicas, "ms"),
+            Figure("  resident memory then", cluster.resident_bytes / 1e6, "MB"),
+        ]
+    )
+
+
+async def lost(cluster: Cluster, size: Size) -> Iterator[Figure]:
+    names = [f"node-{number}" for number in range(size.lost)]
+    async with cluster.connected() as connections:
+        silenced = json.dumps({"metadata": {"annotations": {"mooring.dev/silent": "true"}}}).encode()
+        patches = [_patch(f"/api/v1/nodes/{name}", silenced) for name in names]
+        answers, _ = await ask_all(connections, patches)
+        _check(answers, 200)
+        tainted_s = await _wait_tainted(connections[0], names)
+        due_s = max(tainted_s) + TOLERATED_S
+        await asyncio.sleep(max(0.0, due_s - 1.0 - time()))
+        began_cpu_s = cluster.cpu_s
+        await asyncio.sleep(max(0.0, due_s - time()))
+        await _wait_whole(connections[0], "one", size.replicas)
+        healed_s = time()
+    return iter(
+        [
+            Figure(f"{size.lost:,} nodes lost: whole again after the last eviction was due", healed_s - due_s, "s", 15.0),
+            Figure("  after the first eviction was due", healed_s - min(tainted_s) - TOLERATED_S, "s"),
+            Figure("  CPU meanwhile", cluster.cpu_s - began_cpu_s, "s"),
+        ]
+    )
+
+
+async def many(cluster: Cluster, size: Size) -> Iterator[Figure]:
+    names = [f"many-{number}" for number in range(size.deployments)]
+    began_s, began_cpu_s = perf_counter(), cluster.cpu_s
+    async with cluster.connected() as connections:
+        await _create(connections, [_deployment(name, size.replicas_of_each) for name in names])
+        created_s = perf_counter() - began_s
+        for name in names:
+            await _wait_whole(connections[0], name, size.replicas_of_each)
+        seconds, cpu_s = perf_counter() - began_s, cluster.cpu_s - began_cpu_s
+    label = f"{size.deployments:,} Deployments of {size.replicas_of_each}, until all are available"
+    return iter(
+        [
+            Figure(label, seconds, "s", 20.0),
+            Figure("  of which all Deployments were created after", created_s, "s"),
+            Figure("  CPU a pod", 1e3 * cpu_s / (size.deployments * size.replicas_of_each), "ms"),
+            Figure("  resident memory then", cluster.resident_bytes / 1e6, "MB"),
+        ]
+    )
+
+
+# --- asking -----------------------------------------------------------------------------------------------------
+
+
+async def _ready_nodes(connection: Connection) -> int:
+    answer = await connection.ask(request(TOKEN, "GET", "/api/v1/nodes"))
+    _check([answer], 200)
+    return answer.body.count(b'"reason":"KubeletReady"')
+
+
+async def _wait_whole(connection: Connection, name: str, replicas: int) -> None:
+    began_s = perf_counter()
+    asked = request(TOKEN, "GET", f"{DEPLOYMENTS}/{name}")
+    while True:
+        answer = await connection.ask(asked)
+        _check([answer], 200)
+        if json.loads(answer.body).get("status", {}).get("availableReplicas", 0) == replicas:
+            return
+        _check_time(began_s, f"Deployment {name} is whole: {answer.body.decode()[-400:]}")
+        await asyncio.sleep(ASKED_EACH_S)
+
+
+async def _wait_tainted(connection: Connection, names: Sequence[str]) -> list[float]:
+    """When each of the nodes was given the taint that evicts, by the wall clock."""
+    began_s = perf_counter()
+    tainted_s: dict[str, float] = {}
+    for name in names:
+        while name not in tainted_s:
+            answer = await connection.ask(request(TOKEN, "GET", f"/api/v1/nodes/{name}"))
+            for taint in json.loads(answer.body)["spec"].get("taints", ()):
+                if taint["effect"] == "NoExecute":
+                    tainted_s[name] = datetime.fromisoformat(taint["timeAdded"]).timestamp()
+            if name not in tainted_s:
+                _check_time(began_s, f"node {name} is tainted")
+                await asyncio.sleep(ASKED_EACH_S)
+    return list(tainted_s.values())
+
+
+async def _create(connections: Sequence[Connection], deployments: Sequence[dict[str, object]]) -> None:
+    requests = [request(TOKEN, "POST", DEPLOYMENTS, json.dumps(each).encode()) for each in deployments]
+    answers, _ = await ask_all(connections, requests)
+    _check(answers, 201)
+
+
+def _patch(path: str, body: bytes) -> bytes:
+    return request(TOKEN, "PATCH", path, body, "application/merge-patch+json")
+
+
+def _check(answers: Sequence[Answer], status: int) -> None:
+    wrong = [answer for answer in answers if answer.status != status]
+    assert not wrong, f"{len(wrong)} answers with another status than {status}, e.g. {wrong[0]}"
+
+
+def _check_time(began_s: float, what: str) -> None:
+    assert perf_counter() - began_s < WAITED_S_MAX, f"waited {WAITED_S_MAX:.0f} s in vain until {what}"
+
+
+def _deployment(name: str, replicas: int) -> dict[str, object]:
+    tolerations = [
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_S}
+        for key in ("not-ready", "unreachable")
+    ]
+    container = {
+        "name": "web",
+        "image": "registry.example/web:1",
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+    }
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [container], "tolerations": tolerations},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
+    }
+
+
+# --- the suite --------------------------------------------------------------------------------------------------
+
+
+def measure(size: Size, scenarios: Sequence[str], is_ephemeral: bool) -> Iterator[Figure]:
+    """Every figure, one after the other."""
+    if {"idle", "one", "lost"} & set(scenarios):
+        with _directory(is_ephemeral) as directory, running(size.nodes, directory) as cluster:
+            yield asyncio.run(settle(cluster, size))
+            if "idle" in scenarios:
+                yield asyncio.run(idle(cluster, size))
+            if {"one", "lost"} & set(scenarios):
+                yield from asyncio.run(one(cluster, size))
+            if "lost" in scenarios:
+                yield from asyncio.run(lost(cluster, size))
+    if "many" in scenarios:
+        with _directory(is_ephemeral) as directory, running(size.nodes, directory) as cluster:
+            asyncio.run(settle(cluster, size))
+            yield from asyncio.run(many(cluster, size))
+
+
+@contextmanager
+def _directory(is_ephemeral: bool) -> Iterator[Path | None]:
+    with nullcontext() if is_ephemeral else tempfile.TemporaryDirectory() as directory:
+        yield None if directory is None else Path(directory)
+
+
+@click.command()
+@click.argument("scenarios", nargs=-1, type=click.Choice(SCENARIOS))
+@click.option("--quick", is_flag=True, help="A fiftieth of everything: does it work?")
+@click.option("--ephemeral", is_flag=True, help="In memory, and not on a file.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures there, as JSON.")
+def main(scenarios: tuple[str, ...], quick: bool, ephemeral: bool, output: Path | None) -> None:
+    """Measure a whole cluster."""
+    figures = []
+    for figure in measure(QUICK if quick else Size(), scenarios or SCENARIOS, ephemeral):
+        click.echo(str(figure))
+        figures.append(figure)
+    if output is not None:
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
