@@ -188,7 +188,9 @@ async def lost(cluster: Cluster, size: Size) -> Iterator[Figure]:
         healed_s = time()
     return iter(
         [
-            Figure(f"{size.lost:,} nodes lost: whole again after the last eviction was due", healed_s - due_s, "s", 15.0),
+            Figure(
+                f"{size.lost:,} nodes lost: whole again after the last eviction was due", healed_s - due_s, "s", 15.0
+            ),
             Figure("  after the first eviction was due", healed_s - min(tainted_s) - TOLERATED_S, "s"),
             Figure("  CPU meanwhile", cluster.cpu_s - began_cpu_s, "s"),
         ]
@@ -273,7 +275,12 @@ def _check_time(began_s: float, what: str) -> None:
 
 def _deployment(name: str, replicas: int) -> dict[str, object]:
     tolerations = [
-        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_S}
+        {
+            "key": f"node.kubernetes.io/{key}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": TOLERATED_S,
+        }
         for key in ("not-ready", "unreachable")
     ]
     container = {

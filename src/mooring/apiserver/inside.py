@@ -6,6 +6,7 @@ Goes out   what any client would get: everything is defaulted, admitted, validat
  1. Whoever is inside is trusted: he is neither authenticated nor asked whether he may. He has a name all the same,
     which stands in the fields that he manages.
  2. Reading goes straight to the store, as bytes, shared with all watches.
+ 3. What was written for one replica is written for the next without being worked out again (`twin_writes`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tokens import issue_token
+from mooring.apiserver.twin_writes import CREATED, MERGING, PATCHED, TwinWrites, Written, answer_of
 from mooring.apiserver.wire.decode import canonical_object
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError
 from mooring.client.local import LocalClient
-from mooring.client.local_form import stored_form, with_revision
 from mooring.client.promise import (
     EVERYTHING,
     Deletion,
@@ -53,6 +55,7 @@ class InsideClient:
         self._client = client
         self._user = user
         self._manager = manager
+        self._twins = TwinWrites(desk.store, desk.parts, desk.entropy.fork(f"twins of {manager}"))
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -78,15 +81,19 @@ class InsideClient:
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         resource = self._desk.resources.of_kind(kind)
         call = self._call("create", kind, namespace)
-        encoded = _encode(body)
-        obj = self._desk.cast(resource, call, encoded)
-        if obj is None:
-            obj = self._read(resource, encoded)
-            resource.strategy.default(obj)
-        created = await creating.create(self._desk.parts, resource, call, obj)
-        if not is_answer_wanted:
-            return b""
-        return created.answer if created.answer is not None else _answer(kind, created.document)
+
+        async def create(parts: Parts, body: JsonObject) -> Document:
+            encoded = _encode(body)
+            obj = self._desk.cast(resource, call, encoded)
+            if obj is None:
+                obj = self._read(resource, encoded)
+                resource.strategy.default(obj)
+            return (await creating.create(parts, resource, call, obj)).document
+
+        written = await self._twins.create(call, body, create) if kind in CREATED else None
+        if written is None:
+            written = await create(self._desk.parts, body)
+        return answer_of(kind, written) if is_answer_wanted else b""
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         resource = self._desk.resources.of_kind(kind)
@@ -99,18 +106,24 @@ class InsideClient:
             return obj
 
         changed = await put.put(self._desk.parts, resource, call, read)
-        return _answer(kind, changed.document)
+        return answer_of(kind, changed.document)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
     ) -> bytes:
         resource = self._desk.resources.of_kind(kind)
         call = self._call("patch", kind, namespace, name, subresource)
-        wanted = patches.Patch(form, patch)
-        changed = await patches.patch(
-            self._desk.parts, resource, call, wanted, self._desk.document_reader(resource, form)
-        )
-        return _answer(kind, changed.document)
+        reader = self._desk.document_reader(resource, form)
+
+        async def change(parts: Parts, patch: object) -> Document:
+            return (await patches.patch(parts, resource, call, patches.Patch(form, patch), reader)).document
+
+        written: Written | None = None
+        if kind in PATCHED and form in MERGING and isinstance(patch, dict):
+            written = await self._twins.patch(call, patch, form, change)
+        if written is None:
+            written = await change(self._desk.parts, patch)
+        return answer_of(kind, written)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
         resource = self._desk.resources.of_kind(kind)
@@ -157,13 +170,6 @@ class InsideClient:
             return canonical_object(resource.struct, plain, resource.kind).document
         except DecodingError as error:
             raise BadRequestError(str(error)) from None
-
-
-def _answer(kind: Kind, document: Document) -> bytes:
-    """A document in the very form in which it is read and watched."""
-    metadata = dict(document["metadata"])
-    revision = int(metadata.pop("resourceVersion"))
-    return with_revision(stored_form(kind, document, metadata), revision)
 
 
 def _delete_options(deletion: Deletion | None) -> deleting.DeleteOptions:

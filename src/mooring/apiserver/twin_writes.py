@@ -1,0 +1,238 @@
+"""Writes that were made before, for a twin: what those who are inside do over and over again.
+
+Comes in   patches of pods, nodes and leases, new pods and events
+Goes out   the object as it is stored; None if it has to go the long way
+
+ 1. What is written for a twin is what the registry would write (`twins`): the same text but for names and times.
+ 2. What the registry looked at besides (the namespace, the service account, limits, classes) is still as it was then.
+    What it looks at may not depend on what is exchanged. Where there are quotas, nothing is learnt: they are charged.
+ 3. Only what succeeded is learnt, and only if the object was still the one that had been read before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.kinds import (
+    CORE_EVENT,
+    EVENT,
+    LEASE,
+    LIMIT_RANGE,
+    NAMESPACE,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    RESOURCE_QUOTA,
+    RUNTIME_CLASS,
+    SERVICE_ACCOUNT,
+    Kind,
+)
+from mooring.apiserver.admission.promise import Lookup
+from mooring.apiserver.call import Call
+from mooring.apiserver.registry.metadata import generated_name
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.twins import Question, Reads, Twins, question_of
+from mooring.client.errors import StatusError
+from mooring.client.local_events import outward
+from mooring.client.local_form import stored_form, with_revision
+from mooring.client.promise import JsonObject, PatchForm
+from mooring.kit.entropy import Entropy
+from mooring.store.promise import MUST_NOT_EXIST, Record, Store, WriteConflict
+
+PATCHED = frozenset({POD, NODE, LEASE})
+MERGING = frozenset({PatchForm.MERGE, PatchForm.STRATEGIC})
+CREATED = frozenset({POD, EVENT, CORE_EVENT})
+SHARED = frozenset({NAMESPACE, SERVICE_ACCOUNT, LIMIT_RANGE, RESOURCE_QUOTA, PRIORITY_CLASS, RUNTIME_CLASS})
+"""What may be looked at: all twins look at the same."""
+
+_encode = msgspec.json.Encoder().encode
+_NODE_NAME = re.compile(rb'"nodeName":"([^"\\]+)"')
+_TOKEN_VOLUME = re.compile(rb'"(kube-api-access-[a-z0-9]{5})"')
+_NOBODY = b"\x03"
+"""In place of a name that is not there. No JSON holds such a character."""
+
+LongWay = Callable[[Parts, JsonObject], Awaitable[Document]]
+"""Has the registry do it, with these parts and this body."""
+
+
+class Stored(NamedTuple):
+    """An object in its stored form."""
+
+    value: bytes
+    revision: int
+
+
+Written: TypeAlias = Document | Stored
+"""An object that was written, as a document or as it is stored."""
+
+
+class TwinWrites:
+    """Of one who is inside."""
+
+    def __init__(self, store: Store, parts: Parts, entropy: Entropy) -> None:
+        self._store = store
+        self._parts = parts
+        self._entropy = entropy
+        self._twins = Twins()
+
+    async def patch(self, call: Call, patch: JsonObject, form: PatchForm, long_way: LongWay) -> Written | None:
+        """The object after the patch. None if it has to be patched in the usual way."""
+        record = await self._store.get(call.kind.key(call.namespace, call.name))
+        if record is None or "resourceVersion" in _part(patch, "metadata"):
+            return None
+        question = _question_of_patch(call, record.value, patch, form)
+        template = self._twins.find(question)
+        if template is None or not await self._are_unchanged(template.reads):
+            return await self._learn_patch(call, patch, record, question, long_way)
+        value = template.filled(question)
+        if value == record.value:
+            return Stored(value, record.revision)
+        try:
+            return Stored(value, await self._store.put(record.key, value, if_revision=record.revision))
+        except WriteConflict:
+            return None
+
+    async def create(self, call: Call, body: JsonObject, long_way: LongWay) -> Written | None:
+        """The new object. None if it has to be created in the usual way."""
+        question = _question_of_creation(call, body)
+        template = self._twins.find(question)
+        if template is None or not await self._are_unchanged(template.reads):
+            return await self._learn_creation(call, body, question, long_way)
+        metadata = _part(body, "metadata")
+        name = str(metadata.get("name") or generated_name(str(metadata.get("generateName")), self._entropy))
+        fresh = [self._entropy.uuid().encode(), f"kube-api-access-{self._entropy.suffix()}".encode()]
+        value = template.filled(question, fresh, [name.encode()])
+        try:
+            key = call.kind.key(call.namespace, name)
+            return Stored(value, await self._store.put(key, value, if_revision=MUST_NOT_EXIST))
+        except WriteConflict:
+            return None
+
+    # ------------------------------------------------------------------------------------------------ learning
+
+    async def _learn_patch(
+        self, call: Call, patch: JsonObject, record: Record, question: Question, long_way: LongWay
+    ) -> Document | None:
+        lookup = _Recording(self._parts.lookup)
+        # For this state only, or what is stored in the end might have come of another.
+        metadata = {**_part(patch, "metadata"), "resourceVersion": str(record.revision)}
+        try:
+            document = await long_way(self._parts_with(lookup), {**patch, "metadata": metadata})
+        except StatusError:
+            return None
+        stored = await self._stored(call.kind, call.namespace, document)
+        reads = lookup.reads_shared(question.names)
+        if stored is not None and reads is not None:
+            self._twins.learn(question, stored, reads)
+        return document
+
+    async def _learn_creation(self, call: Call, body: JsonObject, question: Question, long_way: LongWay) -> Document:
+        lookup = _Recording(self._parts.lookup)
+        document = await long_way(self._parts_with(lookup), body)
+        stored = await self._stored(call.kind, call.namespace, document)
+        name = document["metadata"]["name"].encode()
+        reads = lookup.reads_shared((*question.names, name))
+        if stored is not None and reads is not None:
+            volume = _TOKEN_VOLUME.search(stored)
+            fresh = [document["metadata"]["uid"].encode(), volume[1] if volume is not None else _NOBODY]
+            self._twins.learn(question, stored, reads, fresh, [name])
+        return document
+
+    def _parts_with(self, lookup: Lookup) -> Parts:
+        return replace(self._parts, lookup=lookup, admission=self._parts.admission.looking_through(lookup))
+
+    async def _stored(self, kind: Kind, namespace: str, document: Document) -> bytes | None:
+        """How a document was stored; None if somebody has changed it already, or if it is gone."""
+        record = await self._store.get(kind.key(namespace, document["metadata"]["name"]))
+        is_this_one = record is not None and str(record.revision) == document["metadata"]["resourceVersion"]
+        return record.value if record is not None and is_this_one else None
+
+    async def _are_unchanged(self, reads: Reads) -> bool:
+        for key, revisions in reads:
+            if key.endswith("/"):
+                now = tuple([record.revision for record in (await self._store.list(key)).records])
+            else:
+                record = await self._store.get(key)
+                now = (record.revision,) if record is not None else ()
+            if now != revisions:
+                return False
+        return True
+
+
+class _Recording:
+    """Looks objects up, and remembers what was looked at."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._reads: dict[str, tuple[int, ...]] = {}
+        self._names: list[bytes] = []
+        self._is_shared = True
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        found = await self._lookup.get(kind, namespace, name)
+        self._reads[kind.key(namespace, name)] = _revisions([found] if found is not None else [])
+        self._names += [namespace.encode(), name.encode()]
+        self._is_shared = self._is_shared and kind in SHARED
+        return found
+
+    async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
+        found = await self._lookup.list(kind, namespace)
+        self._reads[kind.keys_prefix(namespace)] = _revisions(found)
+        self._names.append(namespace.encode())
+        self._is_shared = self._is_shared and kind in SHARED and not (found and kind is RESOURCE_QUOTA)
+        return found
+
+    def reads_shared(self, names: Sequence[bytes]) -> Reads | None:
+        """What was looked at; None if that was not what all twins look at."""
+        if not self._is_shared or any(name in names for name in self._names):
+            return None
+        return tuple(self._reads.items())
+
+
+def answer_of(kind: Kind, written: Written) -> bytes:
+    """What was written, in the very form in which it is read and watched."""
+    if isinstance(written, Stored):
+        return outward(kind, written.value, written.revision)
+    metadata = dict(written["metadata"])
+    revision = int(metadata.pop("resourceVersion"))
+    return with_revision(stored_form(kind, written, metadata), revision)
+
+
+def _question_of_patch(call: Call, value: bytes, patch: JsonObject, form: PatchForm) -> Question:
+    node_name = _NODE_NAME.search(value) if call.kind is POD else None
+    names = (call.name.encode(), node_name[1] if node_name is not None else _NOBODY)
+    context = (call.verb, call.kind, call.subresource, form)
+    return question_of(context, (value, _encode(patch)), names, call.now.encode())
+
+
+def _question_of_creation(call: Call, body: JsonObject) -> Question:
+    context = (call.verb, call.kind, call.namespace)
+    names = _names_in_event(body) if call.kind is not POD else ()
+    return question_of(context, (_encode(body),), names, call.now.encode())
+
+
+def _names_in_event(event: JsonObject) -> tuple[bytes, ...]:
+    """What an event tells: that is never judged."""
+    regarding = _part(event, "regarding") or _part(event, "involvedObject")
+    told = (
+        _part(event, "metadata").get("name"),
+        regarding.get("name"),
+        regarding.get("resourceVersion"),
+        event.get("note") or event.get("message"),
+    )
+    return tuple(_encode(text)[1:-1] if text else _NOBODY for text in told)
+
+
+def _part(body: JsonObject, field: str) -> JsonObject:
+    part = body.get(field)
+    return cast(JsonObject, part) if isinstance(part, dict) else {}
+
+
+def _revisions(documents: Sequence[Document]) -> tuple[int, ...]:
+    return tuple(int(document["metadata"]["resourceVersion"]) for document in documents)
