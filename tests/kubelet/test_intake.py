@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
+from mooring.client.http_watch import HttpEvent
 from mooring.client.promise import Change
-from mooring.kubelet.intake import NodeIntake, PodIntake
+from mooring.kubelet.intake import Echoes, NodeIntake, PodIntake
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.play import pod, view
 
@@ -52,13 +56,32 @@ def node(name: str) -> Node:
 
 def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> None:
     hearer = Hearer()
-    PodIntake(hearer).replace([born("young", 9), born("old", 1), born("homeless", 0, on="")], "1")
+    PodIntake(hearer, Echoes()).replace([born("young", 9), born("old", 1), born("homeless", 0, on="")], "1")
     assert hearer.heard == ["old", "young"]
+
+
+@pytest.mark.parametrize(
+    ("node_name", "revision", "is_wanted"),
+    [
+        pytest.param("node-0", "7", True, id="somebody changed a pod with a node"),
+        pytest.param("", "7", False, id="a pod that has no node yet"),
+        pytest.param("node-0", "8", False, id="what we wrote ourselves"),
+    ],
+)
+def test_what_is_not_even_read(node_name: str, revision: str, is_wanted: bool) -> None:
+    echoes = Echoes()
+    echoes.expect("8")
+    body = pod("a", on=node_name)
+    if not node_name:
+        del body["spec"]["nodeName"]
+    body["metadata"]["resourceVersion"] = revision
+    event = HttpEvent(Change.MODIFIED, msgspec.json.encode(body))
+    assert PodIntake(Hearer(), echoes).is_wanted(event) is is_wanted
 
 
 def test_changes_are_handed_on() -> None:
     hearer = Hearer()
-    intake = PodIntake(hearer)
+    intake = PodIntake(hearer, Echoes())
     intake.apply(Change.ADDED, born("homeless", 1, on=""))
     intake.apply(Change.ADDED, born("a", 1))
     intake.apply(Change.MODIFIED, born("a", 1))
@@ -68,7 +91,7 @@ def test_changes_are_handed_on() -> None:
 
 def test_who_is_missing_after_a_break_is_gone() -> None:
     hearer = Hearer()
-    pods, nodes = PodIntake(hearer), NodeIntake(hearer)
+    pods, nodes = PodIntake(hearer, Echoes()), NodeIntake(hearer)
     pods.replace([born("a", 1), born("b", 2)], "1")
     nodes.replace([node("x"), node("y")], "1")
     hearer.heard.clear()

@@ -12,7 +12,7 @@ Goes out   the object as it is stored; None if it has to go the long way
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
@@ -80,6 +80,7 @@ class TwinWrites:
         self._parts = parts
         self._entropy = entropy
         self._twins = Twins()
+        self._asked_last: tuple[Hashable, bytes, bytes, Question] | None = None
 
     async def patch(self, call: Call, patch: JsonObject, form: PatchForm, long_way: LongWay) -> Written | None:
         """The object after the patch. None if it has to be patched in the usual way."""
@@ -100,7 +101,7 @@ class TwinWrites:
 
     async def create(self, call: Call, body: JsonObject, long_way: LongWay) -> Written | None:
         """The new object. None if it has to be created in the usual way."""
-        question = _question_of_creation(call, body)
+        question = self._question_of_creation(call, body)
         template = self._twins.find(question)
         if template is None or not await self._are_unchanged(template.reads):
             return await self._learn_creation(call, body, question, long_way)
@@ -143,6 +144,16 @@ class TwinWrites:
             fresh = [document["metadata"]["uid"].encode(), volume[1] if volume is not None else _NOBODY]
             self._twins.learn(question, stored, reads, fresh, [name])
         return document
+
+    def _question_of_creation(self, call: Call, body: JsonObject) -> Question:
+        encoded, asked = _encode(body), self._asked_last
+        context, now = (call.verb, call.kind, call.namespace), call.now.encode()
+        if asked is not None and asked[:3] == (context, now, encoded):
+            return asked[3]  # one who creates replicas sends the same again and again
+        names = _names_in_event(body) if call.kind is not POD else ()
+        question = question_of(context, (encoded,), names, now)
+        self._asked_last = (context, now, encoded, question)
+        return question
 
     def _parts_with(self, lookup: Lookup) -> Parts:
         return replace(self._parts, lookup=lookup, admission=self._parts.admission.looking_through(lookup))
@@ -209,12 +220,6 @@ def _question_of_patch(call: Call, value: bytes, patch: JsonObject, form: PatchF
     names = (call.name.encode(), node_name[1] if node_name is not None else _NOBODY)
     context = (call.verb, call.kind, call.subresource, form)
     return question_of(context, (value, _encode(patch)), names, call.now.encode())
-
-
-def _question_of_creation(call: Call, body: JsonObject) -> Question:
-    context = (call.verb, call.kind, call.namespace)
-    names = _names_in_event(body) if call.kind is not POD else ()
-    return question_of(context, (_encode(body),), names, call.now.encode())
 
 
 def _names_in_event(event: JsonObject) -> tuple[bytes, ...]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from mooring.api.decode import decode_as
@@ -83,8 +83,11 @@ class Reflector(Generic[AnyView]):
         selection: Selection = EVERYTHING,
         page_size: int = PAGE_SIZE,
         is_filled_by_watching: bool = False,
+        is_wanted: Callable[[WatchEvent], bool] | None = None,
     ) -> None:
-        """`is_filled_by_watching`: by a watch that begins with everything, if the client and the server can."""
+        """`is_filled_by_watching`: by a watch that begins with everything, if the client and the server can.
+        `is_wanted`: of which changes the sink wants to hear, judged before they are read; of deletions it always does.
+        """
         self._client = client
         self._watches_all = client if is_filled_by_watching and isinstance(client, WatchesAll) else None
         self._kind = kind
@@ -94,6 +97,7 @@ class Reflector(Generic[AnyView]):
         self._entropy = entropy
         self._selection = selection
         self._page_size = page_size
+        self._is_wanted = is_wanted
         self._revision = ""
         self._synced = asyncio.Event()
         self._failures = 0
@@ -228,7 +232,7 @@ class Reflector(Generic[AnyView]):
 
     def _take(self, event: WatchEvent) -> None:
         # The view first: a change that came as JSON is read for it, and then its revision is known as well.
-        view = self._view_of(event) if event.change is not Change.BOOKMARK else None
+        view = self._view_of(event) if event.change is not Change.BOOKMARK and self._wants(event) else None
         revision = event.revision
         if not revision or not _is_newer(revision, self._revision):
             self._counts["repeated"] += event.change is not Change.BOOKMARK
@@ -237,6 +241,9 @@ class Reflector(Generic[AnyView]):
         if view is not None:
             self._counts["changes"] += 1
             self._sink.apply(event.change, view)
+
+    def _wants(self, event: WatchEvent) -> bool:
+        return self._is_wanted is None or event.change is Change.DELETED or self._is_wanted(event)
 
     def _view_of(self, event: WatchEvent) -> AnyView | None:
         try:

@@ -33,7 +33,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.alarms import Alarms
 from mooring.kubelet.heartbeats import Heartbeats, needs_correction
-from mooring.kubelet.intake import NodeIntake, PodIntake
+from mooring.kubelet.intake import Echoes, NodeIntake, PodIntake
 from mooring.kubelet.lives_file import load_lives
 from mooring.kubelet.log_refusals import logged_attempt, why_no_log
 from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION, node_amounts, node_body
@@ -76,7 +76,8 @@ class Fleet:
         self._recorder = self._events.recorder("kubelet")
         self._runtime = self._made_runtime(make_runtime)
         self._heartbeats = Heartbeats(client, clock, self._alarms, settings)
-        writer = StatusWriter(client, self._workers)
+        self._echoes = Echoes()
+        writer = StatusWriter(client, self._workers, self._echoes)
         in_flight_max = settings.pod_writes_in_flight_max
         self._statuses: Outbox[str] = Outbox(
             "pod statuses", writer.send, clock, self._alarms, in_flight_max=in_flight_max
@@ -101,7 +102,7 @@ class Fleet:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        nodes, pods = NodeIntake(self), PodIntake(self)
+        nodes, pods = NodeIntake(self), PodIntake(self, self._echoes)
         try:
             async with self._runtime.opened(), TaskGroup("kubelets") as group:
                 self._events.start(group)
@@ -122,6 +123,7 @@ class Fleet:
                     pods,
                     clock=self._clock,
                     entropy=self._entropy.fork("pods"),
+                    is_wanted=pods.is_wanted,
                 )
                 group.start(pod_reflector.run(), name="pods")
                 await pod_reflector.wait_synced()

@@ -3,6 +3,8 @@
 Comes in   from reflectors: everything, then one change after the other
 Goes out   to the fleet: which nodes and pods there are now, and which are gone
 
+Of most changes of a pod a kubelet need not hear: that it came, before it has a node; and what the kubelet itself wrote.
+
 After a break everything comes anew; who is missing then is gone. New pods are handed on the oldest first, so that those
 who were there first find room.
 """
@@ -13,8 +15,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mooring.api.views.node import Node
-from mooring.client.promise import Change
+from mooring.client.promise import Change, WatchEvent
 from mooring.kubelet.views import KubeletPod
+
+ECHOES_MAX = 10_000
+
+_HAS_NODE = b'"nodeName":"'
+_UNKNOWN = object()
 
 
 class Fleet(Protocol):
@@ -29,6 +36,22 @@ class Fleet(Protocol):
     def pod_gone(self, pod: KubeletPod) -> None: ...
 
     def latest_pods(self) -> Sequence[KubeletPod]: ...
+
+
+class Echoes:
+    """The revisions of our own writes, until the watch tells them."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, None] = {}
+
+    def expect(self, revision: str) -> None:
+        if len(self._revisions) >= ECHOES_MAX:
+            del self._revisions[next(iter(self._revisions))]
+        self._revisions[revision] = None
+
+    def take(self, revision: str) -> bool:
+        """Whether that was one of ours."""
+        return self._revisions.pop(revision, _UNKNOWN) is None
 
 
 class NodeIntake:
@@ -52,8 +75,13 @@ class NodeIntake:
 class PodIntake:
     """The sink of the watch of pods."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, echoes: Echoes) -> None:
         self._fleet = fleet
+        self._echoes = echoes
+
+    def is_wanted(self, event: WatchEvent) -> bool:
+        """Not before it has a node, and not if it tells what we have just written: reading a pod costs more."""
+        return _HAS_NODE in event.raw and not self._echoes.take(event.revision)
 
     def replace(self, views: Sequence[KubeletPod], revision: str) -> None:
         present = {view.metadata.uid for view in views}

@@ -15,9 +15,10 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.views.base import View
+from mooring.api.views.base import Int64, Timestamp, View
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.client.promise import Client, Deletion, PatchForm
+from mooring.kubelet.intake import Echoes
 from mooring.kubelet.statuses import revision_number, status_patch
 from mooring.kubelet.worker import PodWorker
 
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 class _Metadata(View):
     resource_version: str = ""
+    generation: Int64 = 0
+    deletion_timestamp: Timestamp | None = None
 
 
 class _Answer(View):
@@ -44,9 +47,10 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 class StatusWriter:
     """For all pods of a fleet."""
 
-    def __init__(self, client: Client, workers: Mapping[str, PodWorker]) -> None:
+    def __init__(self, client: Client, workers: Mapping[str, PodWorker], echoes: Echoes) -> None:
         self._client = client
         self._workers = workers
+        self._echoes = echoes
 
     async def send(self, uid: str) -> float | None:
         """Write the status of a pod. Returns after how many seconds to try again, if that can help."""
@@ -78,7 +82,10 @@ class StatusWriter:
             POD, metadata.namespace, metadata.name, body, form=PatchForm.STRATEGIC, subresource="status"
         )
         worker.written = _encode(status)
-        worker.written_revision = revision_number(_read_answer(answer).metadata.resource_version)
+        told = _read_answer(answer).metadata
+        worker.written_revision = revision_number(told.resource_version)
+        if (told.generation, told.deletion_timestamp) == (metadata.generation, metadata.deletion_timestamp):
+            self._echoes.expect(told.resource_version)  # it tells nothing that the worker has not seen
 
     async def _delete(self, worker: PodWorker) -> None:
         metadata = worker.pod.metadata
