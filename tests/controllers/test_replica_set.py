@@ -11,6 +11,7 @@ from tests.client.faulty import Fault, FaultyClient, Outcome, Script, Storm
 from tests.controllers.builders import replica_set, replication_controller
 from tests.controllers.world import Story, World, play
 
+LATE_S = 60.0
 CONTROLLERS = ["replicaset-controller", "replicationcontroller-controller"]
 
 
@@ -169,6 +170,44 @@ def test_what_cannot_be_created_is_said_and_tried_again() -> None:
         assert await world.conditions("web", REPLICA_SET) == {}
 
     play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, faults))
+
+
+def test_a_set_that_is_gone_gets_no_more_pods_although_its_watch_is_late() -> None:
+    """Whoever deletes its pods would fight with the controller until the watch comes."""
+    late = Script(Fault("next_batch", Outcome.DONE, kind=REPLICA_SET, answer_delay_s=LATE_S, times=None))
+
+    async def story(world: World) -> None:
+        await world.create(replica_set("web", replicas=4))
+        await world.settle(LATE_S * 3)
+        assert len(await world.pods()) == 4
+        await world.delete(REPLICA_SET, "web")
+        made: set[str] = set()
+        for _ in range(8):
+            for pod in await world.pods():
+                made.add(pod["metadata"]["name"])
+                await world.delete(POD, pod["metadata"]["name"])
+            await world.settle(1)
+        assert len(made) <= 8, "those that were there, and those that were under way when it was told"
+        await world.settle(LATE_S * 3)
+        assert await world.pods() == []
+
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, late))
+
+
+def test_another_set_of_the_same_name_does_not_get_the_counts_of_the_first() -> None:
+    late = Script(Fault("next_batch", Outcome.DONE, kind=REPLICA_SET, answer_delay_s=LATE_S, times=None))
+
+    async def story(world: World) -> None:
+        await world.create(replica_set("web", replicas=3))
+        await world.settle(LATE_S * 3)
+        await world.delete(REPLICA_SET, "web")
+        await world.create(replica_set("web", replicas=0))
+        for pod in (await world.pods())[:1]:
+            await world.make_ready(pod["metadata"]["name"])
+        await world.settle(LATE_S / 2)
+        assert (await world.get(REPLICA_SET, "web")).get("status", {}).get("readyReplicas", 0) == 0
+
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, late))
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -8,6 +8,8 @@ Goes out   pods created, deleted, adopted and released; the status of ReplicaSet
     or become available after a while. Otherwise the tally has counted them.
  3. The changes of a large set are gathered for a while, and of small ones when there are many: pods change all the
     time, and nobody needs each state of a status. What the next creation waits for is never put off.
+ 4. A set that is gone gets no more pods, also while the informer still shows it: as soon as the API says that it is not
+    there, or that another one has its name, it is left alone until the informer agrees.
 """
 
 from __future__ import annotations
@@ -69,6 +71,10 @@ STATUS_TRIES_MAX = 2
 logger = logging.getLogger(__name__)
 
 
+class _NotWantedError(PodControlError):
+    """Nobody wants more pods: their set goes, or is gone."""
+
+
 class _SetController(Controller):
     """What both have in common."""
 
@@ -78,6 +84,8 @@ class _SetController(Controller):
 
     def __init__(self, workshop: Workshop) -> None:
         super().__init__(workshop)
+        self._gone_uids: dict[str, str] = {}
+        """Sets that the API has no more although the informer still shows them, by key."""
         self._patience = TokenBucket(workshop.clock, rate_per_s=COUNTS_PER_S, burst=COUNTS_BURST)
         self._pod_control = PodControl(workshop.client, workshop.recorder(self.component), workshop.clock)
         self._sets = cast(Informer[AnySet], workshop.informers.informer(self.view))
@@ -101,6 +109,8 @@ class _SetController(Controller):
         if wanted is None:
             self._expectations.forget(key)
             return DONE
+        if self._gone_uids.get(key) == wanted.metadata.uid:
+            return DONE
         try:
             selector = selector_of(wanted)
         except LabelSelectorError as error:
@@ -119,8 +129,9 @@ class _SetController(Controller):
         status = plan_status(wanted, counts, str(failure) if failure is not None else None, format_rfc3339(now_s))
         try:
             await self._write_status(wanted, status)
-        except NotFoundError as error:
-            return Failed(str(error)) if self._sets.lister.by_key(key) is not None else DONE
+        except NotFoundError:
+            self._gone_uids[key] = wanted.metadata.uid
+            return DONE
         except ClientError as error:
             return Failed(str(error))
         if failure is not None:
@@ -170,6 +181,8 @@ class _SetController(Controller):
 
         async def create_one(number: int) -> None:
             nonlocal attempted
+            if not self._is_still_there(key, wanted):
+                raise _NotWantedError
             attempted += 1
             try:
                 created = await self._pod_control.create(namespace, pod, wanted)
@@ -183,7 +196,16 @@ class _SetController(Controller):
         _, error = await self._pod_control.create_many(count, create_one)
         if attempted < count:
             self._expectations.creation_failed(key, count - attempted)
-        return error
+        return error if not isinstance(error, _NotWantedError) else None
+
+    def _is_still_there(self, key: str, wanted: AnySet) -> bool:
+        """Whether it is still the same, as far as the informer knows by now: a burst takes its time."""
+        present = self._sets.lister.by_key(key)
+        return (
+            present is not None
+            and present.metadata.uid == wanted.metadata.uid
+            and present.metadata.deletion_timestamp is None
+        )
 
     async def _delete(self, key: str, wanted: AnySet, chosen: Sequence[Pod]) -> Exception | None:
         self._expectations.expect_deletions(key, [pod.key for pod in chosen])
@@ -218,7 +240,10 @@ class _SetController(Controller):
         return [*found.values()]
 
     async def _write_status(self, wanted: AnySet, status: ReplicaSetStatus) -> None:
-        """If it differs. Once more on the newest object if that fails: counts are worth more than a conflict."""
+        """If it differs. Once more on the newest object if that fails: counts are worth more than a conflict.
+
+        Raises `NotFoundError` as well if another set has its name by now.
+        """
         if status == wanted.status:
             return
         document = document_of(wanted)
@@ -232,6 +257,8 @@ class _SetController(Controller):
                 if attempt == STATUS_TRIES_MAX:
                     raise
             document = await read_document(self.client, wanted)
+            if document["metadata"]["uid"] != wanted.metadata.uid:
+                raise NotFoundError(f"another {self.view.kind} is called {wanted.key} by now")
 
     def _when_next(self, wanted: AnySet, counts: PodCounts, active: Sequence[Pod] | None, now_s: float) -> Outcome:
         min_ready_s = wanted.spec.min_ready_seconds
@@ -253,6 +280,7 @@ class _SetController(Controller):
 
     def _on_set_deleted(self, gone: AnySet) -> None:
         self._expectations.forget(gone.key)
+        self._gone_uids.pop(gone.key, None)
         self.queue.add(gone.key)
 
     def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
