@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def test_who_speaks_plain_http_is_not_left_waiting(tmp_path: Path) -> None:
             assert not plain.recv(4_096).startswith(b"HTTP/1.1 200")
         assert up.ask("GET", "/livez").code == 200
         assert "Traceback" not in up.log()
+
+
+def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> None:
+    flags = ("--nodes", "1", "--node-lease-duration-seconds", "4", "--without", "scheduler,controllers")
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0"
+    with running(tmp_path, "--ephemeral", *flags) as up:
+        for _ in range(int(END_S_MAX * 10)):
+            if (answer := up.ask("GET", path)).code == 200:
+                break
+            threading.Event().wait(0.1)
+        assert answer.document()["spec"]["leaseDurationSeconds"] == 4
 
 
 def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:

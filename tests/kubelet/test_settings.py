@@ -12,8 +12,7 @@ from tests.kubelet.processes.real_play import HOST
     ("wrong", "complaint"),
     [
         ({"count": -1}, "a fleet of -1 nodes; wanted 0 or more"),
-        ({"lease_s": 10, "lease_period_s": 10.0}, "wanted them renewed before they end"),
-        ({"lease_period_s": 0.0}, "wanted them renewed before they end"),
+        ({"lease_s": 0}, "leases of 0 s; wanted 1 or more"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, float], complaint: str) -> None:
@@ -41,3 +40,8 @@ def test_how_nodes_are_called(settings: FleetSettings, names: tuple[str, ...]) -
 def test_what_a_machine_offers(count: int, cpu: str, memory: str) -> None:
     shape = host_settings(HOST, count).shape
     assert (shape.cpu, shape.memory) == (cpu, memory)
+
+
+def test_a_lease_is_renewed_each_quarter_of_its_time() -> None:
+    assert FleetSettings().lease_period_s == 10.0
+    assert FleetSettings(lease_s=2).lease_period_s == 0.5

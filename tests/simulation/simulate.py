@@ -170,8 +170,7 @@ def fleet_of(nodes: int) -> FleetSettings:
     return FleetSettings(
         count=nodes,
         shape=NodeShape(cpu=f"{CPU_OF_NODE}500m"),
-        lease_s=8,
-        lease_period_s=4.0,
+        lease_s=16,
         pod_writes_in_flight_max=4,
         node_writes_in_flight_max=2,
     )

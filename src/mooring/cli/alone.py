@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mooring.cli.up import PROCESS, SIMULATED, Command, controller_settings, with_controller_flags
+from mooring.cli.up import PROCESS, SIMULATED, Command, controller_settings, with_controller_flags, with_lease_flag
 from mooring.kit.memory import end_loading, loading
 
 SIMULATED_COUNT = 10
@@ -86,6 +86,7 @@ def controllers(
 @click.option("--cpu", default="32", show_default=True, help="What each node offers.")
 @click.option("--memory", default="256Gi", show_default=True, help="What each node offers.")
 @click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
+@with_lease_flag
 @click.option("--lives", type=_FILE, help="What pods do, as YAML: docs/kubelets.md.")
 def nodes(
     kubeconfig: Path | None,
@@ -102,6 +103,7 @@ def nodes(
     cpu: str,
     memory: str,
     pods: int,
+    node_lease_s: int,
     lives: Path | None,
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
@@ -125,5 +127,6 @@ def nodes(
         cpu=cpu,
         memory=memory,
         pods=pods,
+        node_lease_s=node_lease_s,
         lives=lives,
     )

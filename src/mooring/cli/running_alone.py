@@ -69,6 +69,7 @@ def run_nodes(
     cpu: str,
     memory: str,
     pods: int,
+    node_lease_s: int,
     lives: Path | None,
 ) -> None:
     """Run simulated nodes until Ctrl-C."""
@@ -78,6 +79,7 @@ def run_nodes(
         name_prefix=name_prefix,
         zones=zones,
         shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
+        lease_s=node_lease_s,
         lives=lives.read_text(encoding="utf-8") if lives is not None else "",
     )
 

@@ -36,6 +36,18 @@ def with_controller_flags(command: Command) -> Command:
     return command
 
 
+def with_lease_flag(command: Command) -> Command:
+    """kubelet's flag for how soon a silent node can be noticed."""
+    return click.option(
+        "--node-lease-duration-seconds",
+        "node_lease_s",
+        default=40,
+        show_default=True,
+        type=click.IntRange(1),
+        help="How long the lease of a node lasts; it is renewed each quarter of that.",
+    )(command)
+
+
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @click.option(
     "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="Where to listen; 0: any."
@@ -54,6 +66,7 @@ def with_controller_flags(command: Command) -> Command:
     type=click.Choice((SIMULATED, PROCESS)),
     help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
 )
+@with_lease_flag
 @click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
@@ -75,6 +88,7 @@ def up(
     overwrite_kubeconfig: bool,
     nodes: int | None,
     runtime: str,
+    node_lease_s: int,
     without: str,
     token: str,
     token_auth_file: Path | None,
@@ -104,6 +118,7 @@ def up(
                 may_overwrite_kubeconfig=overwrite_kubeconfig,
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
+                node_lease_s=node_lease_s,
                 without=_components(without),
                 token=token,
                 token_file=token_auth_file,

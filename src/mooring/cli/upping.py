@@ -46,6 +46,7 @@ class UpOptions:
     may_overwrite_kubeconfig: bool
     nodes: int
     runtime: str
+    node_lease_s: int
     without: frozenset[str]
     token: str = field(repr=False)
     token_file: Path | None
@@ -158,6 +159,7 @@ def _settings(options: UpOptions) -> ClusterSettings:
         without=options.without,
         nodes=options.nodes,
         runtime=options.runtime,
+        node_lease_s=options.node_lease_s,
         scheduler_configuration=_scheduler_configuration(options.scheduler_file),
         controllers=options.controllers,
         enabled_controllers=options.enabled_controllers,

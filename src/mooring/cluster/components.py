@@ -53,6 +53,7 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
                 directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
                 fleet = process_fleet(client, clock, entropy.fork("nodes"), directory, settings.nodes)
             else:
-                fleet = Fleet(client, clock, entropy.fork("nodes"), FleetSettings(count=settings.nodes, zones=ZONES))
+                simulated = FleetSettings(count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s)
+                fleet = Fleet(client, clock, entropy.fork("nodes"), simulated)
             desk.logs = fleet
             group.start(fleet.run(), name="nodes")

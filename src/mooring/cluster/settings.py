@@ -37,6 +37,8 @@ class ClusterSettings:
     without: frozenset[str] = frozenset()
     nodes: int = 0
     runtime: str = SIMULATED
+    node_lease_s: int = 40
+    """How long the leases of nodes last, which are renewed four times in that time."""
     scheduler_configuration: object | None = None
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     enabled_controllers: tuple[str, ...] = ("*",)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mooring.kubelet.host import HostFacts
 
 VERSION = "v1.36.4"
+LEASE_RENEWED_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class FleetSettings:
     lives: str = ""
     """A text in the language of `lives_file`."""
     lease_s: int = 40
-    lease_period_s: float = 10.0
+    """How long a lease lasts; it is renewed four times in that time, as a kubelet does it."""
     status_period_s: float = 300.0
     pod_writes_in_flight_max: int = 64
     node_writes_in_flight_max: int = 32
@@ -52,10 +53,12 @@ class FleetSettings:
     def __post_init__(self) -> None:
         if self.count < 0:
             raise ValueError(f"a fleet of {self.count} nodes; wanted 0 or more")
-        if not 0 < self.lease_period_s < self.lease_s:
-            raise ValueError(
-                f"leases of {self.lease_s} s renewed each {self.lease_period_s} s; wanted them renewed before they end"
-            )
+        if self.lease_s <= 0:
+            raise ValueError(f"leases of {self.lease_s} s; wanted 1 or more")
+
+    @property
+    def lease_period_s(self) -> float:
+        return self.lease_s * LEASE_RENEWED_SHARE
 
     def node_names(self) -> tuple[str, ...]:
         """A single real node is called like its machine."""
