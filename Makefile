@@ -52,6 +52,7 @@ bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.desk
+	@$(BIN)/python -m bench.cluster
 
 clean:  ## remove what the other commands made
 	@rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -280,6 +280,41 @@ def test_a_pod_that_only_waited_for_its_finalizer_goes_with_it() -> None:
     with_desk(scenario)
 
 
+def test_sets_that_differ_in_their_names_only_are_twins_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = is_registry_asked(monkeypatch)
+
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for number in (1, 2, 3):
+            owner = {**OWNER, "name": f"shop-{number}", "uid": f"11111111-2222-4333-8444-00000000000{number}"}
+            labels = {"app": f"shop-{number}", "pod-template-hash": f"84885777{number}d"}
+            body = pod("", labels=labels, generateName=f"shop-{number}-", ownerReferences=[owner])
+            made = read(await client.create(POD, NS, body))
+            assert at(made, "metadata.labels") == labels
+            assert at(made, "metadata.ownerReferences") == [owner]
+            assert text_at(made, "metadata.name").startswith(f"shop-{number}-")
+
+    with_desk(scenario)
+    assert asked == ["create"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"app": "web-2"}, id="another name"),
+        pytest.param({"app": "tester"}, id="a label that is called like a manager"),
+    ],
+)
+def test_a_label_is_exchanged_only_if_it_is_nothing_but_a_name(changed: dict[str, str]) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for labels in ({"app": "web-1"}, changed):
+            made = read(await client.create(POD, NS, pod("", labels=labels, generateName="web-")))
+            assert at(made, "metadata.labels") == labels
+            [entry] = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
+            assert entry["manager"] == "tester"
+
+    with_desk(scenario)
+
+
 def test_each_gets_a_name_and_a_uid_of_its_own() -> None:
     async def scenario(desk: Desk, client: InsideClient) -> None:
         made = [read(await client.create(POD, NS, replica())) for _ in range(5)]

@@ -48,11 +48,18 @@ from mooring.store.promise import MUST_NOT_EXIST, Record, Store, WriteConflict
 PATCHED = frozenset({POD, NODE, LEASE})
 MERGING = frozenset({PatchForm.MERGE, PatchForm.STRATEGIC})
 CREATED = frozenset({POD, EVENT, CORE_EVENT})
+NAMES_AROUND_MAX = 8
+UID_LENGTH = 36
 SHARED = frozenset({NAMESPACE, SERVICE_ACCOUNT, LIMIT_RANGE, RESOURCE_QUOTA, PRIORITY_CLASS, RUNTIME_CLASS})
 """What may be looked at: all twins look at the same."""
 
 _encode = msgspec.json.Encoder().encode
 _NODE_NAME = re.compile(rb'"nodeName":"([^"\\]+)"')
+_LABELS = re.compile(rb'"labels":\{([^}]*)\}')
+_OWNERS = re.compile(rb'"ownerReferences":\[([^\]]*)\]')
+_GENERATE_NAME = re.compile(rb'"generateName":"([^"\\]+)"')
+_GIVEN = re.compile(rb'"((?=[a-z.-]*\d)[a-z0-9.]{1,28}-[a-z0-9.-]{1,28})"|"pod-template-hash":"([a-z0-9]{8,10})"')
+"""Names that somebody made up, with a digit: a word of the API or an amount never looks like that."""
 _TOKEN_VOLUME = re.compile(rb'"(kube-api-access-[a-z0-9]{5})"')
 _NOBODY = b"\x03"
 """In place of a name that is not there. No JSON holds such a character."""
@@ -150,7 +157,7 @@ class TwinWrites:
         context, now = (call.verb, call.kind, call.namespace), call.now.encode()
         if asked is not None and asked[:3] == (context, now, encoded):
             return asked[3]  # one who creates replicas sends the same again and again
-        names = _names_in_event(body) if call.kind is not POD else ()
+        names = _names_in_event(body) if call.kind is not POD else _names_around(encoded)
         question = question_of(context, (encoded,), names, now)
         self._asked_last = (context, now, encoded, question)
         return question
@@ -219,7 +226,23 @@ def _question_of_patch(call: Call, value: bytes, patch: JsonObject, form: PatchF
     node_name = _NODE_NAME.search(value) if call.kind is POD else None
     names = (call.name.encode(), node_name[1] if node_name is not None else _NOBODY)
     context = (call.verb, call.kind, call.subresource, form)
-    return question_of(context, (value, _encode(patch)), names, call.now.encode())
+    return question_of(context, (value, _encode(patch)), (*names, *_names_around(value, names)), call.now.encode())
+
+
+def _names_around(text: bytes, known: Sequence[bytes] = ()) -> Sequence[bytes]:
+    """The names by which an object belongs to others: of its set, and in its labels. The same everywhere in a set."""
+    found: dict[bytes, None] = {}
+    for part in (_GENERATE_NAME.search(text), _LABELS.search(text), _OWNERS.search(text)):
+        for name, hashed in _GIVEN.findall(part[0]) if part is not None else ():
+            found[name or hashed] = None
+    return [name for name in found if name not in known and len(name) != UID_LENGTH and not _is_manager(name, text)][
+        :NAMES_AROUND_MAX
+    ]
+
+
+def _is_manager(name: bytes, text: bytes) -> bool:
+    """Whether somebody of that name has written to the object. Managers have an order."""
+    return b'"manager":"%b"' % name in text
 
 
 def _names_in_event(event: JsonObject) -> tuple[bytes, ...]:

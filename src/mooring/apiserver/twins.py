@@ -25,6 +25,7 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 TEMPLATES_MAX = 4_096
+NAMES_MAX = 12
 
 _BYTE = rb"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _TIME = rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{6})?Z"
@@ -40,7 +41,7 @@ _EXCHANGEABLE = re.compile(
     + b"|".join((_TIME, _UID, _ADDRESS, _CONTAINER, _MACHINE, _TOKEN_VOLUME))
     + rb')(?=\\?")'
 )
-_MARKS = tuple(b'"\x01%d"' % number for number in range(8))
+_MARKS = tuple(b'"\x01%d"' % number for number in range(NAMES_MAX + 1))
 """In place of names. No JSON holds such a character."""
 _BETWEEN = b"\x02"
 _TIME_LENGTHS = (20, 27)
