@@ -225,8 +225,9 @@ def answer_of(kind: Kind, written: Written) -> bytes:
 def _question_of_patch(call: Call, value: bytes, patch: JsonObject, form: PatchForm) -> Question:
     node_name = _NODE_NAME.search(value) if call.kind is POD else None
     names = (call.name.encode(), node_name[1] if node_name is not None else _NOBODY)
+    around = _names_around(value, names) if call.kind is POD else ()
     context = (call.verb, call.kind, call.subresource, form)
-    return question_of(context, (value, _encode(patch)), (*names, *_names_around(value, names)), call.now.encode())
+    return question_of(context, (value, _encode(patch)), (*names, *around), call.now.encode())
 
 
 def _names_around(text: bytes, known: Sequence[bytes] = ()) -> Sequence[bytes]:

@@ -36,12 +36,10 @@ _MACHINE = rb"[0-9a-f]{32}"
 _TOKEN_VOLUME = rb"kube-api-access-[a-z0-9]{5}"
 # A key of managed fields holds JSON in a string: there the quotes have a backslash. The first look keeps most strings
 # out at once, which makes it twice as fast.
-_EXCHANGEABLE = re.compile(
-    rb'"(?=[0-9a-f]{2}|[a-z]+:/|kube-api-access)('
-    + b"|".join((_TIME, _UID, _ADDRESS, _CONTAINER, _MACHINE, _TOKEN_VOLUME))
-    + rb')(?=\\?")'
-)
-_MARKS = tuple(b'"\x01%d"' % number for number in range(NAMES_MAX + 1))
+_VALUES = b"|".join((_TIME, _UID, _ADDRESS, _CONTAINER, _MACHINE, _TOKEN_VOLUME))
+_EXCHANGEABLE = re.compile(rb'"(?=[0-9a-f]{2}|[a-z]+:/|kube-api-access)(' + _VALUES + rb')(?=\\?")')
+_EXCHANGEABLE_OR_MARK = re.compile(rb'"(\x01\d+|' + _VALUES + rb')(?=\\?")')
+_MARKS = tuple(b"\x01%d" % number for number in range(NAMES_MAX + 1))
 """In place of names. No JSON holds such a character."""
 _BETWEEN = b"\x02"
 _TIME_LENGTHS = (20, 27)
@@ -66,17 +64,17 @@ class Template(NamedTuple):
 
     texts: tuple[bytes, ...]
     numbers: tuple[int, ...]
-    """Which value stands between two texts."""
+    """Which value or name stands between two texts."""
     reads: Reads
     """What else it depended on."""
 
     def filled(self, question: Question, fresh: Sequence[bytes] = (), names: Sequence[bytes] = ()) -> bytes:
         """What is stored then; with `fresh` values and names that only the server can give."""
-        values = (*question.values, *fresh)
+        values = (*question.values, *fresh, *question.names, *names)
         pieces = [b""] * (2 * len(self.texts) - 1)
         pieces[::2] = self.texts
         pieces[1::2] = [values[number] for number in self.numbers]
-        return _with_names(b"".join(pieces), (*question.names, *names))
+        return b"".join(pieces)
 
 
 class Twins:
@@ -97,8 +95,10 @@ class Twins:
         self, question: Question, stored: bytes, reads: Reads, fresh: Sequence[bytes] = (), names: Sequence[bytes] = ()
     ) -> None:
         """This is what came of it. If it holds values from elsewhere, nothing is learnt."""
-        number_of = {value: number for number, value in enumerate((*question.values, *fresh))}
-        pieces = _EXCHANGEABLE.split(_with_marks(stored, (*question.names, *names)))
+        all_names = (*question.names, *names)
+        marks = _MARKS[: len(all_names)]
+        number_of = {value: number for number, value in enumerate((*question.values, *fresh, *marks))}
+        pieces = _EXCHANGEABLE_OR_MARK.split(_with_marks(stored, all_names))
         if any(value not in number_of for value in pieces[1::2]):
             return
         self._templates.pop(question.key, None)
@@ -117,18 +117,13 @@ def question_of(context: Hashable, texts: Sequence[bytes], names: Sequence[bytes
     numbers = tuple([number_of.setdefault(value, len(number_of)) for value in (*values, *pieces[1::2])])
     order = tuple([number_of[value] for value in sorted(number_of, key=_sort_and_value)])
     same = blake2b(_BETWEEN.join(pieces[::2]), digest_size=16).digest()
-    return Question((context, same, numbers, order), tuple(number_of), tuple(names))
+    return Question(((context, len(names)), same, numbers, order), tuple(number_of), tuple(names))
 
 
 def _with_marks(text: bytes, names: Sequence[bytes]) -> bytes:
+    assert len(names) <= len(_MARKS), f"{len(names)} names; at most {len(_MARKS)} can be exchanged"
     for mark, name in zip(_MARKS, names, strict=False):
-        text = text.replace(b'"%b"' % name, mark)
-    return text
-
-
-def _with_names(text: bytes, names: Sequence[bytes]) -> bytes:
-    for mark, name in zip(_MARKS, names, strict=False):
-        text = text.replace(mark, b'"%b"' % name)
+        text = text.replace(b'"%b"' % name, b'"%b"' % mark)
     return text
 
 
