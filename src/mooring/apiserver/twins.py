@@ -4,7 +4,7 @@ Comes in   what a write is made of, as JSON: the object as it is stored, what is
 Goes out   what the write makes of it, as it is stored; None if nothing like it was seen before
 
 A Deployment has 10,000 pods which differ in their names, uids, addresses and times. Reading, merging, noting who
-manages what and validating comes to the same for all of them, and costs ten times as much as putting other names and
+manages what and validating comes to the same for all of them, and costs far more than putting other names and
 times into what came out the first time.
 
     {"name":"web-x7k2p", … "podIP":"10.0.3.2"}    like    {"name":"web-9zq4d", … "podIP":"10.0.8.2"}
