@@ -53,6 +53,7 @@ bench: $(STAMP_DEV)  ## measure
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.desk
 	@$(BIN)/python -m bench.cluster
+	@$(BIN)/python -m bench.remote
 
 clean:  ## remove what the other commands made
 	@rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

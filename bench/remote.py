@@ -1,0 +1,192 @@
+"""The scheduler over HTTP and TLS, measured: `mooring scheduler` in a process, a lean API server in another.
+
+Comes in   nothing, or sizes
+Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
+
+    python -m bench.remote
+
+ 1. The server costs a fraction of what the scheduler does and answers at once: what is measured is the scheduler.
+ 2. All pods appear at once, after the scheduler is ready. The clock stops at the last binding; events are waited for.
+ 3. CPU is the scheduler's own, as the kernel counts it, from the first pod to the last event, everything included.
+ 4. The outcome is the server's word: each pod bound once, to a node that is there, and one event for each. Anything
+    else is no measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+import click
+import msgspec
+
+from bench.desk import Figure
+from bench.desk_client import Connection, connect, request
+
+PODS_PER_S = 1_500
+CPU_MS = 0.5
+RESIDENT_MB = 250
+READY_S = 3.0
+PATIENCE_S = 60.0
+WARM_UP = 200
+
+
+class Told(msgspec.Struct):
+    """What the server says became of the pods."""
+
+    bound: int
+    events: int
+    faults: list[str]
+    bound_s: float
+    told_s: float
+
+
+class SchedulerProcess:
+    """A scheduler, and what the kernel says of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], ready_s: float) -> None:
+        self.process = process
+        self.ready_s = ready_s
+
+    @property
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident_mb(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@contextmanager
+def serving(workload: str, nodes: int, placed: int, pods: int) -> Iterator[int]:
+    """The lean server, in a process; its port."""
+    sizes = ["--workload", workload, "--nodes", str(nodes), "--placed", str(placed), "--pods", str(pods)]
+    command = [sys.executable, "-m", "bench.remote_server", *sizes]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        yield msgspec.json.decode(process.stdout.readline())["port"]
+        process.stdin.close()
+
+
+@contextmanager
+def scheduling(port: int, folder: Path) -> Iterator[SchedulerProcess]:
+    """`mooring scheduler`, when it is ready."""
+    kubeconfig, secure = folder / "kubeconfig", _free_port()
+    kubeconfig.write_text(_kubeconfig(port), encoding="utf-8")
+    command = [sys.executable, "-m", "mooring", "scheduler", "--kubeconfig", str(kubeconfig), "--secure-port"]
+    limits = ["--kube-api-qps", "-1", "--bind-address", "127.0.0.1"]
+    began_s = perf_counter()
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen([*command, str(secure), *limits], stderr=log) as process,
+    ):
+        try:
+            asyncio.run(_wait_ready(secure))
+            yield SchedulerProcess(process, perf_counter() - began_s)
+        finally:
+            process.terminate()
+
+
+async def _wait_ready(port: int) -> None:
+    asked = request("", "GET", "/readyz")
+    deadline_s = perf_counter() + PATIENCE_S
+    while perf_counter() < deadline_s:
+        try:
+            (connection,) = await connect("127.0.0.1", port, 1)
+            answer = await connection.ask(asked)
+            await _hang_up(connection)
+            if answer.status == 200:
+                return
+        except OSError:
+            pass
+        await asyncio.sleep(0.02)
+    raise TimeoutError("the scheduler is not ready")
+
+
+def measure(workload: str, nodes: int, placed: int, pods: int) -> Iterator[Figure]:
+    """Every figure of one run. `placed` is the cluster for memory and start; the pods come on top."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(workload, nodes, placed, pods + WARM_UP) as port,
+        scheduling(port, Path(folder)) as scheduler,
+    ):
+        yield Figure(f"ready with {nodes:,} nodes and {placed:,} pods", scheduler.ready_s, "s", READY_S, True)
+        asyncio.run(_bind_all(port, WARM_UP))
+        yield Figure(f"resident with {placed:,} pods", scheduler.resident_mb, "MB", RESIDENT_MB, True)
+        cpu_before_s = scheduler.cpu_s
+        told = asyncio.run(_bind_all(port, pods))
+        cpu_ms = (scheduler.cpu_s - cpu_before_s) * 1e3 / pods
+        yield Figure(f"{workload} pods bound over HTTP and TLS", pods / told.bound_s, "/s", PODS_PER_S)
+        yield Figure("… until the last event was written", pods / told.told_s, "/s", PODS_PER_S)
+        yield Figure("CPU of the scheduler for a pod", cpu_ms, "ms", CPU_MS, True)
+        yield Figure("resident at the end", scheduler.resident_mb, "MB", RESIDENT_MB, True)
+
+
+async def _bind_all(port: int, count: int) -> Told:
+    (connection,) = await connect("127.0.0.1", port, 1)
+    await connection.ask(request("", "POST", f"/bench/create?{count}"))
+    deadline_s = perf_counter() + PATIENCE_S
+    told = await _told(connection)
+    while (told.bound < count or told.events < count) and perf_counter() < deadline_s:
+        await asyncio.sleep(0.05)
+        told = await _told(connection)
+    await _hang_up(connection)
+    assert (told.bound, told.events, told.faults) == (count, count, []), f"of {count} pods: {told}"
+    return told
+
+
+async def _told(connection: Connection) -> Told:
+    answer = await connection.ask(request("", "GET", "/bench/told"))
+    return msgspec.json.decode(answer.body, type=Told)
+
+
+async def _hang_up(connection: Connection) -> None:
+    connection.close()
+    await asyncio.sleep(0.01)  # it says goodbye on a loop that must not have ended yet
+
+
+def _kubeconfig(port: int) -> str:
+    cluster = f'{{name: bench, cluster: {{server: "https://127.0.0.1:{port}", insecure-skip-tls-verify: true}}}}'
+    user = "{name: bench, user: {token: bench}}"
+    context = "{name: bench, context: {cluster: bench, user: bench}}"
+    return (
+        "apiVersion: v1\nkind: Config\ncurrent-context: bench\n"
+        f"clusters: [{cluster}]\nusers: [{user}]\ncontexts: [{context}]\n"
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@click.command()
+@click.option("--workload", default="plain", help="Which of bench/workloads.")
+@click.option("--nodes", default=5_000)
+@click.option("--placed", default=50_000, help="Pods that are placed already.")
+@click.option("--pods", default=10_000, help="Pods that come.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures there, as JSON.")
+def main(workload: str, nodes: int, placed: int, pods: int, output: Path | None) -> None:
+    """Measure the scheduler over HTTP and TLS."""
+    figures = []
+    for figure in measure(workload, nodes, placed, pods):
+        click.echo(str(figure))
+        figures.append(figure)
+    if output is not None:
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
