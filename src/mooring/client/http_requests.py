@@ -19,12 +19,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from enum import Enum, auto
 
-import aiohttp
-
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.http_connection import ANONYMOUS, Connection, Identity
 from mooring.client.http_errors import error_of_answer, retry_after_s
-from mooring.client.http_transport import ConnectionLostError, HttpTransport
+from mooring.client.http_transport import ConnectionLostError, HttpStream, HttpTransport
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 
@@ -76,41 +74,41 @@ class HttpRequests:
         while True:
             identity = await self._next_identity()
             try:
-                code, headers, answer = await self._transport.ask(
+                answer = await self._transport.ask(
                     method, target, identity, content_type if body is not None else "", body
                 )
             except NoAnswerError as error:
                 await turn.after_loss(error)
                 continue
-            if code < 300:
-                return answer
-            await turn.after_refusal(code, headers, answer, identity)
+            if answer.code < 300:
+                return answer.body
+            await turn.after_refusal(answer.code, answer.headers, answer.body, identity)
 
     @asynccontextmanager
-    async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[HttpStream]:
         """An answer that is read while it is being written. Raises as `ask`, before the first byte of it."""
         turn = _Turn(self, "GET", about, Repeat.AFTER_LOSS)
         while True:
             identity = await self._next_identity()
             try:
                 opened = self._transport.stream(target, identity, s_max)
-                response = await opened.__aenter__()
+                stream = await opened.__aenter__()
             except NoAnswerError as error:
                 await turn.after_loss(error)
                 continue
             try:
-                if response.status < 300:
-                    yield response
+                if stream.code < 300:
+                    yield stream
                     return
-                answer = await self._refusal_body(target, response)
+                headers, answer = stream.headers, await self._refusal_body(target, stream)
             finally:
                 await opened.__aexit__(None, None, None)
-            await turn.after_refusal(response.status, response.headers, answer, identity)
+            await turn.after_refusal(stream.code, headers, answer, identity)
 
-    async def _refusal_body(self, target: str, response: aiohttp.ClientResponse) -> bytes:
+    async def _refusal_body(self, target: str, stream: HttpStream) -> bytes:
         try:
-            return await response.read()
-        except (aiohttp.ClientError, OSError) as error:
+            return await stream.read_all()
+        except OSError as error:
             raise self._transport.cut(target, error) from error
 
     # ------------------------------------------------------------------------------------------- taking turns

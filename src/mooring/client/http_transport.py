@@ -3,57 +3,62 @@
 Comes in   a method, an address on the server, headers, a body
 Goes out   the answer with its code; or `NoAnswerError`
 
+    http_dial    how a connection is made        http_pool      how it is kept
+    http_wire    a request on it                 http_answer    how its answer is read
+
  1. One call is one request. Nothing is sent a second time here: whether it may be is somebody else's decision.
  2. Watches have connections of their own, so that however many are open, requests are not held up.
- 3. Everything ends: a request after `request_s_max`, a connection attempt after `CONNECT_S_MAX`, a watch when its time
-    is over. A peer that is gone without a word is noticed after about a minute (`_KEEPALIVE`).
- 4. Another client certificate means other connections: the old ones are not used again, and close when they are idle.
-
-Why aiohttp's own second attempt is switched off: it repeats a PUT or a DELETE whose answer was lost, and the second one
-then says that the object has changed or is gone.
+ 3. Everything ends: a request after about `request_s_max`, a connection attempt after `CONNECT_S_MAX`, a watch when its
+    time is over.
+ 4. Another client certificate means other connections: the old ones are not used again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import platform
-import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from io import BytesIO
-from typing import Any, NamedTuple
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
 
 from mooring import __version__
 from mooring.client.errors import NoAnswerError
-from mooring.client.http_connection import Certificate, Connection, Identity
+from mooring.client.http_answer import Answer
+from mooring.client.http_connection import Certificate, Connection, CredentialsError, Identity
+from mooring.client.http_dial import DialError, Dialler
+from mooring.client.http_pool import WirePool
 from mooring.client.http_proxy import proxy_for
 from mooring.client.http_tls import tls_context
+from mooring.client.http_wire import Wire
 
-CONNECT_S_MAX = 30.0
-IDLE_S = 30.0
-"""How long a connection waits for its next request; shorter than any server's own patience, or we would race."""
-WATCH_BUFFER_BYTES = 1 << 20
-HEADER_BYTES_MAX = 1 << 16
-LARGE_BYTES = 1 << 20
-"""A body of this size is written in pieces, so that others get their turn in between."""
-
-_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-
-
-class Answer(NamedTuple):
-    code: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class ConnectionLostError(NoAnswerError):
     """A connection that stood broke before the answer was there. Who only reads may ask again at once."""
+
+
+class HttpStream:
+    """An answer that is read while it is being written. Reading raises `OSError`."""
+
+    def __init__(self, wire: Wire, code: int) -> None:
+        self._wire = wire
+        self.code = code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._wire.stream_headers
+
+    async def read_any(self) -> bytes:
+        """What has come since, as soon as there is something; nothing at the end."""
+        return await self._wire.read_any()
+
+    async def read_all(self) -> bytes:
+        pieces = []
+        while piece := await self._wire.read_any():
+            pieces.append(piece)
+        return b"".join(pieces)
 
 
 class HttpTransport:
@@ -70,153 +75,119 @@ class HttpTransport:
     ) -> None:
         self._connection = connection
         self._base = connection.server
-        self._in_flight_max = in_flight_max
-        self._timeout = aiohttp.ClientTimeout(total=request_s_max, sock_connect=CONNECT_S_MAX)
+        self._request_s_max = request_s_max
         self._user_agent = user_agent(component)
-        self._proxy = connection.proxy or proxy_for(connection.server, environment) or None
-        self._requests: aiohttp.ClientSession | None = None
-        self._watches: aiohttp.ClientSession | None = None
-        self._security: ssl.SSLContext | bool = True
+        self._dialler = Dialler(connection, connection.proxy or proxy_for(connection.server, environment))
+        self._pool = WirePool(self._dial, wires_max=in_flight_max or sys.maxsize, request_s_max=request_s_max)
+        self._security: ssl.SSLContext | None = None
         self._certificate: Certificate | None = None
         self._identity: Identity | None = None
-        self._headers: dict[str, CIMultiDict[str]] = {}
+        self._heads: dict[str, bytes] = {}
+        self._target_start = self._dialler.target_start.encode()
         if connection.is_secure:
             self._security = tls_context(connection, None)
-        self._options = self._route()
 
     async def close(self) -> None:
         """End every connection."""
-        for session in (self._requests, self._watches):
-            if session is not None:
-                await session.close()
-        self._requests = self._watches = None
+        self._pool.close()
 
     async def ask(self, method: str, target: str, identity: Identity, content_type: str, body: bytes | None) -> Answer:
         """One request, and the whole of its answer."""
-        if self._requests is None:
-            self._requests = self._session(self._in_flight_max, 1 << 18)
         if identity is not self._identity:
             self._assume(identity)
+        request = self._request(method, target, content_type, body)
+        wire = self._pool.take_nowait()
         try:
-            async with self._requests.request(
-                method,
-                URL(self._base + target, encoded=True),
-                data=body if body is None or len(body) < LARGE_BYTES else BytesIO(body),
-                headers=self._headers_for(content_type),
-                timeout=self._timeout,
-                **self._options,
-            ) as response:
-                return Answer(response.status, response.headers, await response.read())
-        except (aiohttp.ClientError, OSError) as error:
+            if wire is not None:
+                return await self._exchanged(wire, request)
+            async with asyncio.timeout(self._request_s_max):
+                return await self._exchanged(await self._pool.take(), request)
+        except OSError as error:
             raise self._no_answer(method, target, error) from error
 
+    async def _exchanged(self, wire: Wire, request: bytes) -> Answer:
+        try:
+            return await wire.ask(request)
+        finally:
+            self._pool.give_back(wire)
+
     @asynccontextmanager
-    async def stream(self, target: str, identity: Identity, s_max: float) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def stream(self, target: str, identity: Identity, s_max: float) -> AsyncIterator[HttpStream]:
         """A request whose answer is read bit by bit while it is being written."""
-        if self._watches is None:
-            self._watches = self._session(0, WATCH_BUFFER_BYTES)
         if identity is not self._identity:
             self._assume(identity)
-        timeout = aiohttp.ClientTimeout(total=s_max, sock_connect=CONNECT_S_MAX)
         try:
-            response = await self._watches.get(
-                URL(self._base + target, encoded=True), headers=self._headers_for(""), timeout=timeout, **self._options
-            )
-        except (aiohttp.ClientError, OSError) as error:
+            wire = await self._dial()
+        except OSError as error:
             raise self._no_answer("GET", target, error) from error
+        alarm = asyncio.get_running_loop().call_later(s_max, wire.abort, TimeoutError())
         try:
-            yield response
+            try:
+                code = await wire.open_stream(self._request("GET", target, "", None))
+            except OSError as error:
+                raise self._no_answer("GET", target, error) from error
+            yield HttpStream(wire, code)
         finally:
-            _abandon(response)
+            alarm.cancel()
+            wire.abort()
 
-    def cut(self, target: str, error: Exception) -> NoAnswerError:
+    def cut(self, target: str, error: OSError) -> NoAnswerError:
         """The error of a stream that broke."""
         return self._no_answer("GET", target, error)
 
     # ------------------------------------------------------------------------------------------ how it is sent
 
-    def _session(self, connections_max: int, buffer_bytes: int) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=connections_max, keepalive_timeout=IDLE_S, socket_factory=_kept_alive_socket
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Uncompressed: on the networks of a control plane packing costs more than sending, and kube-scheduler
-            # asks for the same.
-            skip_auto_headers=("Accept-Encoding",),
-            read_bufsize=buffer_bytes,
-            max_line_size=HEADER_BYTES_MAX,
-            max_field_size=HEADER_BYTES_MAX,
-        )
-        session._retry_connection = False
-        return session
-
-    def _route(self) -> dict[str, Any]:
-        route: dict[str, Any] = {"allow_redirects": False, "ssl": self._security}
-        if self._proxy is not None:
-            route["proxy"] = self._proxy
-        if self._connection.server_name:
-            route["server_hostname"] = self._connection.server_name
-        return route
+    async def _dial(self) -> Wire:
+        return await self._dialler.dial(self._security)
 
     def _assume(self, identity: Identity) -> None:
         if self._connection.is_secure and identity.certificate != self._certificate:
             self._security = tls_context(self._connection, identity.certificate)
             self._certificate = identity.certificate
-            self._options = self._route()
+            self._pool.renew()
         self._identity = identity
-        self._headers.clear()
+        self._heads.clear()
 
-    def _headers_for(self, content_type: str) -> CIMultiDict[str]:
-        headers = self._headers.get(content_type)
-        if headers is None:
-            headers = CIMultiDict({"User-Agent": self._user_agent, "Accept": "application/json"})
-            if content_type:
-                headers["Content-Type"] = content_type
-            if self._identity is not None and self._identity.authorization:
-                headers["Authorization"] = self._identity.authorization
-            headers.extend(self._connection.impersonation)
-            self._headers[content_type] = headers
-        return headers
+    def _request(self, method: str, target: str, content_type: str, body: bytes | None) -> bytes:
+        head = self._heads.get(content_type)
+        if head is None:
+            head = self._heads[content_type] = self._head(content_type)
+        if body is None:
+            return b"%b %b%b%b\r\n" % (method.encode(), self._target_start, target.encode(), head)
+        return b"%b %b%b%bContent-Length: %d\r\n\r\n%b" % (
+            method.encode(),
+            self._target_start,
+            target.encode(),
+            head,
+            len(body),
+            body,
+        )
 
-    def _no_answer(self, method: str, target: str, error: Exception) -> NoAnswerError:
+    def _head(self, content_type: str) -> bytes:
+        """The end of the first line, and the headers that all requests have. Uncompressed answers are asked for: on the
+        networks of a control plane packing costs more than sending, and kube-scheduler asks for the same."""
+        headers = [("Host", self._dialler.host), ("User-Agent", self._user_agent), ("Accept", "application/json")]
+        if content_type:
+            headers.append(("Content-Type", content_type))
+        if self._identity is not None and self._identity.authorization:
+            headers.append(("Authorization", self._identity.authorization))
+        if self._dialler.proxy_authorization:
+            headers.append(("Proxy-Authorization", self._dialler.proxy_authorization))
+        headers += self._connection.impersonation
+        for name, value in headers:
+            if not (name + value).isprintable():
+                raise CredentialsError(f"the header {name!r} has a line break or the like in it, and cannot be sent")
+        return "".join([" HTTP/1.1\r\n", *(f"{name}: {value}\r\n" for name, value in headers)]).encode()
+
+    def _no_answer(self, method: str, target: str, error: OSError) -> NoAnswerError:
         what = f"{method} {self._base}{target.partition('?')[0]}"
         if isinstance(error, TimeoutError):
             return NoAnswerError(f"{what}: no answer in time")
-        lost = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientPayloadError, ConnectionError)
-        is_lost = isinstance(error, lost) and not isinstance(error, aiohttp.ClientConnectorError)
-        kind = ConnectionLostError if is_lost else NoAnswerError
-        return kind(f"{what}: {_words(error)}")
+        kind = NoAnswerError if isinstance(error, DialError) else ConnectionLostError
+        return kind(f"{what}: {str(error) or type(error).__name__}")
 
 
 def user_agent(component: str = "") -> str:
     """`mooring/0.1.0 (linux/amd64) scheduler`: the part in front of the slash is also who owns what we write."""
     machine = platform.machine()
     return f"mooring/{__version__} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)}) {component}".rstrip()
-
-
-def _words(error: Exception) -> str:
-    """What went wrong, without what only a programmer wants to know."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"the server cannot be trusted: {error.certificate_error}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect: {error.os_error.strerror or error.os_error}"
-    return str(error) or type(error).__name__
-
-
-def _abandon(response: aiohttp.ClientResponse) -> None:
-    # Not politely: over TLS that would wait for a server that has no reason to listen to a reader who has gone.
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
-
-
-def _kept_alive_socket(address: Any) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):  # not every system has all of them
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made

@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Self, cast
+from typing import Protocol, Self, cast
 
-import aiohttp
 import msgspec
 
 from mooring.api.decode import decode_as
@@ -87,35 +86,43 @@ class HttpEvent:
             return ""
 
 
+class Readable(Protocol):
+    """An answer that is read while it is being written."""
+
+    async def read_any(self) -> bytes:
+        """What has come since; nothing at the end. Raises `OSError`."""
+        ...
+
+
 class HttpWatch:
     """Keeps the promise of a watch on an answer that does not end."""
 
-    def __init__(self, opening: AbstractAsyncContextManager[aiohttp.ClientResponse], what: str) -> None:
+    def __init__(self, opening: AbstractAsyncContextManager[Readable], what: str) -> None:
         """`opening` sends the request; `what` is watched, for people."""
         self._opening = opening
         self._what = what
-        self._response: aiohttp.ClientResponse | None = None
+        self._stream: Readable | None = None
         self._pieces: list[bytes] = []
         self._pieces_bytes = 0
         self._failure: ClientError | None = None
 
     async def __aenter__(self) -> Self:
-        self._response = await self._opening.__aenter__()
+        self._stream = await self._opening.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._response is not None:
-            self._response = None
+        if self._stream is not None:
+            self._stream = None
             await self._opening.__aexit__(None, None, None)
 
     async def next_batch(self) -> Sequence[WatchEvent]:
-        assert self._response is not None, "a watch is read inside of its `async with`"
+        assert self._stream is not None, "a watch is read inside of its `async with`"
         while self._failure is None:
             try:
-                chunk = await self._response.content.readany()
-            except (aiohttp.ClientError, OSError) as error:
+                chunk = await self._stream.read_any()
+            except OSError as error:
                 text = "its time is over" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
                 raise NoAnswerError(f"the watch of {self._what} was cut: {text}") from error
             if not chunk:

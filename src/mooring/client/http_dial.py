@@ -1,0 +1,123 @@
+"""Dialling: from the address of a server to a wire that is connected to it.
+
+Comes in   a `Connection`, the proxy in between if there is one, whom to trust
+Goes out   a `Wire`; or a `DialError` that says why not
+
+ 1. All addresses of a name are tried, each a moment after the one before, so that one that is dead costs a moment.
+ 2. A server that is spoken to in secret is reached through a tunnel (CONNECT); any other proxy is told the whole
+    address of what we want.
+ 3. A peer that is gone without a word is noticed after about a minute (`_KEEPALIVE`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import aiohappyeyeballs
+
+from mooring.client.http_connection import Connection
+from mooring.client.http_credentials import basic
+from mooring.client.http_wire import Wire
+
+CONNECT_S_MAX = 30.0
+NEXT_ADDRESS_S = 0.25
+
+_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+_PORTS = {"https": 443, "http": 80}
+
+
+class DialError(OSError):
+    """There is no connection, and why: in words."""
+
+
+class Dialler:
+    """Opens connections to one server."""
+
+    def __init__(self, connection: Connection, proxy: str) -> None:
+        self._server = urlsplit(connection.server)
+        self._proxy = urlsplit(proxy) if proxy else None
+        self._is_secure = connection.is_secure
+        self._server_name = connection.server_name or self._server.hostname or ""
+        is_asked_openly = self._proxy is not None and not self._is_secure
+        self.target_start = f"{self._server.scheme}://{self.host}" * is_asked_openly + self._server.path.rstrip("/")
+        """What stands in front of a path in the first line of a request."""
+        self.proxy_authorization = _authorization(self._proxy) if is_asked_openly and self._proxy else ""
+
+    @property
+    def host(self) -> str:
+        """As the header Host says it."""
+        return self._server.netloc.rpartition("@")[2]
+
+    async def dial(self, security: ssl.SSLContext | None) -> Wire:
+        """Raises `DialError`."""
+        try:
+            async with asyncio.timeout(CONNECT_S_MAX):
+                if self._proxy is None:
+                    return await self._connect(self._server, security if self._is_secure else None, self._server_name)
+                return await self._connect_through(self._proxy, security)
+        except ssl.SSLCertVerificationError as error:
+            raise DialError(f"the server cannot be trusted: {error}") from error
+        except DialError:
+            raise
+        except TimeoutError as error:
+            raise DialError(f"cannot connect: nobody answered in {CONNECT_S_MAX:.0f} s") from error
+        except OSError as error:
+            raise DialError(f"cannot connect: {error.strerror or error}") from error
+
+    async def _connect(self, address: SplitResult, security: ssl.SSLContext | None, name: str) -> Wire:
+        loop = asyncio.get_running_loop()
+        port = address.port or _PORTS[address.scheme]
+        found = await loop.getaddrinfo(address.hostname, port, type=socket.SOCK_STREAM)
+        joined = await aiohappyeyeballs.start_connection(
+            found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_kept_alive_socket
+        )
+        try:
+            _, wire = await loop.create_connection(
+                lambda: Wire(loop), sock=joined, ssl=security, server_hostname=name if security is not None else None
+            )
+        except BaseException:
+            joined.close()
+            raise
+        return wire
+
+    async def _connect_through(self, proxy: SplitResult, security: ssl.SSLContext | None) -> Wire:
+        wire = await self._connect(proxy, security if proxy.scheme == "https" else None, proxy.hostname or "")
+        if not self._is_secure:
+            return wire
+        assert security is not None, "a secure server without a context for TLS"
+        try:
+            code = await wire.open_stream(self._tunnel_request(proxy))
+            if code != 200:
+                raise DialError(f"cannot connect: the proxy refuses a tunnel to {self._server.netloc} ({code})")
+            await wire.go_secret(security, self._server_name)
+        except BaseException:
+            wire.abort()
+            raise
+        return wire
+
+    def _tunnel_request(self, proxy: SplitResult) -> bytes:
+        where = f"{self._server.hostname}:{self._server.port or _PORTS['https']}"
+        lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}"]
+        if authorization := _authorization(proxy):
+            lines.append(f"Proxy-Authorization: {authorization}")
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _authorization(proxy: SplitResult) -> str:
+    if proxy.username is None:
+        return ""
+    return basic(unquote(proxy.username), unquote(proxy.password or ""))
+
+
+def _kept_alive_socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):  # not every system has all of them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
