@@ -51,15 +51,33 @@ class Diary:
         self.lines.append(f"{change.value} {view.metadata.name}@{view.metadata.resource_version}")
 
 
+class PagedDiary(Diary):
+    """One that is told lists page by page."""
+
+    def begin_list(self) -> None:
+        self.lines.append("a list")
+
+    def take_page(self, views: Sequence[Pod]) -> None:
+        self.lines.append(f"some: {' '.join(view.metadata.name for view in views)}".strip())
+
+    def end_list(self, revision: str) -> None:
+        self.lines.append(f"all@{revision}")
+
+
 class Story:
     """A reflector that ran for a while against scripted answers."""
 
     def __init__(
-        self, lists: Sequence[Listing | ClientError], watches: Sequence[Sequence[Step]], *, for_s: float = 600.0
+        self,
+        lists: Sequence[Listing | ClientError],
+        watches: Sequence[Sequence[Step]],
+        *,
+        for_s: float = 600.0,
+        diary: Diary | None = None,
     ) -> None:
         clock = VirtualClock()
         self.client = ScriptedClient(clock, list(lists), list(watches))
-        self.diary = Diary()
+        self.diary = diary if diary is not None else Diary()
 
         async def tell() -> None:
             self.reflector = Reflector(self.client, POD, Pod, self.diary, clock=clock, entropy=Entropy(1), page_size=2)
@@ -149,6 +167,26 @@ def test_pages_that_become_too_old_are_given_up_for_one_long_page() -> None:
     story = Story([listing(1, "a", "b", token="two"), ExpiredError("old"), listing(5, "c")], [])
     assert story.told == ["all@5: c"]
     assert story.client.asked == ["list 2", "list 2 two", "list 0", "watch 5"]
+
+
+@pytest.mark.parametrize(
+    ("lists", "told"),
+    [
+        pytest.param([listing(1, "a")], ["a list", "some: a", "all@1"], id="a short list"),
+        pytest.param(
+            [listing(1, "a", "b", token="two"), listing(1, "c")],
+            ["a list", "some: a b", "some: c", "all@1"],
+            id="a long one",
+        ),
+        pytest.param(
+            [listing(1, "a", "b", token="two"), ExpiredError("old"), listing(5, "c")],
+            ["a list", "some: a b", "a list", "some: c", "all@5"],
+            id="one that fails on the way begins again",
+        ),
+    ],
+)
+def test_who_takes_pages_is_told_page_by_page(lists: list[Listing | ClientError], told: list[str]) -> None:
+    assert Story(lists, [[modified("c", 8)]], diary=PagedDiary()).told == [*told, "MODIFIED c@8"]
 
 
 def test_changes_that_come_together_are_told_together() -> None:

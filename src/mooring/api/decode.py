@@ -8,14 +8,15 @@ Goes out   views; or a `DecodeError` that names the object, the field, what was 
     `decode` reads them twice: first only for `apiVersion` and `kind`.
  3. `null` means "absent", as it does to Kubernetes. The typed decoder is strict about it, because being lenient would
     cost every field of every object; an object that it refuses gets a second look with the nulls taken out.
- 4. Fields that a view does not know are skipped, never refused: a newer API server may send them.
+ 4. The items of a List may be read at one go (`decode_items`): without a copy of each, and without reading it twice.
+ 5. Fields that a view does not know are skipped, never refused: a newer API server may send them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -84,6 +85,24 @@ def convert_all(plain: Mapping[str, object]) -> list[ApiObject]:
     return [convert_as(view, item) for view, item in _flattened(plain)]
 
 
+def decode_items(view: type[AnyView], raw: JsonBytes) -> list[AnyView] | None:
+    """The views of all items of a List, read at one go. None if one of them needs a second look, or the view is not
+    simply the fields of an object: then the items are to be read one by one."""
+    decoder = _decoders.get(view)
+    if decoder is not None and not isinstance(decoder, msgspec.json.Decoder):
+        return None
+    if issubclass(view, KeptWhole):
+        return None
+    items_decoder = _items_decoders.get(view)
+    if items_decoder is None:
+        page = msgspec.defstruct(f"{view.__name__}Items", [("items", list[view] | None, None)])  # type: ignore[valid-type]
+        items_decoder = _items_decoders[view] = msgspec.json.Decoder(page)
+    try:
+        return items_decoder.decode(raw).items or []
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
 def register_decoder(view: type[View], decoder: ViewDecoder) -> None:
     """For a view that is not simply the fields of an object."""
     _decoders[view] = decoder
@@ -123,6 +142,7 @@ def _kept_whole(view: AnyView, raw: JsonBytes) -> AnyView:
 
 _views: dict[tuple[str, str], type[ApiObject]] = {(view.api_version, view.kind): view for view in KINDS}
 _decoders: dict[type[View], ViewDecoder] = {view: _decoder_of(view) for view in KINDS}
+_items_decoders: dict[type[View], msgspec.json.Decoder[Any]] = {}
 
 
 class _Head(View):

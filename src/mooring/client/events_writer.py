@@ -45,7 +45,8 @@ from mooring.kit.tasks import TaskGroup
 
 PENDING_MAX = 10_000
 SERIES_MAX = 10_000
-WRITERS = 4
+WRITERS = 16
+"""Enough to keep pace with the bindings of a busy scheduler, when the server takes some milliseconds for each."""
 WRITES_IN_A_ROW = 32
 TRIES_MAX = 12
 NAMES_MAX = 8

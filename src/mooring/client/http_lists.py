@@ -1,19 +1,30 @@
-"""Listings: from the bytes of a List to the bytes of its items, read once.
+"""Listings: from the bytes of a List to its items, read once.
 
 Comes in   the answer to a list request
-Goes out   a `Listing` whose items look as they would if each had been asked for alone
+Goes out   a `Listing` whose items look as they would if each had been asked for alone; or their views, at one go
 
- 1. Items are cut out of the answer unread; whoever decodes them is the only one who does.
+ 1. Items are cut out of the answer unread; whoever decodes them is the only one who does. They are cut when somebody
+    wants them as bytes: who wants views has the whole answer decoded into them instead, without a copy of anything.
  2. The items of a List carry neither kind nor apiVersion, because the List says it for all. They are put back: an item
     is an object like any other.
+ 3. Revision and token are known before an item is touched, so that the next page can be asked for while this one is
+    read.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar, overload
 
 import msgspec
 
+from mooring.api.decode import decode_items
 from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.client.errors import ServerError
 from mooring.client.promise import Listing
+
+AnyView = TypeVar("AnyView", bound=View)
 
 
 class ListMetadata(View):
@@ -27,21 +38,85 @@ class RawList(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
+class _Start(msgspec.Struct, rename="camel"):
+    metadata: ListMetadata
+
+
 _decoder = msgspec.json.Decoder(RawList)
+_start_decoder = msgspec.json.Decoder(_Start)
 _heads: dict[Kind, bytes] = {}
 _TYPED = (b'{"kind":', b'{"apiVersion":')
+_ITEMS = b',"items":['
+_START_BYTES_MAX = 1 << 14
+"""Kubernetes writes the metadata of a List before its items; a token in it has a few hundred bytes."""
 
 
 def listing_of(kind: Kind, answer: bytes) -> Listing:
-    """Raises `ServerError` if the answer is no List."""
-    try:
-        found = _decoder.decode(answer)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServerError(f"the server answered with something else than a list of {kind.resource}: {error}") from None
-    head = _head(kind)
-    items = [_whole(head, bytes(item)) for item in found.items or ()]
-    metadata = found.metadata
+    """Raises `ServerError` if the answer is no List; now, or when its items are looked at."""
+    metadata, items = _metadata_at_start(answer), HttpItems(kind, answer)
+    if metadata is None:
+        metadata = items.cut().metadata
     return Listing(items, metadata.resource_version, metadata.continue_token, metadata.remaining_item_count)
+
+
+class HttpItems(Sequence[bytes]):
+    """The items of a List, cut out of it when somebody looks at one."""
+
+    def __init__(self, kind: Kind, answer: bytes) -> None:
+        self._kind = kind
+        self._answer = answer
+        self._whole: list[bytes] | None = None
+
+    def views(self, view: type[AnyView]) -> list[AnyView] | None:
+        """All items as views; None if they have to be read one by one."""
+        return decode_items(view, self._answer)
+
+    def cut(self) -> RawList:
+        try:
+            found = _decoder.decode(self._answer)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ServerError(
+                f"the server answered with something else than a list of {self._kind.resource}: {error}"
+            ) from None
+        head = _head(self._kind)
+        self._whole = [_whole(head, bytes(item)) for item in found.items or ()]
+        return found
+
+    @property
+    def _items(self) -> list[bytes]:
+        if self._whole is None:
+            self.cut()
+        assert self._whole is not None
+        return self._whole
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        return self._items[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._items == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _metadata_at_start(answer: bytes) -> ListMetadata | None:
+    """What stands before the items, if it stands there."""
+    end = answer.find(_ITEMS, 0, _START_BYTES_MAX)
+    if end < 0:
+        return None
+    try:
+        return _start_decoder.decode(answer[:end] + b"}").metadata
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _whole(head: bytes, item: bytes) -> bytes:

@@ -9,8 +9,10 @@ Goes out   to a `Sink`: first everything (`replace`), then one change after the 
  3. Changes that arrive together are told together, without a wait in between.
  4. Every error is tried again after a while that doubles from 0.8 to 30 s, lengthened by chance and by what the server
     asks for. Two quiet minutes make the next one the first again. All as client-go does it.
- 5. An object that cannot be read is left out, counted and logged: one broken object must not blind us to the others.
- 6. Where it is wanted and the client can, a watch that begins with everything takes the place of the list. A server
+ 5. A sink that takes pages (`TakesPages`) is told a list page by page, so that nobody holds all of it at once. While it
+    reads one, the server makes the next.
+ 6. An object that cannot be read is left out, counted and logged: one broken object must not blind us to the others.
+ 7. Where it is wanted and the client can, a watch that begins with everything takes the place of the list. A server
     that refuses it is not asked again: it is listed from then on.
 
 Why revisions are compared as numbers although a client promises only text: Kubernetes promises by now that they are
@@ -30,10 +32,11 @@ from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
 from mooring.client.errors import ClientError, ExpiredError, StatusError, TooManyRequestsError
-from mooring.client.promise import EVERYTHING, Change, Client, Selection, Watch, WatchEvent
+from mooring.client.promise import EVERYTHING, Change, Client, Listing, Selection, Watch, WatchEvent
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
 
 BACKOFF = Backoff(initial_s=0.8, max_s=30.0, jitter=1.0)
 BACKOFF_RESET_S = 120.0
@@ -58,6 +61,30 @@ class Sink(Protocol[SunkView]):
 
     def apply(self, change: Change, view: SunkView) -> None:
         """One object was added, modified or deleted."""
+        ...
+
+
+@runtime_checkable
+class TakesPages(Protocol[SunkView]):
+    """A sink that is told a list page by page instead of by `replace`. A list that fails on the way begins again."""
+
+    def begin_list(self) -> None: ...
+
+    def take_page(self, views: Sequence[SunkView]) -> None:
+        """Some of what there is."""
+        ...
+
+    def end_list(self, revision: str) -> None:
+        """That was everything, as it was at `revision`: what was in no page is gone."""
+        ...
+
+
+@runtime_checkable
+class ReadsViews(Protocol):
+    """Items of a listing that can be had as views at one go."""
+
+    def views(self, view: type[AnyView]) -> list[AnyView] | None:
+        """None: read them one by one."""
         ...
 
 
@@ -93,6 +120,7 @@ class Reflector(Generic[AnyView]):
         self._kind = kind
         self._view = view
         self._sink = sink
+        self._takes_pages: TakesPages[AnyView] | None = sink if isinstance(sink, TakesPages) else None
         self._clock = clock
         self._entropy = entropy
         self._selection = selection
@@ -119,13 +147,16 @@ class Reflector(Generic[AnyView]):
         """Fetch everything, watch for as long as the history reaches back, and again."""
         while True:
             if not await self._fill_by_watching():
-                self._fill(*await self._list_until_it_works())
+                await self._list_until_it_works()
             await self._watch_until_expired()
 
     def _fill(self, views: Sequence[AnyView], revision: str) -> None:
         self._counts["lists"] += 1
         self._revision = revision
-        self._sink.replace(views, revision)
+        if self._takes_pages is not None:
+            self._takes_pages.end_list(revision)
+        else:
+            self._sink.replace(views, revision)
         self._synced.set()
 
     # -------------------------------------------------------------------------------------- filled by a watch
@@ -161,6 +192,9 @@ class Reflector(Generic[AnyView]):
                     elif event.change is not Change.BOOKMARK:
                         self._collect(initial, event)
                     elif _ends_initial_events(event):
+                        if self._takes_pages is not None:
+                            self._takes_pages.begin_list()
+                            self._takes_pages.take_page(list(initial.values()))
                         self._fill(list(initial.values()), event.revision)
                         initial = None
 
@@ -176,11 +210,12 @@ class Reflector(Generic[AnyView]):
 
     # ------------------------------------------------------------------------------------------------ listing
 
-    async def _list_until_it_works(self) -> tuple[list[AnyView], str]:
+    async def _list_until_it_works(self) -> None:
         page_size = self._page_size
         while True:
             try:
-                return await self._list(page_size)
+                await self._list(page_size)
+                return
             except ExpiredError:
                 # The pages became too old while we turned them: one page then, as client-go does.
                 page_size = 0
@@ -188,19 +223,42 @@ class Reflector(Generic[AnyView]):
             except ClientError as error:
                 await self._back_off(error)
 
-    async def _list(self, page_size: int) -> tuple[list[AnyView], str]:
+    async def _list(self, page_size: int) -> None:
         views: list[AnyView] = []
-        token = ""
-        while True:
-            page = await self._client.list(self._kind, self._selection, limit=page_size, continue_token=token)
-            for raw in page.items:
-                try:
-                    views.append(decode_as(self._view, raw))
-                except ObjectError as error:
-                    self._leave_out(error)
-            token = page.continue_token
-            if not token:
-                return views, page.revision
+        take: Callable[[Sequence[AnyView]], None] = views.extend
+        if self._takes_pages is not None:
+            self._takes_pages.begin_list()
+            take = self._takes_pages.take_page
+        page: Listing | ClientError = await self._client.list(self._kind, self._selection, limit=page_size)
+        while isinstance(page, Listing) and page.continue_token:
+            async with TaskGroup(f"list of {self._kind}") as group:
+                next_page = group.start(self._next_page(page_size, page.continue_token), name="next page")
+                await self._clock.wait(0)  # now it is asked for, and while we read, the server makes it
+                take(self._views_in(page))
+            page = next_page.result()
+        if isinstance(page, ClientError):
+            raise page
+        take(self._views_in(page))
+        self._fill(views, page.revision)
+
+    async def _next_page(self, page_size: int, token: str) -> Listing | ClientError:
+        try:
+            return await self._client.list(self._kind, self._selection, limit=page_size, continue_token=token)
+        except ClientError as error:
+            return error
+
+    def _views_in(self, page: Listing) -> list[AnyView]:
+        if isinstance(page.items, ReadsViews):
+            views = page.items.views(self._view)
+            if views is not None:
+                return views
+        views = []
+        for raw in page.items:
+            try:
+                views.append(decode_as(self._view, raw))
+            except ObjectError as error:
+                self._leave_out(error)
+        return views
 
     # ----------------------------------------------------------------------------------------------- watching
 

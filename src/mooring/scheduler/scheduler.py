@@ -31,7 +31,7 @@ from mooring.api.whole import Whole
 from mooring.client.events import EventType
 from mooring.client.events_writer import EventWriter
 from mooring.client.promise import Client
-from mooring.client.reflector import Reflector, Sink
+from mooring.client.reflector import Reflector, Sink, TakesPages
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
@@ -54,7 +54,7 @@ from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.intake.nodes import NodeIntake
 from mooring.scheduler.intake.objects import WATCHED, ObjectIntake
 from mooring.scheduler.intake.pods import PodIntake
-from mooring.scheduler.intake.put_off import PutOff
+from mooring.scheduler.intake.put_off import PutOff, PutOffPages
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.metrics import Gauges, Metrics
@@ -244,6 +244,8 @@ class Scheduler:
     def _reflector(self, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
         kind: Kind = kind_of_view(view)
         behind: PutOff[ApiObject] = PutOff(sink, self.standstill)
+        if isinstance(sink, TakesPages):
+            behind = PutOffPages(sink, sink, self.standstill)
         entropy = self._entropy.fork(f"watch {kind.plural}")
         return kind.plural, Reflector(self._client, kind, view, behind, clock=self._clock, entropy=entropy)
 

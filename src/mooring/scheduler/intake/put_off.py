@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from mooring.api.views.meta import ApiObject
 from mooring.client.promise import Change
-from mooring.client.reflector import Sink
+from mooring.client.reflector import Sink, TakesPages
 from mooring.scheduler.standstill import Standstill
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)
@@ -29,3 +29,20 @@ class PutOff(Generic[AnyKind]):
             self._sink.apply(change, view)
         else:
             self._standstill.run(partial(self._sink.apply, change, view))
+
+
+class PutOffPages(PutOff[AnyKind]):
+    """The same for a sink that is told a list page by page."""
+
+    def __init__(self, sink: Sink[AnyKind], pages: TakesPages[AnyKind], standstill: Standstill) -> None:
+        super().__init__(sink, standstill)
+        self._pages = pages
+
+    def begin_list(self) -> None:
+        self._standstill.run(self._pages.begin_list)
+
+    def take_page(self, views: Sequence[AnyKind]) -> None:
+        self._standstill.run(partial(self._pages.take_page, views))
+
+    def end_list(self, revision: str) -> None:
+        self._standstill.run(partial(self._pages.end_list, revision))

@@ -1,0 +1,56 @@
+"""A list that comes page by page leaves what one at a time leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.pod import Pod
+from mooring.client.absent import AbsentClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.intake.pods import PodIntake
+from mooring.scheduler.scheduler import Scheduler
+from tests.builders import node, pod
+
+FIRST = [pod("a", uid="a", on="n1"), pod("b", uid="b", on="n2"), pod("c", uid="c"), pod("d", uid="d")]
+SECOND = [pod("b", uid="b", on="n2"), pod("c", uid="c", on="n1"), pod("e", uid="e")]
+
+
+def replace(intake: PodIntake, views: list[Pod]) -> None:
+    intake.replace(views, "1")
+
+
+def replace_in_pages(intake: PodIntake, views: list[Pod]) -> None:
+    intake.begin_list()
+    for view in views:
+        intake.take_page([view])
+    intake.end_list("1")
+
+
+def replace_after_a_failure(intake: PodIntake, views: list[Pod]) -> None:
+    intake.begin_list()
+    intake.take_page(FIRST[:2])
+    replace_in_pages(intake, views)
+
+
+@pytest.mark.parametrize("tell", [replace, replace_in_pages, replace_after_a_failure])
+def test_what_is_in_no_page_is_gone(tell: object) -> None:
+    async def listed() -> None:
+        scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+        for name in ("n1", "n2"):
+            scheduler.engine.put(node(name))
+        intake = scheduler.pods
+        assert callable(tell)
+        tell(intake, FIRST)
+        assert _picture(intake, scheduler) == (["a on n1", "b on n2"], ["c", "d"], 2)
+        tell(intake, SECOND)
+        assert _picture(intake, scheduler) == (["b on n2", "c on n1"], ["e"], 1)
+
+    run(listed())
+
+
+def _picture(intake: PodIntake, scheduler: Scheduler) -> tuple[list[str], list[str], int]:
+    placed = sorted(f"{each.name} on {each.node_name}" for each in scheduler.engine.columns.pods.values())
+    return placed, sorted(each.name for each in intake.pending.values()), len(scheduler.queue)
