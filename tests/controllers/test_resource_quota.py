@@ -65,3 +65,25 @@ def test_a_quota_with_a_scope_counts_those_in_it() -> None:
         assert await used(world) == {"count/configmaps": "0", "pods": "1"}
 
     play(story, controllers=["resourcequota-controller"])
+
+
+def test_devices_count_under_the_extended_resource_that_their_class_stands_behind() -> None:
+    async def story(world: World) -> None:
+        request = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 3}}
+        version = "resource.k8s.io/v1"
+        device_class = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+        claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+        resources = {"requests": {"example.com/gpu": "2"}, "limits": {"example.com/gpu": "2"}}
+        await world.create(
+            {"apiVersion": version, "kind": "DeviceClass", **device_class},
+            {"apiVersion": version, "kind": "ResourceClaim", **claim},
+            pod(containers=[{"name": "c", "image": "a", "resources": resources}]),
+            quota(hard={"requests.example.com/gpu": "9", "requests.deviceclass.resource.kubernetes.io/gpu": "9"}),
+        )
+        await world.settle()
+        assert await used(world) == {
+            "requests.deviceclass.resource.kubernetes.io/gpu": "3",
+            "requests.example.com/gpu": "5",
+        }
+
+    play(story, controllers=["resourcequota-controller"])

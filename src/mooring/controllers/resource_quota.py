@@ -15,13 +15,24 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from mooring.api.kinds import RESOURCE_QUOTA, Kind, all_kinds
+from mooring.api.kinds import RESOURCE_QUOTA
 from mooring.api.quantity import ZERO, Quantity, parse_quantity
+from mooring.api.quota.counting import ONE, Amounts, kind_counted_as, scopes_of
+from mooring.api.quota.device_claims import (
+    device_claim_usage,
+    extended_names,
+    is_charged_to,
+    is_device_claim_name,
+    pod_behind,
+)
+from mooring.api.quota.pods import is_alive, is_pod_in_scope, is_pod_name, pod_usage
+from mooring.api.quota.services import SERVICE_NAMES, service_usage
+from mooring.api.quota.volume_claims import is_volume_claim_in_scope, is_volume_claim_name, volume_claim_usage
 from mooring.api.views.base import ResourceList
-from mooring.api.views.devices import ResourceClaim
+from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.api.views.quotas import ResourceQuota, ScopeRequirement
+from mooring.api.views.quotas import ResourceQuota
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
 from mooring.client.errors import ClientError, NotFoundError
@@ -29,20 +40,6 @@ from mooring.client.informer import Informer
 from mooring.client.lister import BY_NAMESPACE, AnyObject, namespace_of
 from mooring.controllers.documents import document_of
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
-from mooring.controllers.quota_amounts import (
-    COUNT_PREFIX,
-    OLD_NAMES,
-    ONE,
-    SERVICE_NAMES,
-    Amounts,
-    claim_usage,
-    device_claim_usage,
-    is_claim_in_scope,
-    is_claim_name,
-    is_device_claim_name,
-    service_usage,
-)
-from mooring.controllers.quota_pods import is_alive, is_pod_in_scope, is_pod_name, pod_usage
 from mooring.kit.tasks import TaskGroup
 
 INFORMER_WAIT_S = 0.1
@@ -67,8 +64,9 @@ class ResourceQuotaController(Controller):
         self._quotas.add_index(BY_NAMESPACE, namespace_of)
         self._pods = self._measured(Pod, is_pod_name, self._frees_pod)
         self._services = self._measured(Service, SERVICE_NAMES.__contains__, _frees_service)
-        self._claims = self._measured(PersistentVolumeClaim, is_claim_name, _frees_claim)
-        self._device_claims = self._measured(ResourceClaim, is_device_claim_name, None)
+        self._claims = self._measured(PersistentVolumeClaim, is_volume_claim_name, _frees_claim)
+        self._device_claims = self._measured(ResourceClaim, self._is_device_claim_name, None)
+        self._device_classes = workshop.informers.informer(DeviceClass)
         self._quotas.add_handler(
             self.name,
             on_add=lambda quota, is_initial: self._on_quota(quota),
@@ -107,9 +105,7 @@ class ResourceQuotaController(Controller):
     def _used(self, quota: ResourceQuota) -> dict[str, str]:
         """By the names that the quota limits, as far as anybody measures them; otherwise as it was."""
         namespace, now_s = quota.metadata.namespace, self.clock.wall_s()
-        scopes = [ScopeRequirement(scope_name=name, operator="Exists") for name in quota.spec.scopes]
-        if quota.spec.scope_selector is not None:
-            scopes += quota.spec.scope_selector.match_expressions
+        scopes = scopes_of(quota.spec)
         totals: dict[str, Quantity] = {}
 
         def add(names: list[str], usages: Iterable[Amounts]) -> None:
@@ -126,19 +122,34 @@ class ResourceQuotaController(Controller):
         claims = (
             claim
             for claim in self._in(self._claims, namespace)
-            if all(is_claim_in_scope(scope, claim) for scope in scopes)
+            if all(is_volume_claim_in_scope(scope, claim) for scope in scopes)
         )
-        add([name for name in names if is_claim_name(name)], map(claim_usage, claims))
+        add([name for name in names if is_volume_claim_name(name)], map(volume_claim_usage, claims))
         services = self._in(self._services, namespace) if not scopes else []
         add([name for name in names if name in SERVICE_NAMES], map(service_usage, services))
         device_claims = self._in(self._device_claims, namespace) if not scopes else []
-        add([name for name in names if is_device_claim_name(name)], map(device_claim_usage, device_claims))
+        device_names = [name for name in names if self._is_device_claim_name(name)]
+        add(device_names, (self._device_claim_usage(claim, now_s) for claim in device_claims))
         for name in names:
             if name in self._counted:
                 objects = self._in(self._counted[name], namespace) if not scopes else []
                 add([name], ({name: ONE} for _ in objects))
         before = {name: str(parse_quantity(raw)) for name, raw in quota.status.used.items() if name in quota.spec.hard}
         return {**before, **{name: str(total) for name, total in totals.items()}}
+
+    def _device_claim_usage(self, claim: ResourceClaim, now_s: float) -> Amounts:
+        namespace, pod_name = claim.metadata.namespace, pod_behind(claim)
+        pod = self._pods.lister.get(namespace, pod_name) if pod_name else None
+        charged: Amounts = {}
+        if pod is not None and is_charged_to(pod, claim, self._in(self._device_claims, namespace)):
+            charged = pod_usage(pod, now_s)
+        return device_claim_usage(claim, self._extended_names(), charged)
+
+    def _is_device_claim_name(self, name: str) -> bool:
+        return is_device_claim_name(name, self._extended_names())
+
+    def _extended_names(self) -> dict[str, str]:
+        return extended_names(self._device_classes.lister.list())
 
     def _in(self, informer: Informer[AnyObject], namespace: str) -> Iterable[AnyObject]:
         return informer.lister.by_index(BY_NAMESPACE, namespace)
@@ -177,11 +188,13 @@ class ResourceQuotaController(Controller):
 
     def _is_watched(self, name: str) -> bool:
         """Whether what a name counts is known. Starts watching, if it is a kind that nobody watches yet."""
-        if is_pod_name(name) or is_claim_name(name) or name in SERVICE_NAMES or is_device_claim_name(name):
+        if is_pod_name(name) or is_volume_claim_name(name) or name in SERVICE_NAMES:
+            return True
+        if self._is_device_claim_name(name):
             return True
         if name in self._counted:
             return self._counted[name].has_synced
-        kind = _kind_counted_as(name)
+        kind = kind_counted_as(name)
         if kind is None:
             return True  # nobody measures that; the quota says nothing about it either
         informer: Informer[ApiObject] = self.workshop.informers.informer(kind.view or _Head, kind=kind)
@@ -206,13 +219,6 @@ class ResourceQuotaController(Controller):
                 self.queue.add(quota.key)
 
 
-def _kind_counted_as(name: str) -> Kind | None:
-    resource = name.removeprefix(COUNT_PREFIX) if name.startswith(COUNT_PREFIX) else OLD_NAMES.get(name)
-    if resource is None:
-        return None
-    return next((kind for kind in all_kinds() if kind.is_namespaced and kind.resource == resource), None)
-
-
 def _is_same(wanted: dict[str, str], found: ResourceList) -> bool:
     if wanted.keys() != found.keys():
         return False
@@ -224,4 +230,4 @@ def _frees_service(old: Service, new: Service) -> bool:
 
 
 def _frees_claim(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
-    return claim_usage(old) != claim_usage(new)
+    return volume_claim_usage(old) != volume_claim_usage(new)

@@ -1,4 +1,4 @@
-"""What pods use."""
+"""What quotas are asked about pods."""
 
 from __future__ import annotations
 
@@ -8,79 +8,26 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.apiserver.admission.quota_pods import PodMeasure, pod_usage
-from tests.apiserver.admission.builders import NOW_S, Known, attempt, container, pod, wait
+from mooring.api.views.quotas import ScopeRequirement
+from mooring.apiserver.admission.quota_pods import PodMeasure
+from mooring.apiserver.call import Operation
+from tests.apiserver.admission.builders import Known, attempt, container, pod, wait
 
 MEASURE = PodMeasure(POD)
 
 
-def scoped(name: str, made: Document) -> bool:
-    return MEASURE.is_in_scope({"scopeName": name, "operator": "Exists"}, made)
-
-
-def test_requests_and_limits_under_all_their_names() -> None:
-    requests = {"cpu": "1", "example.com/gpu": "2", "hugepages-2Mi": "4Mi"}
-    used = pod_usage(pod(containers=[container("a", requests, {"cpu": "2", "hugepages-2Mi": "4Mi"})]), NOW_S)
-    assert {name: str(amount) for name, amount in used.items()} == {
-        "count/pods": "1",
-        "pods": "1",
-        "cpu": "1",
-        "requests.cpu": "1",
-        "limits.cpu": "2",
-        "requests.example.com/gpu": "2",
-        "hugepages-2Mi": "4Mi",
-        "requests.hugepages-2Mi": "4Mi",
-    }
-
-
-@pytest.mark.parametrize(
-    ("metadata", "status"),
-    [
-        pytest.param({}, {"phase": "Succeeded"}, id="it has ended well"),
-        pytest.param({}, {"phase": "Failed"}, id="or not"),
-        pytest.param(
-            {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30},
-            {},
-            id="its time is long over",
-        ),
-    ],
-)
-def test_a_pod_that_has_ended_uses_nothing_but_its_place(metadata: Document, status: Document) -> None:
+def test_a_pod_is_measured_as_it_is_now() -> None:
     made = pod(containers=[container("a", {"cpu": "1"})])
-    made["metadata"] |= metadata
-    assert list(pod_usage({**made, "status": status}, NOW_S)) == ["count/pods"]
+    made["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert str(wait(MEASURE.usage(made, attempt(POD, made), Known()))["requests.cpu"]) == "1"
+    made["metadata"] |= {"deletionGracePeriodSeconds": 30}
+    assert list(wait(MEASURE.usage(made, attempt(POD, made), Known()))) == ["count/pods"]
 
 
-@pytest.mark.parametrize(
-    ("made", "scopes"),
-    [
-        pytest.param(pod(), {"BestEffort", "NotTerminating"}, id="a plain pod"),
-        pytest.param(
-            pod(containers=[container("a", {"cpu": "1"})]), {"NotBestEffort", "NotTerminating"}, id="with requests"
-        ),
-        pytest.param(pod(activeDeadlineSeconds=5), {"BestEffort", "Terminating"}, id="with a deadline"),
-        pytest.param(pod(priorityClassName="a"), {"BestEffort", "NotTerminating", "PriorityClass"}, id="of a class"),
-        pytest.param(
-            pod(
-                affinity={
-                    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}
-                }
-            ),
-            {"BestEffort", "NotTerminating", "CrossNamespacePodAffinity"},
-            id="looking elsewhere",
-        ),
-    ],
-)
-def test_scopes(made: Document, scopes: set[str]) -> None:
-    everything = (
-        "BestEffort",
-        "NotBestEffort",
-        "Terminating",
-        "NotTerminating",
-        "PriorityClass",
-        "CrossNamespacePodAffinity",
-    )
-    assert {name for name in (*everything, "VolumeAttributesClass") if scoped(name, made)} == scopes
+@pytest.mark.parametrize(("scope", "expected"), [("Terminating", True), ("NotTerminating", False)])
+def test_a_scope_means_a_pod(scope: str, expected: bool) -> None:
+    requirement = ScopeRequirement(scope_name=scope, operator="Exists")
+    assert MEASURE.is_in_scope(requirement, pod(activeDeadlineSeconds=5)) is expected
 
 
 @pytest.mark.parametrize(
@@ -92,6 +39,11 @@ def test_scopes(made: Document, scopes: set[str]) -> None:
             "must specify limits.memory for: a,b; requests.cpu for: b",
             id="by resource, with the containers that are silent",
         ),
+        pytest.param(
+            pod(containers=[], initContainers=[container("i", {"cpu": "1"})]),
+            "must specify limits.memory for: i",
+            id="init containers too",
+        ),
         pytest.param(pod(resources={"limits": {"cpu": "1"}}), "", id="the pod as a whole says it"),
     ],
 )
@@ -100,16 +52,21 @@ def test_what_must_be_said(made: Document, expected: str) -> None:
 
 
 def test_names_that_pods_use() -> None:
-    names = [
-        "pods",
-        "cpu",
-        "limits.memory",
-        "requests.example.com/gpu",
-        "requests.hugepages-2Mi",
-        "services",
-        "requests.storage",
-    ]
-    assert wait(MEASURE.counted(names, Known())) == names[:5]
+    assert wait(MEASURE.counted(["pods", "limits.memory", "services"], Known())) == ["pods", "limits.memory"]
+
+
+@pytest.mark.parametrize(
+    ("subresource", "operation", "expected"),
+    [
+        ("", Operation.CREATE, True),
+        ("", Operation.UPDATE, True),
+        ("resize", Operation.UPDATE, True),
+        ("status", Operation.UPDATE, False),
+        ("", Operation.DELETE, False),
+    ],
+)
+def test_writes_that_can_change_what_is_used(subresource: str, operation: Operation, expected: bool) -> None:
+    assert MEASURE.handles(subresource, operation) is expected
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from mooring.api.decode import convert_as
 from mooring.api.document import Document
+from mooring.api.pod_amounts import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
 from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.owning import own_items, own_part
-from mooring.apiserver.admission.pod_amounts import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 MILLI_VALUE_MAX = INT64_MAX // 1000
@@ -73,7 +75,8 @@ def pod_faults(limit_range: Document, pod: Document) -> list[str]:
                 resources = container.get("resources") or {}
                 faults += _faults(limit, amounts(resources.get("requests")), amounts(resources.get("limits")))
         elif limit.get("type") == "Pod":
-            faults += _faults(limit, pod_requests(pod, FOR_LIMIT_RANGES), pod_limits(pod, FOR_LIMIT_RANGES))
+            view = convert_as(Pod, pod)
+            faults += _faults(limit, pod_requests(view, FOR_LIMIT_RANGES), pod_limits(view, FOR_LIMIT_RANGES))
     return list(dict.fromkeys(faults))
 
 

@@ -6,13 +6,15 @@ Goes out   nothing, or 403 with the reason as a cause
 
 from __future__ import annotations
 
+from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import NODE, POD, Kind
+from mooring.api.pod_amounts import FOR_NODES, amounts, pod_requests
 from mooring.api.quantity import ZERO
 from mooring.api.resource_names import CPU, MEMORY
+from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.pod_amounts import FOR_NODES, amounts, pod_requests
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.client.errors import Cause
@@ -49,7 +51,7 @@ class PodResizeValidator(Admission):
 
 
 def _shortages(pod: Document, node: Document) -> list[str]:
-    requests = pod_requests(pod, FOR_NODES)
+    requests = pod_requests(convert_as(Pod, pod), FOR_NODES)
     allocatable = amounts((node.get("status") or {}).get("allocatable"))
     shortages = []
     asked, given = requests.get(CPU, ZERO), allocatable.get(CPU, ZERO)

@@ -1,39 +1,40 @@
-"""What an object uses of a quota: the promise, and the kinds that are only counted.
+"""What quotas are asked about: by kind, which writes can change what is used, and by how much.
 
-Comes in   an object
+Comes in   an attempt to write an object
 Goes out   amounts by the names that quotas limit (`count/deployments.apps`, `configmaps`, `requests.cpu`)
 
- 1. Every kind can be counted as `count/<plural>.<group>`; a few have an older name for the same besides.
- 2. Pods, services and claims use more than a number: they have measures of their own.
- 3. A quota with a scope is not asked about kinds that know no scopes.
+What an object uses is a rule that the quota controller shares: `mooring.api.quota`. Here it is asked at the right
+moment, and told what only the API server can look up.
+
+ 1. Pods, services and claims use more than a number: they have measures of their own.
+ 2. A quota with a scope is not asked about kinds that know no scopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from mooring.api import kinds
+from mooring.api.decode import convert_as
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
-from mooring.api.quantity import NANO, Quantity
-from mooring.apiserver.admission.pod_amounts import Amounts
+from mooring.api.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, Kind
+from mooring.api.quota.counting import ONE, Amounts, names_of
+from mooring.api.quota.device_claims import (
+    device_claim_usage,
+    extended_names,
+    is_charged_to,
+    is_device_claim_name,
+    pod_behind,
+)
+from mooring.api.quota.pods import pod_usage
+from mooring.api.quota.services import SERVICE_NAMES, service_usage
+from mooring.api.quota.volume_claims import is_volume_claim_in_scope, is_volume_claim_name, volume_claim_usage
+from mooring.api.views.devices import DeviceClass, ResourceClaim
+from mooring.api.views.pod import Pod
+from mooring.api.views.quotas import ScopeRequirement
+from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.api.views.workloads import Service
 from mooring.apiserver.admission.promise import Attempt, Lookup
 from mooring.apiserver.call import Operation
-
-_OLD_NAMES: Mapping[Kind, tuple[str, ...]] = {
-    kinds.CONFIG_MAP: ("configmaps",),
-    kinds.RESOURCE_QUOTA: ("resourcequotas",),
-    kinds.REPLICATION_CONTROLLER: ("replicationcontrollers",),
-    kinds.SECRET: ("secrets",),
-}
-
-
-def whole(number: int) -> Quantity:
-    return Quantity(number * NANO)
-
-
-def count_name(kind: Kind) -> str:
-    return f"count/{kind.resource}"
 
 
 class Measure:
@@ -41,7 +42,7 @@ class Measure:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self._names = frozenset({count_name(kind), *_OLD_NAMES.get(kind, ())})
+        self._names = names_of(kind)
 
     def handles(self, subresource: str, operation: Operation) -> bool:
         """Whether such writes can change what is used."""
@@ -55,7 +56,7 @@ class Measure:
         """Those of the names that objects of this kind use."""
         return [name for name in names if name in self._names]
 
-    def is_in_scope(self, scope: Document, obj: Document) -> bool:
+    def is_in_scope(self, scope: ScopeRequirement, obj: Document) -> bool:
         return False
 
     def unspecified(self, names: Iterable[str], obj: Document) -> str:
@@ -63,44 +64,59 @@ class Measure:
         return ""
 
     async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
-        return {name: whole(1) for name in self._names}
+        return dict.fromkeys(self._names, ONE)
 
 
 class ServiceMeasure(Measure):
-    """Services, the ports that they take on every node, and the load balancers that somebody pays for."""
-
-    _counted = frozenset({count_name(kinds.SERVICE), "services", "services.nodeports", "services.loadbalancers"})
-
     def handles(self, subresource: str, operation: Operation) -> bool:
         return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
 
     async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
-        return [name for name in names if name in self._counted]
+        return [name for name in names if name in SERVICE_NAMES]
 
     async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
-        spec = obj.get("spec") or {}
-        ports, type_ = spec.get("ports") or [], spec.get("type")
-        node_ports = len(ports) if type_ in ("NodePort", "LoadBalancer") else 0
-        if type_ == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
-            node_ports = sum(1 for port in ports if port.get("nodePort"))
-        return {
-            count_name(kinds.SERVICE): whole(1),
-            "services": whole(1),
-            "services.nodeports": whole(node_ports),
-            "services.loadbalancers": whole(int(type_ == "LoadBalancer")),
-        }
+        return service_usage(convert_as(Service, obj))
 
 
-def matches_value(scope: Document, value: str) -> bool:
-    """Whether a scope with an operator means an object that names this class; an empty name is none."""
-    match scope.get("operator"):
-        case "In":
-            return bool(value) and value in (scope.get("values") or [])
-        case "NotIn":
-            return not value or value not in (scope.get("values") or [])
-        case "Exists":
-            return bool(value)
-        case "DoesNotExist":
-            return not value
-        case _:
-            return False
+class VolumeClaimMeasure(Measure):
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        if subresource == "status":
+            return operation is Operation.UPDATE
+        return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        return [name for name in names if is_volume_claim_name(name)]
+
+    def is_in_scope(self, scope: ScopeRequirement, obj: Document) -> bool:
+        return is_volume_claim_in_scope(scope, convert_as(PersistentVolumeClaim, obj))
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        return volume_claim_usage(convert_as(PersistentVolumeClaim, obj))
+
+
+class DeviceClaimMeasure(Measure):
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        extended = await _extended_names(lookup)
+        return [name for name in names if is_device_claim_name(name, extended)]
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        claim = convert_as(ResourceClaim, obj)
+        return device_claim_usage(claim, await _extended_names(lookup), await _charged(claim, attempt, lookup))
+
+
+async def _extended_names(lookup: Lookup) -> dict[str, str]:
+    return extended_names([convert_as(DeviceClass, each) for each in await lookup.list(DEVICE_CLASS)])
+
+
+async def _charged(claim: ResourceClaim, attempt: Attempt, lookup: Lookup) -> Amounts:
+    """What the pod for which the scheduler made this claim is charged with already."""
+    namespace, name = attempt.call.namespace, pod_behind(claim)
+    found = await lookup.get(POD, namespace, name) if name else None
+    if found is None:
+        return {}
+    pod = convert_as(Pod, found)
+    claims = [convert_as(ResourceClaim, each) for each in await lookup.list(RESOURCE_CLAIM, namespace)]
+    return pod_usage(pod, attempt.call.now_s) if is_charged_to(pod, claim, claims) else {}

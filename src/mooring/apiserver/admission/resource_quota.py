@@ -18,14 +18,21 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from mooring.api import kinds
+from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA, Kind
+from mooring.api.pod_amounts import amounts
 from mooring.api.quantity import ZERO
+from mooring.api.quota.counting import Amounts, scopes_of
+from mooring.api.views.quotas import ResourceQuotaSpec
 from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.pod_amounts import Amounts, amounts
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup, QuotaLedger
-from mooring.apiserver.admission.quota_claims import DeviceClaimMeasure, VolumeClaimMeasure
-from mooring.apiserver.admission.quota_measures import Measure, ServiceMeasure
+from mooring.apiserver.admission.quota_measures import (
+    DeviceClaimMeasure,
+    Measure,
+    ServiceMeasure,
+    VolumeClaimMeasure,
+)
 from mooring.apiserver.admission.quota_pods import PodMeasure
 from mooring.apiserver.call import Operation
 from mooring.client.local_refusals import conflict
@@ -139,9 +146,7 @@ async def _matches(measure: Measure, quota: Document, obj: Document, lookup: Loo
     hard = (quota.get("status") or {}).get("hard") or {}
     if not await measure.counted(hard, lookup):
         return False
-    spec = quota.get("spec") or {}
-    scopes = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or []]
-    scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    scopes = scopes_of(convert_as(ResourceQuotaSpec, quota.get("spec") or {}))
     return all(measure.is_in_scope(scope, obj) for scope in scopes)
 
 

@@ -1,4 +1,4 @@
-"""The storage class of a claim, and the default one: what two plugins and the quotas ask.
+"""The storage class of a claim, and the default one: what two plugins ask.
 
 Comes in   claims and classes
 Goes out   a class' name, or the default class

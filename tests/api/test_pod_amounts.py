@@ -6,31 +6,25 @@ from typing import Any
 
 import pytest
 
-from mooring.api.document import Document
-from mooring.apiserver.admission.pod_amounts import FOR_LIMIT_RANGES, FOR_NODES, FOR_QUOTAS, pod_limits, pod_requests
-from tests.apiserver.admission.builders import container, pod
+from mooring.api.pod_amounts import FOR_LIMIT_RANGES, FOR_NODES, FOR_QUOTAS, amounts, pod_limits, pod_requests
+from mooring.api.views.pod import Pod
+from tests.api.quota.builders import container, pod, texts
 
 SIDECAR: dict[str, Any] = {"restartPolicy": "Always"}
-
-
-def texts(amounts: Any) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}
 
 
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
+        pytest.param(pod(container("a", {"cpu": "1"}), container("b", {"cpu": "500m"})), "1500m", id="a sum"),
         pytest.param(
-            pod(containers=[container("a", {"cpu": "1"}), container("b", {"cpu": "500m"})]), "1500m", id="a sum"
-        ),
-        pytest.param(
-            pod(containers=[container("a", {"cpu": "1"})], initContainers=[container("i", {"cpu": "3"})]),
+            pod(container("a", {"cpu": "1"}), initContainers=[container("i", {"cpu": "3"})]),
             "3",
             id="a larger init container counts",
         ),
         pytest.param(
             pod(
-                containers=[container("a", {"cpu": "1"})],
+                container("a", {"cpu": "1"}),
                 initContainers=[container("s", {"cpu": "2"}, **SIDECAR), container("i", {"cpu": "3"})],
             ),
             "5",
@@ -38,20 +32,20 @@ def texts(amounts: Any) -> dict[str, str]:
         ),
         pytest.param(
             pod(
-                containers=[container("a", {"cpu": "4"})],
+                container("a", {"cpu": "4"}),
                 initContainers=[container("i", {"cpu": "3"}), container("s", {"cpu": "2"}, **SIDECAR)],
             ),
             "6",
             id="and sidecars run beside the containers",
         ),
         pytest.param(
-            pod(containers=[container("a", {"cpu": "4"})], resources={"requests": {"cpu": "7"}}),
+            pod(container("a", {"cpu": "4"}), resources={"requests": {"cpu": "7"}}),
             "7",
             id="the pod as a whole",
         ),
     ],
 )
-def test_requests(made: Document, expected: str) -> None:
+def test_requests(made: Pod, expected: str) -> None:
     assert texts(pod_requests(made, FOR_LIMIT_RANGES)) == {"cpu": expected}
     assert texts(pod_requests(made, FOR_QUOTAS)) == {"cpu": expected}
 
@@ -63,7 +57,7 @@ def test_huge_pages_of_the_whole_pod_count_for_quotas_but_not_for_limit_ranges()
 
 
 def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
-    made = pod(containers=[container("a", {"memory": "1Gi"}, {"cpu": "1"})], overhead={"cpu": "250m", "memory": "1Gi"})
+    made = pod(container("a", {"memory": "1Gi"}, {"cpu": "1"}), overhead={"cpu": "250m", "memory": "1Gi"})
     assert texts(pod_requests(made, FOR_NODES)) == {"memory": "2Gi", "cpu": "250m"}
     assert texts(pod_limits(made, FOR_QUOTAS)) == {"cpu": "1250m"}
     assert texts(pod_requests(made, FOR_LIMIT_RANGES)) == {"memory": "1Gi"}
@@ -71,8 +65,13 @@ def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
 
 @pytest.mark.parametrize(("reason", "expected"), [("Deferred", "4"), ("Infeasible", "3")])
 def test_while_a_pod_is_resized_the_larger_counts_unless_it_cannot_be(reason: str, expected: str) -> None:
-    made = pod(containers=[container("a", {"cpu": "4"})])
-    status = {"name": "a", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}
-    made["status"] = {"containerStatuses": [status], "conditions": [{"type": "PodResizePending", "reason": reason}]}
+    given = {"name": "a", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}
+    status = {"containerStatuses": [given], "conditions": [{"type": "PodResizePending", "reason": reason}]}
+    made = pod(container("a", {"cpu": "4"}), status=status)
     assert texts(pod_requests(made, FOR_QUOTAS)) == {"cpu": expected}
     assert texts(pod_requests(made, FOR_NODES)) == {"cpu": "4"}
+
+
+def test_a_list_of_resources_may_be_absent() -> None:
+    assert amounts(None) == {}
+    assert texts(amounts({"cpu": "1500m", "memory": "1Gi"})) == {"cpu": "1500m", "memory": "1Gi"}

@@ -1,13 +1,14 @@
 """How much a pod asks for, in all: over its containers, its init containers and what is said of the pod as a whole.
 
-Comes in   a pod, `requests` or `limits`, and what counts
+Comes in   a pod, and what counts
 Goes out   quantities by resource
 
  1. Containers add up. Init containers run one after the other, so the largest counts, together with the sidecars that
     run already; sidecars also run on beside the containers.
  2. What is said of the pod as a whole overrules the sum.
  3. Three parts of Kubernetes count three ways, and `Counting` says how they differ: limit ranges, quotas, and the check
-    whether a resized pod fits on its node.
+    whether a resized pod fits on its node. The scheduler counts in yet other ways, and only numbers: `resources`. Here
+    amounts are printed, so each remembers how it was written.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mooring.api.document import Document
 from mooring.api.quantity import Quantity, parse_quantity
 from mooring.api.resource_names import CPU, MEMORY, is_pod_level_resource
+from mooring.api.resources import is_resize_infeasible, is_sidecar
+from mooring.api.views.base import ResourceList
+from mooring.api.views.pod import Container, ContainerStatus, Pod, ResourceRequirements
 
 Amounts: TypeAlias = dict[str, Quantity]
+_Which: TypeAlias = Callable[[ResourceRequirements], ResourceList]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,45 +43,52 @@ FOR_QUOTAS = Counting(sees_status=True, adds_overhead=True, is_pod_level=is_pod_
 FOR_NODES = Counting(sees_status=False, adds_overhead=True, is_pod_level=is_pod_level_resource)
 
 
-def amounts(resources: Mapping[str, str] | None) -> Amounts:
+def amounts(resources: ResourceList | None) -> Amounts:
     """A list of resources as quantities."""
     return {name: parse_quantity(raw) for name, raw in (resources or {}).items()}
 
 
-def pod_requests(pod: Document, counting: Counting) -> Amounts:
-    spec = pod["spec"]
-    total = _sum_of_containers(pod, "requests", counting)
-    for name, amount in amounts((spec.get("resources") or {}).get("requests")).items():
-        if counting.is_pod_level(name):
-            total[name] = amount
+def pod_requests(pod: Pod, counting: Counting) -> Amounts:
+    total = _without_overhead(pod, _requests, counting)
     if counting.adds_overhead:
-        _add(total, amounts(spec.get("overhead")))
+        _add(total, amounts(pod.spec.overhead))
     return total
 
 
-def pod_limits(pod: Document, counting: Counting) -> Amounts:
-    spec = pod["spec"]
-    total = _sum_of_containers(pod, "limits", counting)
-    for name, amount in amounts((spec.get("resources") or {}).get("limits")).items():
-        if counting.is_pod_level(name):
-            total[name] = amount
+def pod_limits(pod: Pod, counting: Counting) -> Amounts:
+    total = _without_overhead(pod, _limits, counting)
     if counting.adds_overhead:
-        for name, amount in amounts(spec.get("overhead")).items():
+        for name, amount in amounts(pod.spec.overhead).items():
             if total.get(name):
                 total[name] += amount
     return total
 
 
-def _sum_of_containers(pod: Document, which: str, counting: Counting) -> Amounts:
-    spec = pod["spec"]
+def _requests(resources: ResourceRequirements) -> ResourceList:
+    return resources.requests
+
+
+def _limits(resources: ResourceRequirements) -> ResourceList:
+    return resources.limits
+
+
+def _without_overhead(pod: Pod, which: _Which, counting: Counting) -> Amounts:
+    total = _sum_of_containers(pod, which, counting)
+    if pod.spec.resources is not None:
+        said = amounts(which(pod.spec.resources))
+        total.update({name: amount for name, amount in said.items() if counting.is_pod_level(name)})
+    return total
+
+
+def _sum_of_containers(pod: Pod, which: _Which, counting: Counting) -> Amounts:
     statuses = _statuses(pod) if counting.sees_status else {}
     total: Amounts = {}
-    for container in spec.get("containers") or []:
+    for container in pod.spec.containers:
         _add(total, _of_container(pod, container, which, statuses))
     sidecars: Amounts = {}
     largest: Amounts = {}
-    for container in spec.get("initContainers") or []:
-        if container.get("restartPolicy") == "Always":
+    for container in pod.spec.init_containers:
+        if is_sidecar(container):
             mine = _of_container(pod, container, which, statuses)
             _add(total, mine)
             _add(sidecars, mine)
@@ -90,31 +101,22 @@ def _sum_of_containers(pod: Document, which: str, counting: Counting) -> Amounts
     return total
 
 
-def _of_container(pod: Document, container: Document, which: str, statuses: Mapping[str, Document]) -> Amounts:
-    wanted = amounts((container.get("resources") or {}).get(which))
-    status = statuses.get(container.get("name", ""))
-    if status is None or status.get("resources") is None:
+def _of_container(pod: Pod, container: Container, which: _Which, statuses: Mapping[str, ContainerStatus]) -> Amounts:
+    wanted = amounts(which(container.resources))
+    status = statuses.get(container.name)
+    if status is None or status.resources is None:
         return wanted
-    actual = amounts(status["resources"].get(which))
-    if which == "requests":
-        _raise_to(actual, amounts(status.get("allocatedResources")))
-    if _is_resize_infeasible(pod):
+    actual = amounts(which(status.resources))
+    if which is _requests:
+        _raise_to(actual, amounts(status.allocated_resources))
+    if is_resize_infeasible(pod):
         return actual
     _raise_to(wanted, actual)
     return wanted
 
 
-def _statuses(pod: Document) -> dict[str, Document]:
-    status = pod.get("status") or {}
-    everybody = [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]
-    return {one.get("name", ""): one for one in everybody}
-
-
-def _is_resize_infeasible(pod: Document) -> bool:
-    for condition in (pod.get("status") or {}).get("conditions") or []:
-        if condition.get("type") == "PodResizePending":
-            return bool(condition.get("reason") == "Infeasible")
-    return False
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    return {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
 
 
 def _add(total: Amounts, more: Amounts) -> None:

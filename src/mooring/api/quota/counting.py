@@ -1,0 +1,73 @@
+"""Quotas: amounts by name, scopes with values, and the kinds that are only counted.
+
+Comes in   kinds, names that quotas limit (`count/deployments.apps`, `configmaps`), quotas
+Goes out   which name means which kind; the scopes of a quota, and whether one means an object of some class
+
+The API server charges quotas before it stores an object, the quota controller counts anew what is there. Both must
+mean the same, so the rules live here, and both read them as views.
+
+ 1. Every kind can be counted as `count/<plural>.<group>`; a few have an older name for the same besides.
+ 2. Pods, services and claims use more than a number: they have rooms of their own beside this one.
+ 3. A quota with a scope says nothing about kinds that know no scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from mooring.api.kinds import Kind, all_kinds
+from mooring.api.quantity import NANO, Quantity
+from mooring.api.views.quotas import ResourceQuotaSpec, ScopeRequirement
+
+Amounts: TypeAlias = Mapping[str, Quantity]
+
+COUNT_PREFIX = "count/"
+
+_OLD_NAMES = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+
+
+def whole(number: int) -> Quantity:
+    return Quantity(number * NANO)
+
+
+ONE = whole(1)
+
+
+def count_name(kind: Kind) -> str:
+    return f"{COUNT_PREFIX}{kind.resource}"
+
+
+def names_of(kind: Kind) -> frozenset[str]:
+    """All names under which objects of a kind are counted."""
+    return frozenset({count_name(kind), *({kind.resource} & _OLD_NAMES)})
+
+
+def kind_counted_as(name: str) -> Kind | None:
+    if name not in _OLD_NAMES and not name.startswith(COUNT_PREFIX):
+        return None
+    resource = name.removeprefix(COUNT_PREFIX)
+    return next((kind for kind in all_kinds() if kind.is_namespaced and kind.resource == resource), None)
+
+
+def scopes_of(spec: ResourceQuotaSpec) -> list[ScopeRequirement]:
+    """What must all be true of an object that a quota means."""
+    scopes = [ScopeRequirement(scope_name=name, operator="Exists") for name in spec.scopes]
+    if spec.scope_selector is not None:
+        scopes += spec.scope_selector.match_expressions
+    return scopes
+
+
+def matches_value(scope: ScopeRequirement, value: str) -> bool:
+    """Whether a scope with an operator means an object that names this class; an empty name is none."""
+    match scope.operator:
+        case "In":
+            return bool(value) and value in scope.values
+        case "NotIn":
+            return not value or value not in scope.values
+        case "Exists":
+            return bool(value)
+        case "DoesNotExist":
+            return not value
+        case _:
+            return False
