@@ -1,0 +1,104 @@
+"""A bench for what writes volumes and claims: a store, a writer that is overheard, a provisioner.
+
+async def story(bench: Bench) -> None:
+    found = await bench.claim()
+    provisioner = await bench.start(class_view())
+    await provisioner.provision(found)
+    assert bench.told == [...]
+
+tell(story)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from mooring.api.decode import decode_as
+from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from mooring.api.views.node import Node
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.client.core_events import CoreEventRecorder
+from mooring.client.local import LocalClient
+from mooring.client.promise import Client
+from mooring.controllers.frame import Workshop
+from mooring.controllers.latest import Latest
+from mooring.controllers.volume_plan import Tell
+from mooring.controllers.volume_provisioning import VolumeProvisioner
+from mooring.controllers.volume_writes import VolumeWriter
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.store.memory import MemoryStore
+from tests.controllers.storage_documents import claim, volume
+
+
+class Bench:
+    """A provisioner at work on what is stored; it hears at once of what is created before `start`."""
+
+    def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
+        self.clock, self.group = clock, group
+        self.client = LocalClient(MemoryStore(), clock, Entropy(1))
+        self.told: list[tuple[str, str]] = []
+        self.is_released = True
+
+    async def start(self, storage_class: StorageClass | None = None) -> VolumeProvisioner:
+        workshop = Workshop(self.client, self.clock, Entropy(2))
+        informers = workshop.informers
+        nodes = informers.informer(Node).lister
+        self.latest_volumes = volumes = Latest("test", informers.informer(PersistentVolume))
+        self.latest_claims = claims = Latest("test", informers.informer(PersistentVolumeClaim))
+        informers.start(self.group)
+        await self.clock.wait(1)
+        self.writer = _Overheard(self.client, workshop.recorder("test"), volumes, claims, self.told)
+        return VolumeProvisioner(
+            self.client, self.writer, lambda name: storage_class, nodes, lambda volume: self.is_released
+        )
+
+    async def claim(self, **parts: Any) -> PersistentVolumeClaim:
+        made = await self.client.create(PERSISTENT_VOLUME_CLAIM, "default", claim(**parts))
+        return decode_as(PersistentVolumeClaim, made)
+
+    async def volume(self, finalizers: list[str] | None = None, **parts: Any) -> PersistentVolume:
+        document = volume(**parts)
+        document["metadata"]["finalizers"] = finalizers or []
+        return decode_as(PersistentVolume, await self.client.create(PERSISTENT_VOLUME, "", document))
+
+    async def get(self, kind: Kind, name: str) -> Document:
+        namespace = "default" if kind.is_namespaced else ""
+        found: Document = msgspec.json.decode(await self.client.get(kind, namespace, name))
+        return found
+
+    async def volumes(self) -> list[Document]:
+        return [msgspec.json.decode(raw) for raw in (await self.client.list(PERSISTENT_VOLUME)).items]
+
+
+def tell(story: Callable[[Bench], Awaitable[None]]) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with TaskGroup("volumes") as group:
+            await story(Bench(clock, group))
+            group.cancel()
+
+    run(main(), clock)
+
+
+class _Overheard(VolumeWriter):
+    def __init__(
+        self,
+        client: Client,
+        recorder: CoreEventRecorder,
+        volumes: Latest[PersistentVolume],
+        claims: Latest[PersistentVolumeClaim],
+        told: list[tuple[str, str]],
+    ) -> None:
+        super().__init__(client, recorder, volumes, claims)
+        self._told = told
+
+    def tell(self, about: PersistentVolume | PersistentVolumeClaim, event: Tell) -> None:
+        self._told.append((event.reason, event.message))
