@@ -4,8 +4,7 @@ Comes in   services, pods, nodes and slices, from informers
 Goes out   slices created, updated, deleted
 
  1. Nothing is decided from slices that are older than our own writes: what was written is awaited first.
- 2. A large service is looked at less often: its pods change all the time, and each look costs what it has pods.
- 3. Slices go with their service by the garbage collector: they are owned.
+ 2. Slices go with their service by the garbage collector: they are owned.
 """
 
 from __future__ import annotations
@@ -21,13 +20,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.endpoint_parts import (
-    TriggerTimes,
-    families_of,
-    is_endpoint_changed,
-    is_membership_changed,
-    selector_of_service,
-)
+from mooring.controllers.endpoint_parts import families_of, selector_of_service
 from mooring.controllers.endpoint_slices_plan import (
     MANAGED_BY_LABEL,
     MANAGER,
@@ -38,8 +31,7 @@ from mooring.controllers.endpoint_slices_plan import (
 )
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.pod_control import is_namespace_terminating
-from mooring.controllers.pod_groups import pod_groups
-from mooring.controllers.selecting import Selecting
+from mooring.controllers.service_pods import ServicePods
 
 BY_SERVICE = "slices of a service"
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -49,8 +41,6 @@ FOREIGN_CHANGE_S = 1.0
 STALE_S = 0.05
 EXPECTED_S_MAX = 30.0
 """How long a write may take to come back; a lost event must not stop a service for ever."""
-LARGE_SERVICE = 100
-GATHER_S_PER_POD = 100e-6
 
 _GONE = -1
 
@@ -69,30 +59,14 @@ class EndpointSliceController(Controller):
         self.workers = workshop.settings.concurrent_service_endpoint_syncs
         self._recorder = workshop.recorder("endpoint-slice-controller")
         self._limit = workshop.settings.max_endpoints_per_slice
+        batch_s = workshop.settings.endpointslice_updates_batch_period_s
+        self._service_pods = ServicePods(workshop, self.name, self.queue, batch_s)
         informers = workshop.informers
-        self._services = informers.informer(Service)
-        self._pods = informers.informer(Pod)
         self._nodes = informers.informer(Node).lister
         self._slices = informers.informer(EndpointSlice)
         self._slices.add_index(BY_SERVICE, _service_of)
-        self._groups = pod_groups(self._pods)
-        self._selecting = Selecting(self.name, self._services, selector_of_service)
-        self._trigger_times = TriggerTimes()
-        self._sizes: dict[str, int] = {}
         self._written: dict[str, dict[str, _Written]] = {}
         """By service and slice: what we wrote, as far as the informer has not shown it."""
-        self._services.add_handler(
-            self.name,
-            on_add=lambda service, is_initial: self.queue.add(service.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-            on_delete=lambda service: self.queue.add(service.key),
-        )
-        self._pods.add_handler(
-            self.name,
-            on_add=lambda pod, is_initial: self._add_services_of(pod),
-            on_update=self._on_pod_updated,
-            on_delete=self._add_services_of,
-        )
         self._slices.add_handler(
             self.name,
             on_add=lambda each, is_initial: self._on_slice(each),
@@ -103,12 +77,11 @@ class EndpointSliceController(Controller):
     # ------------------------------------------------------------------------------------------- one service
 
     async def sync(self, key: str) -> Outcome:
-        service = self._services.lister.by_key(key)
+        service = self._service_pods.service(key)
         if service is None:
             self._forget(key)
             return DONE
-        selector = selector_of_service(service)
-        if selector.matches_nothing:
+        if selector_of_service(service).matches_nothing:
             return DONE
         slices = [
             each
@@ -117,11 +90,7 @@ class EndpointSliceController(Controller):
         ]
         if self._is_stale(key):
             return Later(STALE_S)
-        groups = self._groups.selected(service.metadata.namespace, selector)
-        named = (self._pods.lister.get(service.metadata.namespace, name) for group in groups for name in group.names)
-        pods = [pod for pod in named if pod is not None]
-        self._sizes[key] = len(pods)
-        trigger_time = self._trigger_times.observe(service, pods)
+        pods, trigger_time = self._service_pods.look(service)
         try:
             errors = await self._write_families(service, pods, slices, trigger_time)
         except ClientError as error:
@@ -202,24 +171,10 @@ class EndpointSliceController(Controller):
         return bool(expected)
 
     def _forget(self, service_key: str) -> None:
-        self._trigger_times.forget(service_key)
+        self._service_pods.forget(service_key)
         self._written.pop(service_key, None)
-        self._sizes.pop(service_key, None)
 
     # ------------------------------------------------------------------------------------------ what is heard
-
-    def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        if is_endpoint_changed(old, new) or is_membership_changed(old, new):
-            self._add_services_of(new)
-            if old.metadata.labels != new.metadata.labels:
-                self._add_services_of(old)
-
-    def _add_services_of(self, pod: Pod) -> None:
-        batch_s = self.workshop.settings.endpointslice_updates_batch_period_s
-        for key in self._selecting.keys(pod.metadata):
-            size = self._sizes.get(key, 0)
-            gather_s = size * GATHER_S_PER_POD if size > LARGE_SERVICE else 0.0
-            self.queue.add_after(key, max(batch_s, gather_s))
 
     def _on_slice(self, each: EndpointSlice) -> None:
         if not _is_ours(each):

@@ -15,18 +15,10 @@ from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
 from mooring.api.views.endpoints import Endpoints
 from mooring.api.views.meta import ObjectReference
-from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.documents import document_of
-from mooring.controllers.endpoint_parts import (
-    EXTERNAL_NAME,
-    TRIGGER_TIME,
-    TriggerTimes,
-    is_endpoint_changed,
-    is_membership_changed,
-    selector_of_service,
-)
+from mooring.controllers.endpoint_parts import EXTERNAL_NAME, TRIGGER_TIME
 from mooring.controllers.endpoints_plan import (
     ENDPOINTS_MAX,
     OVER_CAPACITY,
@@ -38,12 +30,9 @@ from mooring.controllers.endpoints_plan import (
 )
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop, split_key
 from mooring.controllers.pod_control import is_namespace_terminating
-from mooring.controllers.pod_groups import pod_groups
-from mooring.controllers.selecting import Selecting
+from mooring.controllers.service_pods import ServicePods
 
 LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
-LARGE_SERVICE = 100
-GATHER_S_PER_POD = 100e-6
 
 
 class EndpointsController(Controller):
@@ -53,31 +42,15 @@ class EndpointsController(Controller):
         super().__init__(workshop)
         self.workers = workshop.settings.concurrent_endpoint_syncs
         self._recorder = workshop.recorder("endpoint-controller")
-        self._services = workshop.informers.informer(Service)
-        self._pods = workshop.informers.informer(Pod)
+        batch_s = workshop.settings.endpoint_updates_batch_period_s
+        self._service_pods = ServicePods(workshop, self.name, self.queue, batch_s)
         self._endpoints = workshop.informers.informer(Endpoints)
-        self._groups = pod_groups(self._pods)
-        self._selecting = Selecting(self.name, self._services, selector_of_service)
-        self._trigger_times = TriggerTimes()
-        self._sizes: dict[str, int] = {}
-        self._services.add_handler(
-            self.name,
-            on_add=lambda service, is_initial: self.queue.add(service.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-            on_delete=lambda service: self.queue.add(service.key),
-        )
-        self._pods.add_handler(
-            self.name,
-            on_add=lambda pod, is_initial: self._add_services_of(pod),
-            on_update=self._on_pod_updated,
-            on_delete=self._add_services_of,
-        )
         self._endpoints.add_handler(self.name, on_add=self._on_endpoints, on_delete=self._on_endpoints_deleted)
 
     # ------------------------------------------------------------------------------------------- one service
 
     async def sync(self, key: str) -> Outcome:
-        service = self._services.lister.by_key(key)
+        service = self._service_pods.service(key)
         try:
             if service is None:
                 await self._delete(key)
@@ -88,8 +61,7 @@ class EndpointsController(Controller):
         return DONE
 
     async def _delete(self, key: str) -> None:
-        self._trigger_times.forget(key)
-        self._sizes.pop(key, None)
+        self._service_pods.forget(key)
         if self._endpoints.lister.by_key(key) is None:
             return
         try:
@@ -100,11 +72,7 @@ class EndpointsController(Controller):
     async def _write(self, service: Service) -> None:
         """If it differs. Raises `ClientError`, after an event."""
         namespace, name = service.metadata.namespace, service.metadata.name
-        groups = self._groups.selected(namespace, selector_of_service(service))
-        named = (self._pods.lister.get(namespace, pod_name) for group in groups for pod_name in group.names)
-        pods = [pod for pod in named if pod is not None]
-        self._sizes[service.key] = len(pods)
-        trigger_time = self._trigger_times.observe(service, pods)
+        pods, trigger_time = self._service_pods.look(service)
         subsets = plan_subsets(service, pods)
         current = self._endpoints.lister.get(namespace, name)
         document: Document = (
@@ -142,19 +110,6 @@ class EndpointsController(Controller):
             self._recorder.event(about, "Warning", "FailedToUpdateEndpoint", message)
 
     # ------------------------------------------------------------------------------------------ what is heard
-
-    def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        if is_endpoint_changed(old, new) or is_membership_changed(old, new):
-            self._add_services_of(new)
-            if old.metadata.labels != new.metadata.labels:
-                self._add_services_of(old)
-
-    def _add_services_of(self, pod: Pod) -> None:
-        batch_s = self.workshop.settings.endpoint_updates_batch_period_s
-        for key in self._selecting.keys(pod.metadata):
-            size = self._sizes.get(key, 0)
-            gather_s = size * GATHER_S_PER_POD if size > LARGE_SERVICE else 0.0
-            self.queue.add_after(key, max(batch_s, gather_s))
 
     def _on_endpoints(self, endpoints: Endpoints, is_initial: bool) -> None:
         """What was left over from services that went while nobody looked. Elections of leaders were once held here."""
