@@ -19,6 +19,7 @@ from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.table_workloads import STRATEGIES
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.empty_lists import forget_empty_lists
 
 UID = "11111111-2222-3333-4444-555555555555"
 NOW = "2026-01-01T00:00:00Z"
@@ -105,7 +106,7 @@ def created(raw: Document) -> Outcome:
     strategy.prepare_for_create(obj, call)
     faults = strategy.validate(obj, call)
     warnings = [] if faults else strategy.warnings_on_create(obj, call)
-    strategy.canonicalize(obj)
+    _stored(kind, strategy, obj)
     return Outcome(obj, messages(faults), warnings)
 
 
@@ -121,9 +122,17 @@ def updated(raw: Document, old: Document, subresource: str = "") -> Outcome:
     strategy.prepare_for_update(obj, old, call)
     faults = strategy.validate_update(obj, old, call)
     warnings = [] if faults else strategy.warnings_on_update(obj, old, call)
-    strategy.canonicalize(obj)
+    _stored(kind, strategy, obj)
     assert old == before, "the old object was changed"
     return Outcome(obj, messages(faults), warnings)
+
+
+def _stored(kind: Kind, strategy: Strategy, obj: Document) -> None:
+    """The last touches, as the registry has them."""
+    strategy.canonicalize(obj)
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None, kind
+    forget_empty_lists(struct, obj)
 
 
 def messages(faults: list[Fault]) -> list[str]:

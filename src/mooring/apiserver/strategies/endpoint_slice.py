@@ -23,11 +23,6 @@ class EndpointSliceStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_endpoint_slice(obj)
 
-    def canonicalize(self, obj: Document) -> None:
-        """Storage cannot tell an empty list from none."""
-        for field in ("endpoints", "ports"):
-            obj[field] = obj.get(field) or None
-
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)
         _drop_topology(obj, ())

@@ -50,10 +50,6 @@ class _RbacStrategy(Strategy):
 class RoleStrategy(_RbacStrategy):
     """Roles and cluster roles. Only those of the cluster collect the rules of others."""
 
-    def canonicalize(self, obj: Document) -> None:
-        """Storage cannot tell an empty list from none."""
-        obj["rules"] = obj.get("rules") or None
-
     def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
         faults = rules_faults(obj.get("rules") or (), self.kind.is_namespaced)
         faults += aggregation_faults(obj.get("aggregationRule"), old.get("aggregationRule") if old else None)
