@@ -7,7 +7,6 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.config_map import config_map_faults, immutable_data_faults
-from mooring.apiserver.validation.metadata import object_meta_update_faults
 
 
 class ConfigMapStrategy(Strategy):
@@ -17,6 +16,6 @@ class ConfigMapStrategy(Strategy):
         return config_map_faults(obj)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults = self.meta_update_faults(obj, old)
         faults += immutable_data_faults(obj, old, "data", "binaryData")
         return faults + self.validate(obj, call)

@@ -9,7 +9,6 @@ from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.endpoints import subsets_faults
-from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 
 MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 CONTROLLER_NAME = "endpoint-controller"
@@ -27,9 +26,8 @@ class EndpointsStrategy(Strategy):
         return subsets_faults(obj)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        metadata = obj["metadata"]
-        faults = object_meta_update_faults(metadata, old["metadata"], "metadata")
-        faults += object_meta_faults(metadata, True, self.name_faults, "metadata")
+        faults = self.meta_update_faults(obj, old)
+        faults += self.meta_faults(obj)
         # What is as it was is not judged again: an older server may have let it pass.
         if (obj.get("subsets") or []) != (old.get("subsets") or []):
             faults += subsets_faults(obj)

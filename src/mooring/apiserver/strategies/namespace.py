@@ -17,8 +17,6 @@ from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.metadata import (
     name_is_dns_label,
-    object_meta_faults,
-    object_meta_update_faults,
 )
 from mooring.apiserver.validation.namespace import (
     ACTIVE,
@@ -64,9 +62,9 @@ class NamespaceStrategy(Strategy):
         keep(obj, old, "status")
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = object_meta_faults(obj["metadata"], False, self.name_faults, "metadata")
+        faults = self.meta_faults(obj)
         faults += namespace_faults(obj)
-        faults += object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults += self.meta_update_faults(obj, old)
         return faults
 
     def is_held(self, obj: Document) -> bool:

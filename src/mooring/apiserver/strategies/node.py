@@ -17,7 +17,6 @@ from mooring.apiserver.defaults.node import default_node
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import range_warnings
-from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 from mooring.apiserver.validation.node import node_faults, node_update_faults
 
 
@@ -44,9 +43,9 @@ class NodeStrategy(Strategy):
             obj["spec"].pop("configSource", None)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = object_meta_faults(obj["metadata"], False, self.name_faults, "metadata")
+        faults = self.meta_faults(obj)
         faults += node_faults(obj)
-        faults += object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults += self.meta_update_faults(obj, old)
         return faults + node_update_faults(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:

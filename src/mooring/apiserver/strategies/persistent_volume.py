@@ -10,7 +10,6 @@ from mooring.apiserver.defaults.persistent_volume import default_persistent_volu
 from mooring.apiserver.faults import Fault, required
 from mooring.apiserver.strategies.node_label_warnings import node_selector_term_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.metadata import object_meta_faults
 from mooring.apiserver.validation.persistent_volume import (
     MOUNT_OPTIONS_ANNOTATION,
     has_bad_label_values,
@@ -57,8 +56,8 @@ class PersistentVolumeStrategy(Strategy):
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         tolerates = has_bad_label_values(old)
-        metadata, name = obj["metadata"], obj["metadata"].get("name", "")
-        faults = object_meta_faults(metadata, False, self.name_faults, "metadata")
+        name = obj["metadata"].get("name", "")
+        faults = self.meta_faults(obj)
         faults += volume_spec_faults(obj["spec"], name, "spec", tolerates_label_values=tolerates)
         # The volume is judged twice, as one of those that can be and as one that another can become.
         return [*faults, *mount_options_faults(obj), *faults, *volume_update_faults(obj, old)]

@@ -15,7 +15,6 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.persistent_volume_claim import default_claim
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 from mooring.apiserver.validation.persistent_volume_claim import (
     STORAGE_CLASS_ANNOTATION,
     claim_spec_faults,
@@ -52,8 +51,8 @@ class PersistentVolumeClaimStrategy(Strategy):
         old_spec = dict(old["spec"])
         _mirror_data_sources(old_spec)
         old = {**old, "spec": old_spec}
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
-        faults += object_meta_faults(obj["metadata"], True, self.name_faults, "metadata")
+        faults = self.meta_update_faults(obj, old)
+        faults += self.meta_faults(obj)
         faults += claim_spec_faults(obj["spec"], "spec", tolerance_for(old))
         return faults + claim_update_faults(obj, old)
 

@@ -9,7 +9,7 @@ from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.secret_warnings import key_pair_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.config_map import immutable_data_faults
-from mooring.apiserver.validation.metadata import immutable_faults, object_meta_update_faults
+from mooring.apiserver.validation.metadata import immutable_faults
 from mooring.apiserver.validation.secret import TLS, secret_faults
 
 
@@ -23,7 +23,7 @@ class SecretStrategy(Strategy):
         return secret_faults(obj)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults = self.meta_update_faults(obj, old)
         faults += immutable_faults(obj.get("type", ""), old.get("type", ""), "type")
         faults += immutable_data_faults(obj, old, "data")
         return faults + self.validate(obj, call)

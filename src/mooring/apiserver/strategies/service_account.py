@@ -6,7 +6,6 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.metadata import object_meta_update_faults
 
 ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
@@ -21,7 +20,7 @@ class ServiceAccountStrategy(Strategy):
         _keep_names_only(obj)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults = self.meta_update_faults(obj, old)
         return faults + self.validate(obj, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
