@@ -21,6 +21,7 @@ import msgspec
 from mooring.api.decode import convert, convert_as
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.config import SchedulerConfiguration, load_configuration
 from mooring.scheduler.config.arguments import DefaultPreemptionArgs
@@ -143,8 +144,8 @@ class AlwaysFirst(Entropy):
 
 
 def by_name(columns: Columns) -> TieBreak:
-    def choose(rows: Sequence[int]) -> int:
-        return min(rows, key=columns.node_names.__getitem__)
+    def choose(rows: Sequence[int] | Int64s) -> int:
+        return min((int(row) for row in rows), key=columns.node_names.__getitem__)
 
     return choose
 
