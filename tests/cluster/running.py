@@ -85,6 +85,16 @@ class Up:
         finally:
             connection.close()
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[http.client.HTTPResponse]:
+        """An answer that is read while it comes."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=ANSWER_S_MAX, context=self.tls())
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
         lines = self.ask("GET", "/metrics").body.decode().splitlines()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import re
 import signal
 import ssl
 import subprocess
@@ -101,3 +103,51 @@ def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tm
             assert clock.now_s() < ends_s, found
             Event().wait(0.2)
         assert log(LIMITED_TOKEN)[0] == 403
+
+
+def test_the_api_server_asks_a_machine_elsewhere_for_its_logs(tmp_path: Path) -> None:
+    # Kubernetes takes two dollars for one.
+    script = "trap 'echo bye; exit 3' TERM; echo $$$$; while :; do sleep 0.1; done"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {
+            "terminationGracePeriodSeconds": 5,
+            "containers": [{"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}],
+        },
+    }
+    words, path = ("nodes", "--runtime", "process", "--kubelet-port", "0"), "/api/v1/namespaces/default/pods/web"
+    with running(tmp_path, "--ephemeral", "--without", "nodes") as up:
+        with alone(up, tmp_path / "nodes.log", *words):
+            assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
+            first = _wait_log(up, path)
+            refused = up.ask("GET", f"{path}/log?previous=true")
+            assert refused.code == 400
+            said = 'previous terminated container "main" in pod "web" not found'
+            assert refused.document()["message"] == said
+
+            os.kill(int(first), signal.SIGTERM)
+            _wait(up, path, lambda found: found["status"]["containerStatuses"][0]["restartCount"] == 1)
+            second = _wait_log(up, path)
+            assert up.ask("GET", f"{path}/log?previous=true").body.decode() == f"{first}bye\n"
+            with up.opened(f"{path}/log?follow=true") as followed:
+                assert followed.readline().decode() == second
+                assert up.ask("DELETE", path).code == 200
+                assert b"bye\n" in followed.read()
+            _wait(up, path, lambda found: found.get("code") == 404)
+            assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
+            _wait_log(up, path)
+        refused = up.ask("GET", f"{path}/log")
+        assert (refused.code, refused.document().get("reason")) == (500, None)
+        words_said = r'Get "https://.+/containerLogs/default/web/main": dial tcp .+: connect: connection refused'
+        assert re.fullmatch(words_said, refused.document()["message"])
+
+
+def _wait_log(up: Up, path: str) -> str:
+    clock = SystemClock()
+    ends_s = clock.now_s() + CONVERGED_S_MAX
+    while (found := up.ask("GET", f"{path}/log")).code != 200 or not found.body:
+        assert clock.now_s() < ends_s, found
+        Event().wait(0.2)
+    return found.body.decode()

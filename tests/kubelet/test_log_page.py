@@ -23,7 +23,8 @@ from tests.kubelet.play import container, pod
 class Kubelets:
     """They have said one thing, and of one container nothing yet."""
 
-    node_names = ("node-0",)
+    def has_node(self, name: str) -> bool:
+        return name == "node-0"
 
     async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]:
         if container == "waiting":

@@ -8,7 +8,8 @@ Goes out   a `Desk`, ready to answer, with its followers running
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -38,6 +39,7 @@ from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
+from mooring.apiserver.kubelets.logs import KubeletLogs, unverified_tls
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
@@ -65,6 +67,8 @@ class Settings:
     fixed_tokens: Mapping[str, User] = field(default_factory=dict)
     is_anonymous_allowed: bool = False
     bookmark_s: float = 60.0
+    make_kubelet_tls: Callable[[], ssl.SSLContext] = unverified_tls
+    """How kubelets elsewhere are asked for logs, and with which certificate."""
 
 
 @asynccontextmanager
@@ -115,8 +119,9 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         account_tokens=tokens,
         peek=_Peek(store).find,
         tables=PrintedTables(),
+        kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
-    async with TaskGroup("apiserver") as group:
+    async with kubelets, TaskGroup("apiserver") as group:
         await follow(store, _ROLES, _RoleFollower(roles), group)
         establisher = Establisher(parts, desk.reader, ledger, clock)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)

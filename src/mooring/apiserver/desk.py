@@ -26,7 +26,7 @@ from mooring.apiserver.health import Health
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import ReadDocument
-from mooring.apiserver.registry.pod_log import Logs
+from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
 from mooring.apiserver.tables.promise import Tables
@@ -60,6 +60,7 @@ class Desk:
     peek: Peek
     """Objects by plural, namespace and name, as far as this process knows them, without waiting."""
     tables: Tables
+    kubelets: RemoteLogs
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
@@ -70,7 +71,7 @@ class Desk:
         self.openapi = OpenApi(self.resources, self.discovery)
 
     logs: Logs | None = None
-    """Who has the logs of containers; None if nobody has."""
+    """Who has the logs of containers on nodes of this process; None if there are none."""
 
     # ------------------------------------------------------------------------------------------------- bodies
 

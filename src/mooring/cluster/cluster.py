@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from mooring.apiserver.access.certificates import ADMIN
+from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
 from mooring.apiserver.access.kubeconfig_file import (
     KubeconfigError,
@@ -31,6 +32,7 @@ from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer, PortTakenError
+from mooring.apiserver.kubelets.logs import unverified_tls
 from mooring.cluster.announcement import ANNOUNCER, announce
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
@@ -63,7 +65,12 @@ async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy)
     """A cluster while the block lasts. Raises `ClusterError`."""
     with _in_words(), _keyring(settings, clock) as keys:
         async with open_store(settings.data_directory, settings.store_url, clock) as store:
-            desk_settings = Settings(keys.token_key(), settings.tokens(), settings.is_anonymous_allowed)
+            desk_settings = Settings(
+                keys.token_key(),
+                settings.tokens(),
+                settings.is_anonymous_allowed,
+                make_kubelet_tls=lambda: _kubelet_tls(keys),
+            )
             async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
                 door = Door(desk, settings.limits)
                 hosts = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
@@ -94,6 +101,12 @@ def _keyring(settings: ClusterSettings, clock: Clock) -> Iterator[Keyring]:
             yield keys
     else:
         yield Keyring(settings.data_directory / KEYS_FOLDER, clock)
+
+
+def _kubelet_tls(keys: Keyring) -> ssl.SSLContext:
+    context = unverified_tls()
+    keys.show(KUBELET_CLIENT, context)
+    return context
 
 
 def _write_kubeconfig(settings: ClusterSettings, keys: Keyring, url: str) -> None:

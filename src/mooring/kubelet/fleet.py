@@ -158,6 +158,10 @@ class Fleet:
     def node_names(self) -> tuple[str, ...]:
         return tuple(self._nodes)
 
+    def has_node(self, name: str) -> bool:
+        """Whether a node is one of ours."""
+        return name in self._nodes
+
     async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]:
         """What a container wrote, for who serves `kubectl logs`. Raises `BadRequestError`."""
         refusal = why_no_log(pod, container, is_previous=options.is_previous)

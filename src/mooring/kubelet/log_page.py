@@ -9,7 +9,7 @@ Goes out   the log as it comes; or a sentence and a code, as a kubelet answers
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,8 +30,7 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 class Kubelets(Protocol):
     """Who has the logs."""
 
-    @property
-    def node_names(self) -> Sequence[str]: ...
+    def has_node(self, name: str) -> bool: ...
 
     async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]: ...
 
@@ -59,7 +58,7 @@ async def log_page(question: Question, client: Client, kubelets: Kubelets) -> An
     except NotFoundError:
         return text(f'pod "{name}" does not exist\n', 404)
     spec = pod.get("spec") or {}
-    if spec.get("nodeName") not in kubelets.node_names:
+    if not kubelets.has_node(spec.get("nodeName", "")):
         return text(f'pod "{name}" does not exist\n', 404)
     if not any(each["name"] == container for field in _CONTAINERS for each in spec.get(field) or ()):
         return text(f'container "{container}" not found in pod "{name}"\n', 404)

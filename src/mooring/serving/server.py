@@ -61,7 +61,8 @@ class SecureServer:
         self._tls = tls
         self._shares_address = shares_address
         self._shares_port = shares_port
-        server = web.Server(self._serve, access_log=None)
+        # Somebody who follows a log that says nothing is missed by no write: the page ends when he goes.
+        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_S_MAX)
         self.port = 0
 

@@ -10,7 +10,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.registry.pod_log import LogOptions, open_log, read_log_options
-from mooring.client.errors import BadRequestError, InvalidError, NotFoundError, ServerError
+from mooring.client.errors import BadRequestError, InvalidError, NotFoundError
 from mooring.kit.loop import run
 from tests.apiserver.registry.pod_desk import PodDesk, call
 
@@ -21,9 +21,22 @@ ONE = {"containers": [{"name": "a"}], "nodeName": "n"}
 class Kubelets:
     """Has a log of one line: what it was asked for."""
 
+    def has_node(self, name: str) -> bool:
+        return name == "n"
+
     async def logs(self, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         async def lines() -> AsyncIterator[bytes]:
             yield f"{pod['metadata']['name']} {container} {options.tail_lines}".encode()
+
+        return lines()
+
+
+class Elsewhere:
+    """Asks the kubelets of other nodes."""
+
+    async def logs(self, node: Document, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        async def lines() -> AsyncIterator[bytes]:
+            yield f"{container} on {node['metadata']['name']}, elsewhere".encode()
 
         return lines()
 
@@ -33,8 +46,8 @@ def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets
         desk = PodDesk()
         await desk.put(POD, "p", spec=spec)
         if node is not None:
-            await desk.put(NODE, "n", status=node)
-        stream = await open_log(desk.parts.lookup, call(POD, "p", "log"), options, logs)
+            await desk.put(NODE, spec.get("nodeName", "n"), status=node)
+        stream = await open_log(desk.parts.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
         return None if stream is None else [line async for line in stream]
 
     return run(play())
@@ -94,16 +107,13 @@ def test_a_node_that_does_not_exist_is_missed_like_a_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "message"),
-    [
-        ({}, "no preferred addresses found; known addresses: []"),
-        ({"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}, "nobody serves the logs of node n"),
-    ],
+    ("node_name", "logs"),
+    [("n", None), ("other", Kubelets())],
+    ids=["this process has no nodes", "this process has other nodes"],
 )
-def test_nobody_has_logs(node: Document, message: str) -> None:
-    with pytest.raises(ServerError) as caught:
-        log(ONE, LogOptions(), node=node)
-    assert (caught.value.message, caught.value.reason) == (message, "")
+def test_nodes_of_others_are_asked(node_name: str, logs: Kubelets | None) -> None:
+    spec = {**ONE, "nodeName": node_name}
+    assert log(spec, LogOptions(), node={}, logs=logs) == [f"a on {node_name}, elsewhere".encode()]
 
 
 class Parameters:

@@ -67,6 +67,8 @@ class Identity:
 
 ADMIN = Identity("admin", (MASTERS_GROUP,))
 SCHEDULER = Identity("system:kube-scheduler")
+KUBELET_CLIENT = Identity("kube-apiserver-kubelet-client", (MASTERS_GROUP,))
+"""Who the API server is to kubelets."""
 CONTROLLER_MANAGER = Identity("system:kube-controller-manager")
 
 

@@ -123,6 +123,11 @@ class Keyring:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
+    def show(self, identity: Identity, context: ssl.SSLContext) -> None:
+        """Have a client of ours show the certificate of somebody."""
+        self.client(identity)
+        context.load_cert_chain(self._directory / _client_file(identity))
+
     def _usable(self, name: str, is_right: Callable[[x509.Certificate], bool]) -> Certified | None:
         path = self._directory / name
         try:

@@ -64,7 +64,7 @@ class Subresources:
 
     async def _log(self, call: Call, incoming: Incoming) -> Reply:
         options = read_log_options(incoming.query)
-        lines = await open_log(self._desk.lookup, call, options, self._desk.logs)
+        lines = await open_log(self._desk.lookup, call, options, self._desk.logs, self._desk.kubelets)
         if lines is None:
             return Reply(204, b"", TEXT)
         return Reply(200, b"", TEXT, stream=lines)

@@ -1,9 +1,10 @@
 """Logs: what the containers of a pod have written.
 
 Comes in   a call and PodLogOptions
-Goes out   the bytes, from whoever keeps the promise `Logs`; None for a pod that has no node yet; or a `StatusError`
+Goes out   the bytes; None for a pod that has no node yet; or a `StatusError`
 
  1. What is asked for is checked here: options first, then the pod, the container, the node, in this order.
+ 2. Nodes of this process have their logs at hand (`Logs`); of all others their kubelets are asked (`RemoteLogs`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault, forbidden, invalid
-from mooring.apiserver.registry.refusals import invalid_object, plain_error
+from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.wire.go_times import TimeFault, canonical_time
 from mooring.client.errors import BadRequestError
 from mooring.client.local_refusals import not_found
@@ -39,9 +40,19 @@ class LogOptions:
 
 
 class Logs(Protocol):
-    """Whoever has the logs of running pods."""
+    """Whoever has the logs of pods on nodes of this process."""
+
+    def has_node(self, name: str) -> bool: ...
 
     async def logs(self, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]: ...
+
+
+class RemoteLogs(Protocol):
+    """Whoever asks the kubelets of other nodes."""
+
+    async def logs(
+        self, node: Document, pod: Document, container: str, options: LogOptions
+    ) -> AsyncIterator[bytes]: ...
 
 
 class Parameters(Protocol):
@@ -75,7 +86,9 @@ def read_log_options(parameters: Parameters) -> LogOptions:
     )
 
 
-async def open_log(lookup: Lookup, call: Call, options: LogOptions, logs: Logs | None) -> AsyncIterator[bytes] | None:
+async def open_log(
+    lookup: Lookup, call: Call, options: LogOptions, own: Logs | None, remote: RemoteLogs
+) -> AsyncIterator[bytes] | None:
     """The log of a container; None if there can be none yet."""
     faults = _faults(options)
     if faults:
@@ -91,9 +104,9 @@ async def open_log(lookup: Lookup, call: Call, options: LogOptions, logs: Logs |
     if node is None:
         # So kube-apiserver says it: it takes every miss on this way for the pod's.
         raise not_found(POD, node_name)
-    if logs is None:
-        raise _unreachable(node)
-    return await logs.logs(pod, container, options)
+    if own is not None and own.has_node(node_name):
+        return await own.logs(pod, container, options)
+    return await remote.logs(node, pod, container, options)
 
 
 def _faults(options: LogOptions) -> list[Fault]:
@@ -127,10 +140,3 @@ def _container(pod: Document, wanted: str) -> str:
     if wanted not in everybody:
         raise BadRequestError(f"container {wanted} is not valid for pod {name}")
     return wanted
-
-
-def _unreachable(node: Document) -> Exception:
-    addresses = (node.get("status") or {}).get("addresses") or []
-    if not addresses:
-        return plain_error("no preferred addresses found; known addresses: []")
-    return plain_error(f"nobody serves the logs of node {node['metadata']['name']}")
