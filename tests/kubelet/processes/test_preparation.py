@@ -1,0 +1,121 @@
+"""What a container needs before it can be started: found, made, or refused in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.client.local import LocalClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.processes.cgroups import Cgroups
+from mooring.kubelet.processes.directories import PodDirectories
+from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.runtime import Waiting
+from mooring.kubelet.volumes.entry_command import MountAbility
+from mooring.kubelet.volumes.keeper import Volumes
+from mooring.kubelet.whole_views import WholePod
+from mooring.store.memory import MemoryStore
+from tests.kubelet.whole import PLACE, pod_with
+
+SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
+MOUNTED = [{"name": "s", "mountPath": "/scratch"}]
+
+
+def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.NONE, attempts: int = 1) -> Prepared:
+    clock = VirtualClock()
+
+    async def main() -> Prepared:
+        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        directories, volumes = PodDirectories.open(folder), Volumes(client, clock, folder)
+        preparation = Preparation(directories, Cgroups((), folder), Lookup(client), volumes, ability, PLACE)
+        try:
+            for attempt in range(attempts):
+                found = await preparation.prepare(pod, pod.spec.containers[0], attempt)
+            return found
+        finally:
+            directories.close()
+
+    return run(main(), clock)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields", "shown", "event", "can_help"),
+    [
+        pytest.param({}, {}, "CreateContainerError", "Failed", False, id="no command"),
+        pytest.param(
+            {}, {"securityContext": {"runAsUser": 4_242}}, "CreateContainerConfigError", "Failed", False, id="as others"
+        ),
+        pytest.param(
+            {},
+            {"command": ["x"], "envFrom": [{"configMapRef": {"name": "none"}}]},
+            "CreateContainerConfigError",
+            "Failed",
+            True,
+            id="variables that are not there yet",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "c", "configMap": {"name": "none"}}]},
+            {"command": ["x"], "volumeMounts": [{"name": "c", "mountPath": "/c"}]},
+            None,
+            "FailedMount",
+            True,
+            id="volumes that are not there yet",
+        ),
+    ],
+)
+def test_what_is_not_ready(
+    tmp_path: Path, changes: dict[str, Any], fields: dict[str, Any], shown: str | None, event: str, can_help: bool
+) -> None:
+    with pytest.raises(NotReadyError) as caught:
+        prepared(tmp_path, pod_with(changes, **fields))
+    told = caught.value.shown
+    assert (told.reason if isinstance(told, Waiting) else None) == shown
+    assert (caught.value.event, caught.value.can_help_to_retry) == (event, can_help)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [({}, "uid-1/containers/main/work"), ({"workingDir": "/srv"}, "/srv")],
+    ids=["a directory of its own", "the one that it names"],
+)
+def test_where_it_starts(tmp_path: Path, fields: dict[str, Any], where: str) -> None:
+    assert prepared(tmp_path, pod_with(command=["x"], **fields)).directory == str(tmp_path / where)
+
+
+def test_what_it_has_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_OF_OURS", "secret")
+    monkeypatch.setenv("HOME", "/home/of-mooring")
+    environment = prepared(tmp_path, pod_with(command=["x"])).wanted.environment
+    assert "TOKEN_OF_OURS" not in environment
+    assert environment["HOME"] == "/home/of-mooring"
+    assert environment["MOORING_CONTAINER"] == str(tmp_path / "uid-1/containers/main")
+
+
+@pytest.mark.parametrize(
+    ("ability", "has_volumes", "is_warned", "is_mounted"),
+    [
+        (MountAbility.ROOT, True, False, True),
+        (MountAbility.ROOT, False, False, True),
+        (MountAbility.USER_NAMESPACE, True, False, True),
+        (MountAbility.USER_NAMESPACE, False, False, False),
+        (MountAbility.NONE, True, True, False),
+        (MountAbility.NONE, False, False, False),
+    ],
+)
+def test_where_its_last_words_go(
+    tmp_path: Path, ability: MountAbility, has_volumes: bool, is_warned: bool, is_mounted: bool
+) -> None:
+    fields = {"volumeMounts": MOUNTED} if has_volumes else {}
+    found = prepared(tmp_path, pod_with(SCRATCH if has_volumes else {}, command=["x"], **fields), ability)
+    assert ("$MOORING_VOLUME_S" in found.warning) is is_warned
+    assert any("/dev/termination-log" in word for word in found.wanted.command) is is_mounted
+    assert "MOORING_TERMINATION_LOG" in found.wanted.environment
+
+
+def test_each_attempt_has_a_log_of_its_own(tmp_path: Path) -> None:
+    assert prepared(tmp_path, pod_with(command=["x"]), attempts=3).wanted.log.endswith("/2.log")
