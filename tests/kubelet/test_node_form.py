@@ -10,7 +10,7 @@ from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
 from mooring.kit.clock import VIRTUAL_WALL_S
 from mooring.kubelet.node_form import heartbeat_patch, is_well, lease_body, node_body, renewal_patch
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.settings import FleetSettings, NodeShape, host_settings
 from tests.kubelet.play import Body
 from tests.kubelet.processes.real_play import HOST
@@ -26,11 +26,11 @@ STAMP = "2026-01-01T00:00:00Z"
 
 
 def registered(index: int = 1) -> Body:
-    return node_body(SimulatedNode(f"node-{index}", index), SETTINGS, VIRTUAL_WALL_S)
+    return node_body(FleetNode(f"node-{index}", index), SETTINGS, VIRTUAL_WALL_S)
 
 
-def known_as(body: Body) -> SimulatedNode:
-    node = SimulatedNode("node-1", 1)
+def known_as(body: Body) -> FleetNode:
+    node = FleetNode("node-1", 1)
     node.see(convert_as(Node, {**body, "metadata": {**body["metadata"], "uid": "n-uid"}}))
     return node
 
@@ -126,7 +126,7 @@ def test_the_same_node_is_always_the_same(index: int) -> None:
 
 def test_a_real_node_says_what_its_machine_is() -> None:
     settings = replace(host_settings(HOST, 1), port=4321)
-    status = node_body(SimulatedNode("here", 0, HOST.address), settings, VIRTUAL_WALL_S)["status"]
+    status = node_body(FleetNode("here", 0, HOST.address), settings, VIRTUAL_WALL_S)["status"]
     assert status["addresses"][0] == {"type": "InternalIP", "address": HOST.address}
     assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 4321}}
     assert status["capacity"]["cpu"] == str(HOST.cpus)

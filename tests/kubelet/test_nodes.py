@@ -6,12 +6,12 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
-from mooring.kubelet.nodes import SimulatedNode, node_address, pod_address
+from mooring.kubelet.nodes import FleetNode, node_address, pod_address
 from tests.kubelet.play import container, pod, view
 
 
-def seat() -> SimulatedNode:
-    node = SimulatedNode("node-0", 0)
+def seat() -> FleetNode:
+    node = FleetNode("node-0", 0)
     node.see(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}}))
     return node
 

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.resizing import Resizing
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.play import container, pod, view
@@ -26,7 +26,7 @@ def asking(cpu: str, generation: int = 1) -> KubeletPod:
     ],
 )
 def test_a_resize(cpu: str, is_granted: bool, reason: str) -> None:
-    node = SimulatedNode("node-0", 0)
+    node = FleetNode("node-0", 0)
     node.see(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}))
     node.take(asking("1"), {"cpu": 1000})
     node.take(view(pod("other"), uid="other"), {"cpu": 1000})

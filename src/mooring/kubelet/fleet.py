@@ -37,7 +37,7 @@ from mooring.kubelet.intake import Echoes, NodeIntake, PodIntake
 from mooring.kubelet.lives_file import load_lives
 from mooring.kubelet.log_refusals import logged_attempt, why_no_log
 from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION, node_amounts, node_body
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.outbox import Outbox
 from mooring.kubelet.runtime import ContainerState, LogRequest, Needs, Runtime, RuntimeMaker
 from mooring.kubelet.settings import FleetSettings
@@ -67,7 +67,7 @@ class Fleet:
         self._clock = clock
         self._entropy = entropy
         self._settings = settings
-        self._nodes: dict[str, SimulatedNode] = {}
+        self._nodes: dict[str, FleetNode] = {}
         self._indexes_used = 0
         self._workers: dict[str, PodWorker] = {}
         self._silenced_by_hand: dict[str, None] = {}
@@ -207,14 +207,14 @@ class Fleet:
         """Whether a node that somebody else made is to be ours. Nobody makes this machine run other nodes' pods."""
         return not self._runtime.is_real and view.metadata.annotations.get(SIMULATED_ANNOTATION) == "true"
 
-    def _new_node(self, name: str) -> SimulatedNode:
+    def _new_node(self, name: str) -> FleetNode:
         host = self._settings.host
         address = host.address if host is not None else ""
-        node = self._nodes[name] = SimulatedNode(name, self._indexes_used, address)
+        node = self._nodes[name] = FleetNode(name, self._indexes_used, address)
         self._indexes_used += 1
         return node
 
-    def _node(self, name: str) -> SimulatedNode:
+    def _node(self, name: str) -> FleetNode:
         node = self._nodes.get(name)
         if node is None:
             raise KeyError(f"node {name!r} is none of this fleet")
@@ -245,7 +245,7 @@ class Fleet:
             about = ObjectReference(api_version=NODE.api_version, kind=NODE.kind, name=name, uid=name)
             self._recorder.event(about, "Warning", "LimitsNotEnforced", lacking)
 
-    def _set_silence(self, node: SimulatedNode) -> None:
+    def _set_silence(self, node: FleetNode) -> None:
         annotations = node.view.metadata.annotations if node.view is not None else {}
         is_silenced = node.name in self._silenced_by_hand or annotations.get(SILENT_ANNOTATION) == "true"
         was_silenced, node.is_silenced = node.is_silenced, is_silenced
@@ -253,7 +253,7 @@ class Fleet:
             self._heartbeats.wake(node)
             self._catch_up(node)
 
-    def _catch_up(self, node: SimulatedNode) -> None:
+    def _catch_up(self, node: FleetNode) -> None:
         """What happened to its pods while it was silent."""
         for uid in list(node.worked_on):
             worker = self._workers[uid]
@@ -295,7 +295,7 @@ class Fleet:
         if worker is not None:
             worker.container_changed(container, attempt, state)
 
-    def _see(self, node: SimulatedNode, pod: KubeletPod) -> None:
+    def _see(self, node: FleetNode, pod: KubeletPod) -> None:
         if node.view is None or node.is_silenced or not node.allocatable:
             return  # whose status has not been told yet has no room yet
         worker = self._workers.get(pod.metadata.uid)
@@ -306,7 +306,7 @@ class Fleet:
         node.worked_on[pod.metadata.uid] = None
         worker.begin()
 
-    def _take_up_pods(self, node: SimulatedNode) -> None:
+    def _take_up_pods(self, node: FleetNode) -> None:
         """Those that came before their node was known, the oldest first."""
         waiting = [pod for uid, pod in node.latest.items() if uid not in self._workers]
         for pod in sorted(waiting, key=lambda pod: pod.metadata.creation_timestamp or ""):
@@ -317,7 +317,7 @@ class Fleet:
         del worker.node.worked_on[worker.uid]
         worker.vanish()
 
-    def _room_was_made(self, node: SimulatedNode) -> None:
+    def _room_was_made(self, node: FleetNode) -> None:
         for uid in node.worked_on:
             self._workers[uid].consider_resize()
 

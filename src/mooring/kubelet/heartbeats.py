@@ -23,7 +23,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.alarms import Alarms
 from mooring.kubelet.node_form import LEASE_NAMESPACE, heartbeat_patch, is_well, lease_body, renewal_patch
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.outbox import Outbox
 from mooring.kubelet.settings import FleetSettings
 
@@ -50,7 +50,7 @@ class Heartbeats:
         self._clock = clock
         self._alarms = alarms
         self._settings = settings
-        self._nodes: dict[str, SimulatedNode] = {}
+        self._nodes: dict[str, FleetNode] = {}
         self._due: list[tuple[float, int, str, str]] = []  # when, a number that keeps the order, which node, what
         self._number = 0
         in_flight_max = settings.node_writes_in_flight_max
@@ -61,7 +61,7 @@ class Heartbeats:
         self._leases.start(group)
         self._statuses.start(group)
 
-    def add(self, node: SimulatedNode) -> None:
+    def add(self, node: FleetNode) -> None:
         """From now on, say that it is alive; for the first time at once."""
         if node.name in self._nodes:
             return
@@ -73,15 +73,15 @@ class Heartbeats:
             self._push(now_s + (share * period_s - now_s) % period_s, node.name, what)
         self._wind()
 
-    def remove(self, node: SimulatedNode) -> None:
+    def remove(self, node: FleetNode) -> None:
         self._nodes.pop(node.name, None)
 
-    def correct(self, node: SimulatedNode) -> None:
+    def correct(self, node: FleetNode) -> None:
         """The API believes something else of it: say how it is."""
         if node.name in self._nodes:
             self._statuses.put_after(node.name, CORRECTION_S)
 
-    def wake(self, node: SimulatedNode) -> None:
+    def wake(self, node: FleetNode) -> None:
         """It was silent, and is not any more."""
         self._leases.put(node.name)
         self._statuses.put(node.name)
@@ -131,7 +131,7 @@ class Heartbeats:
             return _retry_s(error, f"the lease of {name}")
         return None
 
-    async def _create_lease(self, node: SimulatedNode) -> float | None:
+    async def _create_lease(self, node: FleetNode) -> float | None:
         body = lease_body(node, self._settings, self._clock.wall_s())
         try:
             await self._client.create(LEASE, LEASE_NAMESPACE, body, is_answer_wanted=False)
@@ -157,7 +157,7 @@ class Heartbeats:
         return None
 
 
-def needs_correction(node: SimulatedNode) -> bool:
+def needs_correction(node: FleetNode) -> bool:
     """Whether the API believes of a node what its kubelet would not say."""
     return not node.is_silenced and node.view is not None and not is_well(node)
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from mooring.api.document import Document
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 from mooring.kubelet.host import HostFacts
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.settings import VERSION, FleetSettings
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -32,7 +32,7 @@ _HEALTHY = (
 )
 
 
-def node_body(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+def node_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
     """The Node that a kubelet registers."""
     return {
         "apiVersion": "v1",
@@ -47,7 +47,7 @@ def node_body(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Do
     }
 
 
-def node_labels(node: SimulatedNode, settings: FleetSettings) -> dict[str, str]:
+def node_labels(node: FleetNode, settings: FleetSettings) -> dict[str, str]:
     architecture = settings.shape.architecture
     labels = {
         "beta.kubernetes.io/arch": architecture,
@@ -64,7 +64,7 @@ def node_labels(node: SimulatedNode, settings: FleetSettings) -> dict[str, str]:
     return labels
 
 
-def node_status(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+def node_status(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
     """All that a kubelet tells of its node."""
     now = format_rfc3339(wall_s)
     amounts = node_amounts(settings)
@@ -101,7 +101,7 @@ def node_amounts(settings: FleetSettings) -> dict[str, str]:
     }
 
 
-def heartbeat_patch(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+def heartbeat_patch(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
     """What a node tells now and then: that it is well, and what it is if the API has never heard of that.
 
     A condition that somebody else changed meanwhile gets the time of its change back to ours.
@@ -123,7 +123,7 @@ def heartbeat_patch(node: SimulatedNode, settings: FleetSettings, wall_s: float)
     return patch
 
 
-def is_well(node: SimulatedNode) -> bool:
+def is_well(node: FleetNode) -> bool:
     """Whether the API has of a node what its kubelet would say."""
     if node.view is None:
         return False
@@ -131,7 +131,7 @@ def is_well(node: SimulatedNode) -> bool:
     return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
 
 
-def lease_body(node: SimulatedNode, settings: FleetSettings, wall_s: float) -> Document:
+def lease_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
     metadata: Document = {"name": node.name, "namespace": LEASE_NAMESPACE}
     if node.view is not None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid}

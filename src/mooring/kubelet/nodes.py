@@ -24,8 +24,8 @@ _POD_NETWORK = 10 << 24
 _POD_NETWORK_SIZE = 1 << 24
 
 
-class SimulatedNode:
-    """A place where pods run."""
+class FleetNode:
+    """A place where pods run, simulated or for real."""
 
     __slots__ = (
         "_addresses_free",

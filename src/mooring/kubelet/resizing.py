@@ -13,7 +13,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
 from mooring.api.views.pod import ResourceRequirements
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.slots import containers_of
 from mooring.kubelet.views import KubeletPod
 
@@ -33,7 +33,7 @@ class Resizing:
         self.allocated = {container.name: container.resources for container, _ in containers_of(pod.spec)}
         self.pending = None
 
-    def consider(self, pod: KubeletPod, node: SimulatedNode) -> bool:
+    def consider(self, pod: KubeletPod, node: FleetNode) -> bool:
         """Grant what a pod wants, if it wants something else and there is room; says whether that was so."""
         wanted = {container.name: container.resources for container, _ in containers_of(pod.spec)}
         if wanted == self.allocated:
@@ -53,5 +53,5 @@ class Resizing:
         return False
 
 
-def _is_more_than_all(pod: KubeletPod, node: SimulatedNode) -> bool:
+def _is_more_than_all(pod: KubeletPod, node: FleetNode) -> bool:
     return any(amount > node.allocatable.get(name, 0) for name, amount in fit_filter_requests(pod).items())

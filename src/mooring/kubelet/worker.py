@@ -24,7 +24,7 @@ from mooring.api.resources import fit_filter_requests
 from mooring.api.views.pod import ResourceRequirements
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kubelet.alarms import Alarms
-from mooring.kubelet.nodes import SimulatedNode
+from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.phases import FAILED, OVER, phase_of
 from mooring.kubelet.plan import count_restart, never_ran, plan_of
 from mooring.kubelet.resizing import Resizing
@@ -61,14 +61,14 @@ class Services:
     """The status of the pod with that uid is another now."""
     tell_event: Callable[[KubeletPod, bool, str, str], None]
     """Something happened to a pod: is it a warning, its reason and message."""
-    tell_released: Callable[[SimulatedNode], None]
+    tell_released: Callable[[FleetNode], None]
     """There is more room on a node."""
 
 
 class PodWorker:
     """One pod."""
 
-    def __init__(self, pod: KubeletPod, node: SimulatedNode, services: Services) -> None:
+    def __init__(self, pod: KubeletPod, node: FleetNode, services: Services) -> None:
         self.pod = pod
         self.node = node
         self.uid = pod.metadata.uid
