@@ -34,9 +34,8 @@ def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.N
         directories, volumes = PodDirectories.open(folder), Volumes(client, clock, folder)
         preparation = Preparation(directories, Cgroups((), folder), Lookup(client), volumes, ability, PLACE)
         try:
-            for attempt in range(attempts):
-                found = await preparation.prepare(pod, pod.spec.containers[0], attempt)
-            return found
+            main = pod.spec.containers[0]
+            return [await preparation.prepare(pod, main, attempt) for attempt in range(attempts)][-1]
         finally:
             directories.close()
 
