@@ -9,7 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import JOB, POD
 from mooring.kit.clock import format_rfc3339
-from tests.client.faulty import FaultyClient
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.batch_builders import INDEX, TRACKING, job, storm_of
 from tests.controllers.world import Story, World, play
 
@@ -160,6 +160,26 @@ def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
         assert pod["metadata"]["ownerReferences"][0]["name"] == "work"
 
     tell(story)
+
+
+def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:
+    """Pods that were counted have lost their finalizer, and the old status does not name them either."""
+    behind = Fault("next_batch", Outcome.DONE, kind=JOB, after=2, answer_delay_s=30.0)
+
+    async def story(world: World) -> None:
+        await world.create(job(completions=4, parallelism=2))
+        await world.settle(3)
+        await end_pods(world, "Succeeded")
+        assert (len(await world.pods()), counts(await status_of(world))) == (4, (2, 2, 0))
+        await end_pods(world, "Succeeded", count=1)
+        await world.settle(10)
+        assert (len(await world.pods()), counts(await status_of(world))) == (4, (2, 2, 0))
+        await end_pods(world, "Succeeded")
+        await world.settle(30)
+        assert (len(await world.pods()), counts(await status_of(world))) == (4, (0, 4, 0))
+        assert "Complete" in await world.conditions("work", JOB)
+
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, Script(behind)))
 
 
 @pytest.mark.parametrize("seed", range(8))

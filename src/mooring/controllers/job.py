@@ -7,7 +7,8 @@ Goes out   pods created, deleted, adopted and released; the status of Jobs
     change of the Job itself is looked at, at once.
  2. Pods are created and deleted only when the informer shows what was asked for last (`expectations`), and a finalizer
     that was taken away is not taken away, or counted, again (`_releasing`).
- 3. A Job that this controller has finished is not looked at again until the informer shows it as finished.
+ 3. A Job is not looked at before the last write to its status was seen (`own_writes`): who was counted a moment ago has
+    lost its finalizer and is not in the old counts either, so that a pod too many would be made in its place.
  4. The record of failures is kept in memory: after a restart of the controller the waiting begins anew.
 """
 
@@ -32,7 +33,7 @@ from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.documents import document_of
 from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
-from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.job_backoff import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job_orphans import JobOrphans, is_managed_elsewhere
 from mooring.controllers.job_plan import (
@@ -51,6 +52,7 @@ from mooring.controllers.job_plan import (
 from mooring.controllers.job_pods import JobPods
 from mooring.controllers.job_status import Progress, finished_condition, progress_document, progress_of
 from mooring.controllers.job_tracking import finish, track
+from mooring.controllers.own_writes import OwnWrites
 from mooring.controllers.pod_control import PodControl
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_of
 from mooring.kit.backoff import Backoff
@@ -88,8 +90,8 @@ class JobController(Controller):
         self._recorder = workshop.recorder(self.name)
         self._releasing: dict[str, set[str]] = {}
         self._records: dict[str, FailureRecord] = {}
-        self._finished: set[str] = set()
         self._jobs = workshop.informers.informer(Job)
+        self._written = OwnWrites(workshop.client, JOB, Job, self._jobs)
         self._pods = workshop.informers.informer(Pod)
         self._expectations = Expectations(workshop.clock, self._pods.has_seen)
         pod_control = PodControl(workshop.client, self._recorder, workshop.clock)
@@ -132,15 +134,14 @@ class JobController(Controller):
             return DONE
         if finished_condition(job) is not None:
             self._records.pop(key, None)
-            self._finished.discard(job.metadata.uid)
-            return DONE
-        if job.metadata.uid in self._finished:
             return DONE
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
             self._recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return DONE
         try:
+            if not await self._written.are_seen(key):
+                return Later(GATHER_S)
             failure = await self._work_on(key, job)
         except (AdoptionError, ClientError, LabelSelectorError) as error:
             return Failed(str(error))
@@ -262,12 +263,12 @@ class JobController(Controller):
             raise error
         if final is not None:
             self._tell_end(found.job, progress, final)
-            self._finished.add(found.job.metadata.uid)
 
     async def _write(self, at: _Round) -> None:
-        metadata = at.found.job.metadata
+        job, metadata = at.found.job, at.found.job.metadata
         at.document["status"] = progress_document(at.progress)
         answer = await self.client.update(JOB, metadata.namespace, metadata.name, at.document, subresource="status")
+        self._written.answered(job.key, answer)
         at.document = _decode(answer)
 
     def _tell_end(self, job: Job, progress: Progress, final: JobCondition) -> None:
@@ -281,6 +282,7 @@ class JobController(Controller):
 
     def _forget(self, key: str) -> None:
         self._expectations.forget(key)
+        self._written.forget(key)
         self._releasing.pop(key, None)
         self._records.pop(key, None)
 
@@ -302,7 +304,6 @@ class JobController(Controller):
             self.queue.add_after(new.key, deadline_s - (self.clock.wall_s() - parse_rfc3339(start)))
 
     def _on_job_deleted(self, job: Job) -> None:
-        self._finished.discard(job.metadata.uid)
         self._forget(job.key)
         self._orphans.add_pods_of(job)
         self.queue.add(job.key)
