@@ -43,7 +43,7 @@ layers: $(STAMP_DEV)  ## import-linter: knowledge flows one way
 
 tests: $(STAMP_DEV)  ## pytest, on two cores
 	@tools/ensure_etcd.sh
-	@$(BIN)/python -m pytest -q -n 2
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N to have a run again, COUNT=N for fewer
 	@$(BIN)/python -m tests.apiserver.http.fuzzer $(or $(COUNT),100000) $(SEED)

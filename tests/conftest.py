@@ -1,8 +1,15 @@
-"""What a run of the tests says of the programs that it found: some tests need a real etcd, or kubectl."""
+"""For every run of the tests: what it says of the programs that it found, and what it begins with.
+
+ 1. Some tests need a real etcd, or kubectl: a run says which it found.
+ 2. One test waits for minutes and works little. It goes first, so that another process does the rest meanwhile; at the
+    end it would be waited for alone. (Processes take tests from each other: `--dist worksteal`. By default a process
+    would keep those that it was given together with the long one.)
+"""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +23,12 @@ _LINES = (
     if _KUBECTL
     else "kubectl: not installed, so the recorded sessions are NOT PLAYED",
 )
+
+LONGEST_FILE = Path(__file__).parent / "recordings" / "test_controllers.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path != LONGEST_FILE)  # stable: all others stay in their order
 
 
 def pytest_report_header() -> list[str]:
