@@ -1,9 +1,9 @@
 """For every run of the tests: what it says of the programs that it found, and what it begins with.
 
- 1. Some tests need a real etcd, or kubectl: a run says which it found.
- 2. One test waits for minutes and works little. It goes first, so that another process does the rest meanwhile; at the
-    end it would be waited for alone. (Processes take tests from each other: `--dist worksteal`. By default a process
-    would keep those that it was given together with the long one.)
+1. Some tests need a real etcd, or kubectl: a run says which it found.
+2. One test waits for minutes and works little. It goes first, so that another process does the rest meanwhile; at the
+   end it would be waited for alone. (Processes take tests from each other: `--dist worksteal`. By default a process
+   would keep those that it was given together with the long one.)
 """
 
 from __future__ import annotations

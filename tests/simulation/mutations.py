@@ -1,13 +1,13 @@
 """Mistakes to be made on purpose: what a seed must notice, or it notices nothing.
 
-Each takes one rule out of the project that holds only because somebody thought of a fault. A simulation in which such a
+Each takes a rule out of the project that holds only because somebody thought of a fault. A simulation in which such a
 mistake goes unnoticed would not have found it either when it was made in earnest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -63,6 +63,16 @@ def _updated_whatever_was_seen(
     return updated(kind, current, revision, {**body, "metadata": metadata}, key=key, subresource=subresource)
 
 
+@contextmanager
+def _writing_blindly() -> Iterator[None]:
+    """Two rules at once: who waits for its own writes has nothing old to write, so the lock alone is not missed."""
+    with (
+        patch.object(local, "updated", _updated_whatever_was_seen),
+        patch.object(OwnWrites, "are_seen", _yes),
+    ):
+        yield
+
+
 MUTATIONS = (
     Mutation(
         "a ReplicaSet is counted before its new pods are seen",
@@ -87,6 +97,13 @@ MUTATIONS = (
         lambda: patch.object(OwnWrites, "are_seen", _yes),
         "its Deployment asks for",
         first_seed=22,
+    ),
+    Mutation(
+        "a Job is looked at before its last counts are seen",
+        lambda: patch.object(OwnWrites, "are_seen", _yes),
+        "is made when",
+        JOB,
+        first_seed=392,
     ),
     Mutation(
         "a node that a pod was given to is not looked at again",
@@ -114,10 +131,10 @@ MUTATIONS = (
         first_seed=50,
     ),
     Mutation(
-        "an update overwrites what its writer has not seen",
-        lambda: patch.object(local, "updated", _updated_whatever_was_seen),
-        "revision",
+        "an update overwrites what its writer has not seen and does not wait for",
+        _writing_blindly,
+        "takes back what it counted",
         JOB,
-        first_seed=80,
+        first_seed=87,
     ),
 )
