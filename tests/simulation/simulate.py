@@ -64,7 +64,8 @@ CPU_OF_NODE = 2
 """Whole cores, for pods that ask for one. And a half, for those of DaemonSets."""
 
 _LIVES = cache(load_lives)
-_PLANS = expand_profiles(CONFIGURATION, default_registry().implements)
+_REGISTRY = default_registry()
+_PLANS = expand_profiles(CONFIGURATION, _REGISTRY.implements)
 
 
 @dataclass
@@ -228,7 +229,8 @@ def _shared(cast: Cast) -> Iterator[None]:
     watch sixty kinds of which a simulation has none.
     """
     with ExitStack() as patches:
-        patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory"))
+        patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory", lambda: None))
+        patches.enter_context(patch(f"{Engine.__module__}.default_registry", lambda: _REGISTRY))
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
         patches.enter_context(patch(f"{open_desk.__module__}.bootstrap", furnish))
         patches.enter_context(patch(f"{Fleet.__module__}.load_lives", _LIVES))

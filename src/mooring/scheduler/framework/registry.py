@@ -19,7 +19,8 @@ A plugin's constructor names what it needs, and gets just that:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from mooring.scheduler.config.expansion import ProfilePlan
@@ -138,7 +139,7 @@ class Registry:
 
 
 def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
-    wanted = _constructor_parameters(plugin)
+    wanted = _parameters_of(plugin.__init__)
     missing = [name for name in wanted if name not in services]
     if missing:
         raise BadPluginError(f"{_called(plugin)} needs {', '.join(missing)}, which this scheduler was not given")
@@ -158,7 +159,7 @@ def _problem_of(plugin: type[Plugin]) -> str | None:
     unwritten = sorted(getattr(plugin, "__abstractmethods__", ()))
     if unwritten:
         return f"{called} does not define {', '.join(unwritten)}, which its extension points demand"
-    unknown = [name for name in _constructor_parameters(plugin) if name not in SERVICES]
+    unknown = [name for name in _parameters_of(plugin.__init__) if name not in SERVICES]
     if unknown:
         return f"{called} wants {', '.join(unknown)} in its constructor; a plugin is given only {', '.join(SERVICES)}"
     return _problem_of_filter(plugin) if issubclass(plugin, Filter) else None
@@ -177,11 +178,13 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
     return None
 
 
-def _constructor_parameters(plugin: type[Plugin]) -> list[str]:
-    if plugin.__init__ is object.__init__:
-        return []
-    parameters = list(inspect.signature(plugin.__init__).parameters.values())[1:]
-    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.default is p.empty]
+@cache
+def _parameters_of(constructor: Callable[..., None]) -> tuple[str, ...]:
+    """Read once: a signature takes longer than the plugin that is made of it."""
+    if constructor is object.__init__:
+        return ()
+    parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    return tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.default is p.empty)
 
 
 def _called(plugin: type[Plugin]) -> str:
