@@ -4,6 +4,7 @@
         proxy.delay_s = 0.2              # every answer comes late
         proxy.spoil = Spoil.RESET        # every third request loses its connection, after it was carried out
         proxy.is_cut_off = True          # nothing goes through any more, and nobody is told
+        proxy.kept_back = {"PATCH /…"}   # these requests are not carried out, and never answered
 
 Comes in   plain HTTP, from a component; whom it is from is asked nowhere: the proxy has the administrator's token
 Goes out   HTTPS to the API server
@@ -52,6 +53,9 @@ class FaultProxy:
         """How many of the requests that are no watches are spoilt. By chance: in a fixed order, a binding that is tried
         again after two other requests would be spoilt for ever."""
         self.is_cut_off = False
+        self.kept_back: frozenset[str] = frozenset()
+        """Method and path."""
+        self.has_kept_back: set[str] = set()
         self.spoilt = 0
         self.url = ""
 
@@ -77,6 +81,11 @@ class FaultProxy:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.is_cut_off:
             await self._never.wait()
+        asked = f"{request.method} {request.path}"
+        if asked in self.kept_back:
+            self.has_kept_back.add(asked)
+            await self._never.wait()
+            return _reset(request)
         is_watch = request.query.get("watch") == "true"
         spoil = self._next_spoil() if not is_watch else Spoil.NOTHING
         await self._clock.wait(self.delay_s)

@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,14 +79,14 @@ class ApiServer:
         # As a node's own controller would: admission marks every new node as not ready.
         await self.client.patch(NODE, "", name, {"spec": {"taints": None}}, form=PatchForm.MERGE)
 
-    async def add_pod(self, name: str, scheduler: str, cpu: str = "10m") -> None:
+    async def add_pod(
+        self, name: str, scheduler: str, cpu: str = "10m", *, claims: Sequence[str] = (), node: str = ""
+    ) -> None:
+        """One that waits, or that is on a node already."""
         container = {"name": "main", "image": "pause:3.9", "resources": {"requests": {"cpu": cpu}}}
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name},
-            "spec": {"schedulerName": scheduler, "containers": [container]},
-        }
+        volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+        spec = {"schedulerName": scheduler, "containers": [container], "volumes": volumes, "nodeName": node}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
         await self.client.create(POD, "default", pod)
 
     async def nodes_of(self, prefix: str) -> dict[str, str]:
@@ -107,6 +107,13 @@ class ApiServer:
             return bound >= count if at_least else bound == count == len(nodes)
 
         await self.wait_until(are_bound, f"{count} pods {prefix}* are bound", s_max)
+
+    async def wait_scheduling(self, scheduler: SchedulerProcess) -> None:
+        async def schedules() -> bool:
+            assert scheduler.process.returncode is None, scheduler.log
+            return "scheduling on" in scheduler.log
+
+        await self.wait_until(schedules, f"{scheduler.log_file.stem} schedules")
 
     async def lease(self, name: str) -> ElectionRecord:
         try:

@@ -154,12 +154,7 @@ async def _scheduling(stack: AsyncExitStack, server: ApiServer, name: str, kubec
     flags = (f"--authentication-kubeconfig={reviews}", f"--authorization-kubeconfig={reviews}", "--leader-elect=false")
     started = scheduler_process(server, name, *flags, kubeconfig=kubeconfig)
     process = await stack.enter_async_context(started)
-
-    async def schedules() -> bool:
-        assert process.process.returncode is None, process.log
-        return "scheduling on" in process.log
-
-    await server.wait_until(schedules, f"{name} schedules")
+    await server.wait_scheduling(process)
     return process
 
 
