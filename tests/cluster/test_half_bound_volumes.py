@@ -3,7 +3,7 @@
 Nobody binds claims or makes volumes here but the test itself. So the first scheduler gets as far as its writes, and
 waits for ever; where a write is kept back it does not even get that far. While nobody schedules, everything is done to
 lead the next scheduler astray: a better node, smaller volumes there and at home, no nomination any more. What was
-written has to win; and the pod that comes only then shows that the temptation is real.
+written has to win; the pod that comes only then, and one whose provisioner gave up, show that the temptation is real.
 
 Each claim has a class of its own. Of the volumes of a claim `c`, `c-home` is there from the beginning, `c-spare` (at
 home, too) and `c-away` come later, and `c-made` is what a provisioner makes.
@@ -31,10 +31,11 @@ HALF_BOUND = {
     "between-volumes": ["first", "second"],
     "between-kinds": ["found", "made"],
     "confirmed-meanwhile": ["confirmed"],
+    "refused-meanwhile": ["refused"],
 }
 """The claims of each pod that the first scheduler began with."""
-MADE = ("ordered", "made")
-"""Claims for which a volume has to be made."""
+MADE = ("ordered", "made", "refused")
+"""Claims for which a volume has to be made; the last one is given up by its provisioner."""
 KEPT_BACK = frozenset(
     (
         "PATCH /api/v1/persistentvolumes/second-home",
@@ -49,9 +50,11 @@ ENDS_WITH = {
     "found-home": "found",
     "made-made": "made",
     "confirmed-home": "confirmed",
+    "refused-away": "refused",
     "late-away": "late",
 }
 """Which volume belongs to which claim."""
+GOES_AWAY = ("refused-meanwhile", "late")
 NAME = "volumes"
 
 
@@ -70,7 +73,8 @@ def test_what_was_half_bound_is_bound_by_the_next_scheduler(tmp_path: Path) -> N
                 await _volumes_are_made_and_bound(server)
                 await server.wait_bound("", len(HALF_BOUND) + 2)
                 assert "Traceback" not in scheduler.log
-            assert await server.nodes_of("") == {**dict.fromkeys(HALF_BOUND, "home"), "filler": "home", "late": "away"}
+            at_home = dict.fromkeys(("filler", *HALF_BOUND), "home")
+            assert await server.nodes_of("") == at_home | dict.fromkeys(GOES_AWAY, "away")
             assert await _promises(server) == ENDS_WITH
 
     run_real(main())
@@ -85,18 +89,19 @@ async def _a_scheduler_dies_half_way(server: ApiServer) -> None:
         async with started as scheduler:
 
             async def is_half_done() -> bool:
-                is_written = await _promises(server) == written and await _node_of_claim(server, "ordered") == "home"
-                return is_written and proxy.has_kept_back == KEPT_BACK
+                is_ordered = [await _node_of_claim(server, each) for each in MADE] == ["home", "", "home"]
+                return is_ordered and await _promises(server) == written and proxy.has_kept_back == KEPT_BACK
 
             await server.wait_until(is_half_done, "the first scheduler has written what it can")
             scheduler.signal(signal.SIGKILL)
             await scheduler.wait_end()
     assert set((await server.nodes_of("")).values()) == {""}
-    assert await _node_of_claim(server, "made") == ""
 
 
 async def _the_world_goes_on(server: ApiServer) -> None:
     await _bind(server, "confirmed", "confirmed-home")
+    given_up = {"metadata": {"annotations": {SELECTED_NODE: None}}}
+    await server.client.patch(PERSISTENT_VOLUME_CLAIM, "default", "refused", given_up, form=PatchForm.MERGE)
     await server.add_pod("filler", "somebody-else", cpu="7", node="home")
     await server.add_node("away")
     for claims in HALF_BOUND.values():
@@ -115,8 +120,9 @@ async def _the_world_goes_on(server: ApiServer) -> None:
 
 async def _is_where_it_was(server: ApiServer) -> None:
     """The next scheduler says where each pod is going, and waits: for the same volumes, and for those that are made."""
-    waiting = {pod: "home" for pod in HALF_BOUND if pod != "confirmed-meanwhile"} | {"late": "away"}
-    written = {name: of for name, of in ENDS_WITH.items() if of not in MADE}
+    waiting = dict.fromkeys(HALF_BOUND, "home") | dict.fromkeys(GOES_AWAY, "away")
+    del waiting["confirmed-meanwhile"]
+    written = {name: of for name, of in ENDS_WITH.items() if not name.endswith("-made")}
 
     async def has_gone_on() -> bool:
         is_written = await _promises(server) == written and await _node_of_claim(server, "made") == "home"
@@ -131,7 +137,7 @@ async def _is_where_it_was(server: ApiServer) -> None:
 
 async def _volumes_are_made_and_bound(server: ApiServer) -> None:
     """As the controller of volumes and a provisioner would."""
-    for each in MADE:
+    for each in ("ordered", "made"):
         uid = (await _read(server, PERSISTENT_VOLUME_CLAIM, each))["metadata"]["uid"]
         await _add_volume(server, f"{each}-made", each, "home", "1Gi", claim=each, uid=uid)
     for name, of in ENDS_WITH.items():
@@ -149,7 +155,7 @@ async def _add_claim(server: ApiServer, name: str) -> None:
     await server.client.create(PERSISTENT_VOLUME_CLAIM, "default", claim(name, storage=size, class_name=name))
 
 
-async def _add_volume(server: ApiServer, name: str, class_name: str, node: str, size: str, **parts: str) -> None:
+async def _add_volume(server: ApiServer, name: str, class_name: str, node: str, size: str, **parts: Any) -> None:
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
     reach = {"required": {"nodeSelectorTerms": terms}}
     document = volume(name, storage=size, class_name=class_name, nodeAffinity=reach, **parts)
