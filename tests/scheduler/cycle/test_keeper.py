@@ -13,13 +13,14 @@ from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.cycle import keeper as keepers
 from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.cycle.kept import FITS
+from mooring.scheduler.cycle.victims import VictimBook
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, Reads, Score
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import preferred
-from tests.builders import MIB, node, pod
+from tests.builders import MIB, node, owned_by, pod
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import engine_of
 
@@ -124,6 +125,45 @@ def test_shapes_unused_for_longest_are_dropped(monkeypatch: pytest.MonkeyPatch) 
     for number in range(keepers.KEPT_MIN + 1):
         engine.decide(engine.record(pod(f"other-{number}", labels={"number": str(number)})))
     assert asked(engine)["FactsDiary"] == ALL
+
+
+@pytest.mark.parametrize(
+    ("other", "is_shared"),
+    [
+        pytest.param(pod("b", cpu=1, labels={"app": "b"}), True, id="other labels"),
+        pytest.param(pod("b", cpu=1, owner=owned_by("ReplicaSet", "b")), True, id="another owner"),
+        pytest.param(pod("b", cpu=2, labels={"app": "a"}), False, id="other requests"),
+        pytest.param(pod("b", cpu=1, labels={"app": "a"}, priority=7), False, id="another priority"),
+        pytest.param(pod("b", cpu=1, labels={"app": "a"}, namespace="other"), False, id="another namespace"),
+    ],
+)
+def test_shapes_that_ask_the_same_of_a_node_share_what_is_kept(other: Pod, is_shared: bool) -> None:
+    engine = engine_of(node("n1"), node("n2"))
+    first, second = engine.record(pod("a", cpu=1, labels={"app": "a"})), engine.record(other)
+    keeper = Keeper(engine.cycle_for(first).profile, engine.columns)
+    kept = keeper.kept(first)
+    assert (keeper.kept(second) is kept) is is_shared
+    assert keeper.kept(first) is kept
+
+
+def test_a_plugin_of_somebody_else_may_read_labels() -> None:
+    engine = watched()
+    first, second = (engine.record(pod(name, labels={"app": name})) for name in ("a", "b"))
+    keeper = Keeper(engine.cycle_for(first).profile, engine.columns)
+    assert keeper.kept(first) is not keeper.kept(second)
+
+
+def test_what_preemption_found_out_is_not_shared() -> None:
+    engine = engine_of(node("n1"))
+    first, second = (engine.record(pod(name, labels={"app": name})) for name in ("a", "b"))
+    keeper = Keeper(engine.cycle_for(first).profile, engine.columns)
+    kept = keeper.kept(first)
+    kept.victims = VictimBook()
+    own = keeper.kept(second)
+    assert own is not kept
+    assert own.victims is None
+    assert keeper.kept(second) is own
+    assert keeper.kept(first) is kept
 
 
 def test_nothing_is_kept_inside_of_an_experiment() -> None:

@@ -11,7 +11,8 @@ also the signature of decision 3: pods of one shape are the same to every plugin
     Volumes belong to the record; only the images among them count for the shape.
  2. Two pods have one shape exactly if the parts of their specifications that scheduling reads encode to the same
     bytes. Encoding is the cheapest exact comparison there is: 3 µs for a usual pod.
- 3. A shape that no pod uses is forgotten in sweeps (`ShapeRegistry.sweep`); one that comes back is registered again.
+ 3. Shapes whose specifications are the same, and that differ in labels and owner, are a family (`Shape.family`).
+ 4. A shape that no pod uses is forgotten in sweeps (`ShapeRegistry.sweep`); one that comes back is registered again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Shape:
     """What all pods of one template have in common."""
 
     __slots__ = (
+        "_family",
         "affinity_error",
         "host_ports",
         "key",
@@ -78,6 +80,14 @@ class Shape:
         self.label_class: LabelClass
         self.terms: tuple[CarriedTerm, ...] = ()
         self.affinity_error: str | None = None
+        self._family = b""
+
+    @property
+    def family(self) -> bytes:
+        """The same for all shapes that ask the same of a node, whatever their labels are and whoever owns them."""
+        if not self._family:
+            self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view.status)))
+        return self._family
 
     def __repr__(self) -> str:
         return f"Shape({self.namespace}, {dict(self.labels)})"
@@ -138,22 +148,27 @@ class PodRecord:
 
 def shape_key(view: Pod) -> bytes:
     """The bytes by which two pods are told apart: equal for pods that every plugin must treat alike."""
-    metadata, spec, status = view.metadata, view.spec, view.status
+    metadata = view.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
-    if spec.node_name or spec.volumes or spec.scheduling_gates or spec.ephemeral_containers or spec.resource_claims:
-        images = tuple(Volume(image=volume.image) for volume in spec.volumes if volume.image is not None)
-        spec = msgspec.structs.replace(
-            spec, node_name="", volumes=images, scheduling_gates=(), ephemeral_containers=(), resource_claims=()
-        )
     return _encode_key(
         (
             metadata.namespace,
             metadata.labels,
             (owner.api_version, owner.kind, owner.name) if owner is not None else None,
-            spec,
-            _granted(status),
+            _spec_that_counts(view.spec),
+            _granted(view.status),
         )
     )
+
+
+def _spec_that_counts(spec: PodSpec) -> PodSpec:
+    """Without what differs between pods of one template."""
+    if spec.node_name or spec.volumes or spec.scheduling_gates or spec.ephemeral_containers or spec.resource_claims:
+        images = tuple(Volume(image=volume.image) for volume in spec.volumes if volume.image is not None)
+        return msgspec.structs.replace(
+            spec, node_name="", volumes=images, scheduling_gates=(), ephemeral_containers=(), resource_claims=()
+        )
+    return spec
 
 
 def _granted(status: PodStatus) -> object:

@@ -7,7 +7,10 @@ Goes out   `Kept`: every number in it is what the plugins would answer now
     read usage; few rows are asked one by one.
  2. Nominated pods are part of a row: a row refuses if it refuses with the pods of at least the shape's priority that
     are nominated to it, or without them (the former is told first). Scores do not see them.
- 3. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped.
+ 3. Our own row-local plugins read neither labels nor owners: where nobody else has a say, what is kept serves a whole
+    family of shapes. A thousand Deployments of one template are one family. What preemption found out depends on
+    labels, so a shape that has victims keeps its answers to itself, and so do shapes with twins.
+ 4. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ KEPT_MIN = 8
 FEW_ROWS = 16
 """Up to so many rows are asked one by one, in plain Python: below that numpy's overhead is larger than its gain."""
 
+OUR_PLUGINS = "mooring.scheduler.plugins."
+
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
 
 
@@ -40,7 +45,10 @@ class Keeper:
     def __init__(self, profile: Profile, columns: Columns) -> None:
         self._profile = profile
         self._columns = columns
-        self._kept: dict[tuple[Shape, bool], Kept] = {}
+        self._kept: dict[tuple[Shape | bytes, bool], Kept] = {}
+        asked: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
+        asked += [use.plugin for use in profile.scores if use.is_row_local]
+        self._has_families = all(type(plugin).__module__.startswith(OUR_PLUGINS) for plugin in asked)
         self._twinned = [
             use
             for use in profile.cluster_filters
@@ -58,14 +66,23 @@ class Keeper:
         return self._kept_with(pod, twins) if twins else None
 
     def _kept_with(self, pod: PodRecord, twins: Twins) -> Kept:
-        key = (pod.shape, bool(twins))
+        key = self._key(pod.shape, twins)
         kept = self._kept.pop(key, None)  # put back behind all others: it is the one used last
         if kept is None or kept.twins != twins:
             kept = Kept(self._profile, pod, twins)
             self._make_room(kept)
+        kept.shape = pod.shape
         self._sync(kept, pod)  # if a plugin fails here, what it left half done is not kept
         self._kept[key] = kept
         return kept
+
+    def _key(self, shape: Shape, twins: Twins) -> tuple[Shape | bytes, bool]:
+        own = (shape, bool(twins))
+        if twins or not self._has_families or own in self._kept:
+            return own
+        shared = self._kept.get((shape.family, False))
+        is_taken = shared is not None and shared.victims is not None and shared.shape is not shape
+        return own if is_taken else (shape.family, False)
 
     def forget_all(self) -> None:
         self._kept.clear()

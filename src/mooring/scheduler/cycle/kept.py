@@ -76,6 +76,7 @@ class Kept:
         "score_failure",
         "score_states",
         "scores",
+        "shape",
         "twins",
         "usage_position",
         "varying_scores",
@@ -83,6 +84,8 @@ class Kept:
     )
 
     def __init__(self, profile: Profile, pod: PodRecord, twins: Twins = NO_TWINS) -> None:
+        self.shape = pod.shape
+        """Whose pod asked last: the same answers may serve a family of shapes."""
         self.twins = twins
         """Filters that read the cluster, and whose answers are kept all the same, by name."""
         self.filter_states: dict[str, Any] = {}
