@@ -31,13 +31,14 @@ _BYTE = rb"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _TIME = rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{6})?Z"
 _UID = rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ADDRESS = rb"(?:%b\.){3}%b" % (_BYTE, _BYTE)
-_CONTAINER = rb"[a-z]+://[0-9a-f]{64}"
+_CONTAINER = rb"(?:containerd|docker|mooring)://[0-9a-f]{64}"
 _MACHINE = rb"[0-9a-f]{32}"
 _TOKEN_VOLUME = rb"kube-api-access-[a-z0-9]{5}"
-# A key of managed fields holds JSON in a string: there the quotes have a backslash. The first look keeps most strings
-# out at once, which makes it twice as fast.
+# A key of managed fields holds JSON in a string: there the quotes have a backslash. The first two looks keep
+# most strings out at once, the first by one letter: this is the hottest expression of a cluster that starts pods.
 _VALUES = b"|".join((_TIME, _UID, _ADDRESS, _CONTAINER, _MACHINE, _TOKEN_VOLUME))
-_EXCHANGEABLE = re.compile(rb'"(?=[0-9a-f]{2}|[a-z]+:/|kube-api-access)(' + _VALUES + rb')(?=\\?")')
+_LOOK_CLOSER = rb"(?=[0-9a-fkm])(?=20\d\d-|[0-9a-f]{8}|\d{2,3}\.|containerd:|docker:|mooring:|kube-api-)"
+_EXCHANGEABLE = re.compile(rb'"' + _LOOK_CLOSER + rb"(" + _VALUES + rb')(?=\\?")')
 _EXCHANGEABLE_OR_MARK = re.compile(rb'"(\x01\d+|' + _VALUES + rb')(?=\\?")')
 _MARKS = tuple(b"\x01%d" % number for number in range(NAMES_MAX + 1))
 """In place of names. No JSON holds such a character."""
