@@ -21,6 +21,8 @@ from typing import Protocol
 
 VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: where virtual time begins unless told otherwise
 
+MOMENTS_REMEMBERED = 4096
+
 _EPOCH = datetime(1970, 1, 1)
 _MICROS_PER_S = 1_000_000
 _RFC3339 = re.compile(
@@ -106,8 +108,11 @@ def format_rfc3339_micro(wall_s: float) -> str:
     return f"{_seconds_text(whole_s)}.{micros:06d}Z"
 
 
+@lru_cache(maxsize=MOMENTS_REMEMBERED)
 def parse_rfc3339(text: str) -> float:
-    """Seconds since 1970 of a Kubernetes timestamp: any fraction, `Z` or an offset."""
+    """Seconds since 1970 of a Kubernetes timestamp: any fraction, `Z` or an offset.
+
+    Remembered, because pods of one rollout start in the same few seconds, and a large cluster is read at one go."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise TimestampError(f"{text!r} is not a timestamp; wanted one such as 2026-01-02T15:04:05Z")

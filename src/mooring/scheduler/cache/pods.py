@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mooring.scheduler.cache.terms import CarriedTerm
 
 NO_START_S = float("inf")
+_RESIZING = ("PodResizePending", "PodResizeInProgress")
 _encode_key = msgspec.msgpack.Encoder().encode
 
 
@@ -164,7 +165,7 @@ def shape_key(view: Pod) -> bytes:
 def _spec_that_counts(spec: PodSpec) -> PodSpec:
     """Without what differs between pods of one template."""
     if spec.node_name or spec.volumes or spec.scheduling_gates or spec.ephemeral_containers or spec.resource_claims:
-        images = tuple(Volume(image=volume.image) for volume in spec.volumes if volume.image is not None)
+        images = tuple([Volume(image=volume.image) for volume in spec.volumes if volume.image is not None])
         return msgspec.structs.replace(
             spec, node_name="", volumes=images, scheduling_gates=(), ephemeral_containers=(), resource_claims=()
         )
@@ -175,8 +176,10 @@ def _granted(status: PodStatus) -> object:
     """In-place resize: what a running pod counts for depends on what its kubelet has granted. None: nothing special."""
     if not (status.container_statuses or status.init_container_statuses or status.resources or status.conditions):
         return None
-    containers = [c for c in (*status.container_statuses, *status.init_container_statuses) if c.resources is not None]
-    resizing = [(c.type, c.reason) for c in status.conditions if c.type in ("PodResizePending", "PodResizeInProgress")]
+    containers = [c for c in status.container_statuses if c.resources is not None]
+    if status.init_container_statuses:
+        containers += [c for c in status.init_container_statuses if c.resources is not None]
+    resizing = [(c.type, c.reason) for c in status.conditions if c.type in _RESIZING]
     if not containers and not resizing and status.resources is None:
         return None
     return status.resources, status.allocated_resources, containers, resizing

@@ -126,7 +126,7 @@ class SchedulingQueue:
 
         Pods in flight are told when they come back, whatever `only` says.
         """
-        if not self._ears.is_heard(event):
+        if not (self._sleepers or self._in_flight) or not self._ears.is_heard(event):
             return 0
         woken = self._sleepers.woken_by(event, old, new, only) if len(self._sleepers) else ()
         for entry, verdict in woken:
