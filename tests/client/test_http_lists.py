@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from mooring.api.decode import decode_as
 from mooring.api.kinds import POD, REPLICA_SET, Kind
 from mooring.api.views.base import View
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
+from mooring.client import http_lists
 from mooring.client.errors import ServerError
 from mooring.client.http_lists import HttpItems, listing_of
 from mooring.client.promise import Listing
@@ -51,10 +55,79 @@ PAGE = b'{"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"it
 def test_items_as_views_at_one_go() -> None:
     listing = listing_of(POD, PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":{"nodeName":"n"}}')
     assert isinstance(listing.items, HttpItems)
-    views = listing.items.views(Pod)
-    assert views is not None
-    assert [(view.metadata.name, view.spec.node_name) for view in views] == [("a", ""), ("b", "n")]
+    (views,) = listing.items.parts(Pod)
+    assert [(view.metadata.name, view.spec.node_name) for view in views if isinstance(view, Pod)] == [
+        ("a", ""),
+        ("b", "n"),
+    ]
     assert (len(listing.items), listing.items[1][:14], list(listing.items[:0])) == (2, b'{"kind":"Pod",', [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(PAGE % b"", [[]], id="nothing"),
+        pytest.param(PAGE % b'{"metadata":{"name":"a"}}', [["a"]], id="one"),
+        pytest.param(
+            PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"name":"c"}}',
+            [["a"], ["b"], ["c"]],
+            id="several",
+        ),
+        pytest.param(
+            PAGE % b'{"kind":"Pod","metadata":{"name":"a"}},{"kind":"Pod","metadata":{"name":"b"}}',
+            [["a"], ["b"]],
+            id="they say what they are",
+        ),
+        pytest.param(
+            PAGE % b'{"metadata":{"name":"a"}},{"kind":"Pod","metadata":{"name":"b"}}', [["a", "b"]], id="only some do"
+        ),
+        pytest.param(PAGE % b'{},{"metadata":{"name":"b"}},{}', [["", "b", ""]], id="some are empty"),
+        pytest.param(
+            PAGE % b'{"metadata":{"name":"a"},"x":[{"metadata":{}},{"metadata":{}}]},{"metadata":{"name":"b"}}',
+            [["one by one", "a", "b"]],
+            id="the first holds what looks like an item",
+        ),
+        pytest.param(
+            PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"x":[{},{"metadata":{}}]},{"metadata":{}}',
+            [["a"], ["one by one", "b", ""]],
+            id="another one does",
+        ),
+        pytest.param(
+            PAGE % b'{"metadata":{"name":"},{\\"metadata\\":{"}},{"metadata":{"name":"b"}}',
+            [['},{"metadata":{'], ["b"]],
+            id="a text looks like the end of an item",
+        ),
+        pytest.param(
+            PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":null}},{"metadata":{"name":"c"}}',
+            [["a"], ["one by one", "", "c"]],
+            id="one needs a second look",
+        ),
+        pytest.param(
+            b'{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"metadata":{}}',
+            [["a", "b"]],
+            id="the items come first",
+        ),
+    ],
+)
+def test_parts_are_all_items_in_order(
+    answer: bytes, expected: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_lists, "PART_BYTES", 1)
+    assert [_names(part) for part in HttpItems(POD, answer).parts(Pod)] == expected
+
+
+def _names(part: Sequence[Pod | bytes]) -> list[str]:
+    if isinstance(part, HttpItems):
+        return ["one by one", *(decode_as(Pod, raw).metadata.name for raw in part)]
+    return [view.metadata.name for view in part if isinstance(view, Pod)]
+
+
+def test_a_page_that_breaks_off_is_told_when_its_last_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_lists, "PART_BYTES", 1)
+    parts = HttpItems(POD, (PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}')[:-4]).parts(Pod)
+    assert _names(next(parts)) == ["a"]
+    with pytest.raises(ServerError, match="something else than a list of pods"):
+        list(next(parts))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +141,7 @@ def test_items_as_views_at_one_go() -> None:
 def test_items_that_have_to_be_read_one_by_one(item: bytes, view: type[View]) -> None:
     items = listing_of(POD, PAGE % item).items
     assert isinstance(items, HttpItems)
-    assert items.views(view) is None
+    assert list(items.parts(view)) == [items]
     assert len(items) == 1
 
 

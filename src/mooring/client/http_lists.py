@@ -1,14 +1,18 @@
 """Listings: from the bytes of a List to its items, read once.
 
 Comes in   the answer to a list request
-Goes out   a `Listing` whose items look as they would if each had been asked for alone; or their views, at one go
+Goes out   a `Listing` whose items look as they would if each had been asked for alone; or their views, a part at a time
 
  1. Items are cut out of the answer unread; whoever decodes them is the only one who does. They are cut when somebody
-    wants them as bytes: who wants views has the whole answer decoded into them instead, without a copy of anything.
+    wants them as bytes: who wants views has parts of the answer decoded into them instead, without a copy of each item.
  2. The items of a List carry neither kind nor apiVersion, because the List says it for all. They are put back: an item
     is an object like any other.
  3. Revision and token are known before an item is touched, so that the next page can be asked for while this one is
     read.
+ 4. Views come in parts that fit into a processor's cache: read at one go, the views of 500 pods take twice as long,
+    and are cold when they are used. A part ends where an item seems to begin as the first one does. That may be wrong
+    (an item may hold a list of objects that begin so), but never unnoticed: what is cut inside of an item is no JSON.
+    The rest is read item by item then.
 """
 
 from __future__ import annotations
@@ -47,6 +51,9 @@ _start_decoder = msgspec.json.Decoder(_Start)
 _heads: dict[Kind, bytes] = {}
 _TYPED = (b'{"kind":', b'{"apiVersion":')
 _ITEMS = b',"items":['
+_ITEM_METADATA = b'"metadata":{'
+_ITEM_START_BYTES_MAX = 256
+PART_BYTES = 1 << 16
 _START_BYTES_MAX = 1 << 14
 """Kubernetes writes the metadata of a List before its items; a token in it has a few hundred bytes."""
 
@@ -67,9 +74,18 @@ class HttpItems(Sequence[bytes]):
         self._answer = answer
         self._whole: list[bytes] | None = None
 
-    def views(self, view: type[AnyView]) -> list[AnyView] | None:
-        """All items as views; None if they have to be read one by one."""
-        return decode_items(view, self._answer)
+    def parts(self, view: type[AnyView]) -> Iterator[list[AnyView] | Sequence[bytes]]:
+        """All items in parts, in order: views; and items that have to be read one by one, as the last part."""
+        start = 0
+        for end in _ends_of_parts(self._answer):
+            part = self._answer[start:end] + b"]}" if end else self._answer[start:]
+            part = b'{"items":[' + part if start else part
+            views = decode_items(view, part)
+            if views is None:
+                yield HttpItems(self._kind, b'{"items":[' + self._answer[start:]) if start else self
+                return
+            yield views
+            start = end + 1
 
     def cut(self) -> RawList:
         try:
@@ -106,6 +122,18 @@ class HttpItems(Sequence[bytes]):
         return isinstance(other, Sequence) and self._items == list(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _ends_of_parts(answer: bytes) -> Iterator[int]:
+    """Where the comma stands behind each part; 0 for the last one, which ends with the answer."""
+    start = answer.find(_ITEMS, 0, _START_BYTES_MAX) + len(_ITEMS)
+    metadata = answer.find(_ITEM_METADATA, start, start + _ITEM_START_BYTES_MAX)
+    if start >= len(_ITEMS) and metadata >= 0:
+        boundary = b"}," + answer[start : metadata + len(_ITEM_METADATA)]
+        while (found := answer.find(boundary, start + PART_BYTES)) >= 0:
+            start = found + 2
+            yield found + 1
+    yield 0
 
 
 def _metadata_at_start(answer: bytes) -> ListMetadata | None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from mooring.api.decode import decode_as
@@ -81,10 +81,10 @@ class TakesPages(Protocol[SunkView]):
 
 @runtime_checkable
 class ReadsViews(Protocol):
-    """Items of a listing that can be had as views at one go."""
+    """Items of a listing that can be had as views, many at one go."""
 
-    def views(self, view: type[AnyView]) -> list[AnyView] | None:
-        """None: read them one by one."""
+    def parts(self, view: type[AnyView]) -> Iterator[list[AnyView] | Sequence[bytes]]:
+        """All of them, in order: lists of views; and what has to be read one by one."""
         ...
 
 
@@ -234,11 +234,13 @@ class Reflector(Generic[AnyView]):
             async with TaskGroup(f"list of {self._kind}") as group:
                 next_page = group.start(self._next_page(page_size, page.continue_token), name="next page")
                 await self._clock.wait(0)  # now it is asked for, and while we read, the server makes it
-                take(self._views_in(page))
+                for views_read in self._views_in(page):
+                    take(views_read)
             page = next_page.result()
         if isinstance(page, ClientError):
             raise page
-        take(self._views_in(page))
+        for views_read in self._views_in(page):
+            take(views_read)
         self._fill(views, page.revision)
 
     async def _next_page(self, page_size: int, token: str) -> Listing | ClientError:
@@ -247,13 +249,17 @@ class Reflector(Generic[AnyView]):
         except ClientError as error:
             return error
 
-    def _views_in(self, page: Listing) -> list[AnyView]:
-        if isinstance(page.items, ReadsViews):
-            views = page.items.views(self._view)
-            if views is not None:
-                return views
+    def _views_in(self, page: Listing) -> Iterator[list[AnyView]]:
+        """Part by part: what has been read is used while it is still in the processor's cache."""
+        if not isinstance(page.items, ReadsViews):
+            yield self._views_one_by_one(page.items)
+            return
+        for part in page.items.parts(self._view):
+            yield part if isinstance(part, list) else self._views_one_by_one(part)
+
+    def _views_one_by_one(self, items: Sequence[bytes]) -> list[AnyView]:
         views = []
-        for raw in page.items:
+        for raw in items:
             try:
                 views.append(decode_as(self._view, raw))
             except ObjectError as error:
