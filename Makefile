@@ -76,6 +76,7 @@ $(STAMP_RUN): $(STAMP_VENV) requirements.txt requirements-dev.txt pyproject.toml
 	@$(PIP) install --constraint requirements-dev.txt setuptools
 	@$(PIP) install --no-deps --requirement requirements.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 src  # the first start is as quick as the others, also where Python may write nothing
 	@touch $@
 
 $(STAMP_DEV): $(STAMP_RUN)
