@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 import sys
@@ -39,6 +38,7 @@ import click
 import msgspec
 
 from bench.desk_client import Answer, Connection, ask_all, connect, request
+from bench.machine import cpu_s_of, resident_bytes_of
 
 TOKEN = "bench"
 CONNECTIONS = 16
@@ -97,13 +97,11 @@ class Cluster:
     @property
     def cpu_s(self) -> float:
         """What it took of the processor so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s_of(self.process.pid)
 
     @property
     def resident_bytes(self) -> int:
-        fields = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+        return resident_bytes_of(self.process.pid)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[list[Connection]]:

@@ -42,6 +42,19 @@ def resident_bytes() -> int:
     return int(kib) * 1024 if kib is not None else peak_bytes()
 
 
+def resident_bytes_of(pid: int) -> int:
+    """What another process holds in memory now."""
+    fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_s_of(pid: int) -> float:
+    """What another process took of the processor so far."""
+    # Its name stands in parentheses, and may hold anything.
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def peak_bytes() -> int:
     """The most that this process ever held in memory."""
     kib = _first_match(Path("/proc/self/status"), r"VmHWM:\s*(\d+) kB")

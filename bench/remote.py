@@ -15,7 +15,6 @@ Goes out   a line for each figure beside its target; with `--output FILE` the sa
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import subprocess
 import sys
@@ -30,6 +29,7 @@ import msgspec
 
 from bench.desk import Figure
 from bench.desk_client import Connection, connect, request
+from bench.machine import cpu_s_of, resident_bytes_of
 
 PODS_PER_S = 1_500
 CPU_MS = 0.5
@@ -58,13 +58,11 @@ class SchedulerProcess:
 
     @property
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s_of(self.process.pid)
 
     @property
     def resident_mb(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return resident_bytes_of(self.process.pid) / 1e6
 
 
 @contextmanager

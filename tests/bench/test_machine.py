@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bench.machine
-from bench.machine import commit, describe_machine, forget_peak, peak_bytes, resident_bytes
+from bench.machine import (
+    commit,
+    cpu_s_of,
+    describe_machine,
+    forget_peak,
+    peak_bytes,
+    resident_bytes,
+    resident_bytes_of,
+)
 
 
 def test_the_machine_is_described() -> None:
@@ -47,3 +56,8 @@ def test_a_tree_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(bench.machine, "__file__", str(tmp_path / "machine.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert commit() == ("unknown", False)
+
+
+def test_another_process_is_seen_as_it_sees_itself() -> None:
+    assert resident_bytes_of(os.getpid()) == pytest.approx(resident_bytes(), rel=0.2)
+    assert cpu_s_of(os.getpid()) == pytest.approx(sum(os.times()[:2]), abs=0.1)
