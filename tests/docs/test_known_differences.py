@@ -27,7 +27,16 @@ from tests.scheduler.config.builders import KUBERNETES, configuration, plugins, 
 from tests.scheduler.harness import decide, engine_of
 from tests.scheduler.world import World, play
 
-CAME_BACK = frozenset(("NodeLabel", "ServiceAffinity", "SelectorSpread"))
+CAME_BACK = frozenset(
+    (
+        "NodeLabel",
+        "NodeResourcesLeastAllocated",
+        "NodeResourcesMostAllocated",
+        "RequestedToCapacityRatio",
+        "SelectorSpread",
+        "ServiceAffinity",
+    )
+)
 """Plugins that kube-scheduler has no more."""
 
 # Chance
@@ -134,7 +143,8 @@ def test_no_plugin_takes_part_in_the_points_of_gates_that_are_off() -> None:
 def test_plugins_that_came_back_are_off_unless_they_are_named() -> None:
     by_default = engine_of().cycles["default-scheduler"].profile.plugins
     assert CAME_BACK.isdisjoint(by_default)
-    named = with_profile(plugins={"multiPoint": {"enabled": plugins(*sorted(CAME_BACK))}})
+    shape = {"name": "RequestedToCapacityRatio", "args": {"shape": [{"utilization": 0, "score": 10}]}}
+    named = with_profile(plugins={"multiPoint": {"enabled": plugins(*sorted(CAME_BACK))}}, pluginConfig=[shape])
     assert set(engine_of(config=named).cycles["default-scheduler"].profile.plugins) - set(by_default) == CAME_BACK
 
 

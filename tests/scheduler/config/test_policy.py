@@ -381,6 +381,55 @@ def test_strategies_of_one_plugin(listed: list[Written], expected: ScoringStrate
     assert ("NodeResourcesFit=1" in scores(data)) is bool(listed)
 
 
+MINE: Written = {"name": "Mine", "weight": 5, "argument": {"requestedToCapacityRatioArguments": RATIO}}
+CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+
+
+@pytest.mark.parametrize(
+    ("listed", "scoring", "others"),
+    [
+        pytest.param(
+            priorities(LeastRequestedPriority=2, MostRequestedPriority=3),
+            ["NodeResourcesFit=2", "NodeResourcesMostAllocated=3"],
+            {"NodeResourcesMostAllocated": {"resources": CPU_AND_MEMORY}},
+            id="the second has a plugin of its own",
+        ),
+        pytest.param(
+            priorities(MostRequestedPriority=3, LeastRequestedPriority=2),
+            ["NodeResourcesFit=3", "NodeResourcesLeastAllocated=2"],
+            {"NodeResourcesLeastAllocated": {"resources": CPU_AND_MEMORY}},
+            id="the other way round",
+        ),
+        pytest.param(
+            [*priorities(LeastRequestedPriority=1), MINE],
+            ["NodeResourcesFit=1", "RequestedToCapacityRatio=5"],
+            {"RequestedToCapacityRatio": {"resources": CPU_AND_MEMORY, **RATIO}},
+            id="a shape beside a strategy",
+        ),
+        pytest.param(
+            [*priorities(LeastRequestedPriority=1, RequestedToCapacityRatioPriority=2), MINE],
+            ["NodeResourcesFit=1", "RequestedToCapacityRatio=5"],
+            {"RequestedToCapacityRatio": {"resources": CPU_AND_MEMORY, **RATIO}},
+            id="a shape that is written counts before the one that is not",
+        ),
+    ],
+)
+def test_several_strategies(listed: list[Written], scoring: list[str], others: dict[str, Written]) -> None:
+    data = policy(predicates=[], priorities=listed)
+    assert scores(data) == scoring
+    assert {name: arguments(data, name) for name in others} == others
+    assert filters(data) == MANDATORY
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "winner"), [(1, 3, "busy"), (3, 1, "free")], ids=["fill nodes up", "leave nodes free"]
+)
+def test_strategies_are_weighed_against_each_other(least: int, most: int, winner: str) -> None:
+    wanted = policy(priorities=priorities(LeastRequestedPriority=least, MostRequestedPriority=most))
+    engine = engine_of(node("busy"), node("free"), pod("running", cpu=1, memory="2Gi", on="busy"), config=wanted)
+    assert decide(engine, pod(cpu=1, memory="2Gi")).node_name == winner
+
+
 def test_a_priority_alone_does_not_filter() -> None:
     data = policy(
         predicates=[],

@@ -12,6 +12,7 @@ from mooring.scheduler.config.policy_names import (
     PREDICATES,
     PRIORITIES,
     STRATEGIES,
+    STRATEGY_PLUGINS,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.plugins.catalogue import default_registry
@@ -42,3 +43,8 @@ def test_sets_of_names_hold_known_names(some: Iterable[str], known: Iterable[str
 
 def test_strategies_are_those_of_one_plugin() -> None:
     assert set(STRATEGIES) == {name for name, plugin in PRIORITIES.items() if plugin == NODE_RESOURCES_FIT}
+
+
+def test_every_strategy_has_a_plugin_of_its_own() -> None:
+    assert set(STRATEGY_PLUGINS) == set(STRATEGIES.values())
+    assert [plugin for plugin in STRATEGY_PLUGINS.values() if not IMPLEMENTS(plugin, ExtensionPoint.SCORE)] == []

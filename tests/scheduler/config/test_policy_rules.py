@@ -124,18 +124,6 @@ def test_predicates_that_are_refused(data: Written, complaint: str) -> None:
             'priority "b" redeclares custom priority "RequestedToCapacityRatio", from: "a"',
             id="two shapes",
         ),
-        pytest.param(
-            priorities(priority("LeastRequestedPriority"), priority("MostRequestedPriority")),
-            'priority "MostRequestedPriority" cannot be used together with "LeastRequestedPriority": both are '
-            "strategies of NodeResourcesFit today, which has one; keep one of them",
-            id="two strategies",
-        ),
-        pytest.param(
-            priorities(priority("Mine", RATIO), priority("LeastRequestedPriority")),
-            'priority "LeastRequestedPriority" cannot be used together with "Mine": both are strategies '
-            "of NodeResourcesFit today, which has one; keep one of them",
-            id="a shape and a strategy",
-        ),
     ],
 )
 def test_priorities_that_are_refused(data: Written, complaint: str) -> None:
@@ -191,6 +179,10 @@ def test_the_weight_of_required_affinity_has_a_range(weight: int) -> None:
         pytest.param(priorities(priority("a", LIKES), priority("b", SPREADS, weight=2)), id="weights of two kinds"),
         pytest.param(
             priorities(priority("RequestedToCapacityRatioPriority"), priority("Mine", RATIO)), id="one strategy twice"
+        ),
+        pytest.param(
+            priorities(priority("LeastRequestedPriority"), priority("MostRequestedPriority"), priority("Mine", RATIO)),
+            id="three strategies",
         ),
         pytest.param(priorities(priority("EqualPriority", weight=2**31 - 1)), id="the largest weight"),
     ],

@@ -10,9 +10,11 @@ Nothing behind this room knows that there ever was a Policy.
     filtering. So it needs no table of which plugin serves which point.
  2. Of each plugin there is one: all service affinities become one, with all their labels, and so do all label
     presences and preferences. A score that stands for several counts for as many.
- 3. What is younger than Policy and refuses nodes or pods (`ALWAYS`) is on: a policy could not name it, and without it
+ 3. LeastRequested, MostRequested and RequestedToCapacityRatio are strategies of NodeResourcesFit, which has one: the
+    first that is named. Each other one is scored by a plugin of its own, as all of them were.
+ 4. What is younger than Policy and refuses nodes or pods (`ALWAYS`) is on: a policy could not name it, and without it
     pods would be bound to nodes that cannot run them. It has no say in scoring.
- 4. The default constraints of PodTopologySpread are off, because spreading by services and controllers is the work of
+ 5. The default constraints of PodTopologySpread are off, because spreading by services and controllers is the work of
     SelectorSpread here.
 """
 
@@ -35,6 +37,7 @@ from mooring.scheduler.config.policy_arguments import (
     ServiceAffinityArgs,
     as_written,
     node_label_problems,
+    strategy_as_written,
 )
 from mooring.scheduler.config.policy_names import (
     CHECK_NODE_LABEL_PRESENCE,
@@ -48,6 +51,7 @@ from mooring.scheduler.config.policy_names import (
     PRIORITIES,
     SERVICE_AFFINITY,
     STRATEGIES,
+    STRATEGY_PLUGINS,
 )
 from mooring.scheduler.config.policy_rules import policy_problems, ratio_strategy
 from mooring.scheduler.config.policy_types import (
@@ -139,8 +143,9 @@ def _weights(policy: Policy) -> dict[str, int]:
         return {plugin: weight for name, weight in DEFAULT_PRIORITIES.items() if (plugin := PRIORITIES[name])}
     weights: dict[str, int] = {}
     copies = {NODE_LABEL: 0, SERVICE_AFFINITY: 0}
+    strategies = _strategies(policy.priorities)
     for priority in policy.priorities:
-        plugin = _plugin_of(priority)
+        plugin = _plugin_of(priority, strategies)
         if plugin in copies:
             copies[plugin] += 1
         if plugin is not None:
@@ -148,15 +153,16 @@ def _weights(policy: Policy) -> dict[str, int]:
     return weights
 
 
-def _plugin_of(priority: PriorityPolicy) -> str | None:
+def _plugin_of(priority: PriorityPolicy, strategies: Mapping[str, ScoringStrategy]) -> str | None:
+    strategy = _strategy_of(priority)
+    if strategy is not None:
+        return NODE_RESOURCES_FIT if strategy.type == next(iter(strategies)) else STRATEGY_PLUGINS[strategy.type]
     match priority.argument:
         case PriorityArgument(service_anti_affinity=argument) if argument is not None:
             return SERVICE_AFFINITY
         case PriorityArgument(label_preference=argument) if argument is not None:
             return NODE_LABEL
-        case PriorityArgument():
-            return NODE_RESOURCES_FIT
-        case None:
+        case _:
             return PRIORITIES[priority.name]
 
 
@@ -164,12 +170,12 @@ def _plugin_of(priority: PriorityPolicy) -> str | None:
 
 
 def _arguments(policy: Policy) -> dict[str, PluginArguments]:
+    first, *others = _strategies(policy.priorities or ()).values() or (NodeResourcesFitArgs().scoring_strategy,)
     return {
         NODE_LABEL: as_written(_node_label(policy)),
         SERVICE_AFFINITY: as_written(_service_affinity(policy)),
-        NODE_RESOURCES_FIT: NodeResourcesFitArgs(
-            ignored_resources=_ignored_resources(policy), scoring_strategy=_strategy(policy.priorities or ())
-        ),
+        NODE_RESOURCES_FIT: NodeResourcesFitArgs(ignored_resources=_ignored_resources(policy), scoring_strategy=first),
+        **{STRATEGY_PLUGINS[strategy.type]: strategy_as_written(strategy) for strategy in others},
         "InterPodAffinity": InterPodAffinityArgs(
             hard_pod_affinity_weight=policy.hard_pod_affinity_symmetric_weight or 1
         ),
@@ -197,18 +203,25 @@ def _service_affinity(policy: Policy) -> ServiceAffinityArgs:
     )
 
 
-def _strategy(priorities: Iterable[PriorityPolicy]) -> ScoringStrategy:
-    strategy = NodeResourcesFitArgs().scoring_strategy
+def _strategies(priorities: Iterable[PriorityPolicy]) -> dict[str, ScoringStrategy]:
+    """The strategies that are named, by their types and in their order. A shape that is written counts before none."""
+    strategies: dict[str, ScoringStrategy] = {}
     for priority in priorities:
-        if priority.argument is not None:
-            ratio = priority.argument.requested_to_capacity_ratio_arguments
-            if ratio is not None:
-                return ratio_strategy(ratio)
-        elif STRATEGIES.get(priority.name) == REQUESTED_TO_CAPACITY_RATIO:
-            strategy = ratio_strategy(_FREE_NODES_FIRST)
-        elif priority.name in STRATEGIES:
-            strategy = ScoringStrategy(type=STRATEGIES[priority.name])
-    return strategy
+        strategy = _strategy_of(priority)
+        if strategy is not None and (priority.argument is not None or strategy.type not in strategies):
+            strategies[strategy.type] = strategy
+    return strategies
+
+
+def _strategy_of(priority: PriorityPolicy) -> ScoringStrategy | None:
+    """By which strategy a priority scores, if it is one of those that look at how full a node is."""
+    if priority.argument is not None:
+        ratio = priority.argument.requested_to_capacity_ratio_arguments
+        return ratio_strategy(ratio) if ratio is not None else None
+    kind = STRATEGIES.get(priority.name)
+    if kind == REQUESTED_TO_CAPACITY_RATIO:
+        return ratio_strategy(_FREE_NODES_FIRST)
+    return ScoringStrategy(type=kind) if kind is not None else None
 
 
 def _ignored_resources(policy: Policy) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
-"""The arguments of the plugins that outlived `Policy`: NodeLabel and ServiceAffinity.
+"""The arguments of the plugins that outlived `Policy`: NodeLabel, ServiceAffinity and those that score by one strategy.
 
 Comes in   `pluginConfig[].args` as it stands in a file, or what `policy` gathered from predicates and priorities
 Goes out   typed arguments, or a `ConfigurationError`
 
  1. They are read when the plugin is made, like those of a plugin that is not Kubernetes' own: to kube-scheduler v1.36
     they are strangers, and what it knows by name is in `arguments`.
- 2. The same label cannot be wanted both present and absent.
+ 2. The rules of a strategy are those of NodeResourcesFit's arguments, where it stands today.
+ 3. The same label cannot be wanted both present and absent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,19 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.field_errors import quoted
+from mooring.scheduler.config.argument_rules import argument_problems
+from mooring.scheduler.config.arguments import (
+    CPU_AND_MEMORY,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
 from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import Settings
-from mooring.scheduler.config.problems import ConfigurationError, Problem, invalid
+from mooring.scheduler.config.fields import OrDefault, Settings
+from mooring.scheduler.config.problems import ConfigurationError, Problem, forbidden, invalid
 from mooring.scheduler.config.types import RawArguments
 
 S = TypeVar("S", bound=Settings)
@@ -40,6 +51,13 @@ class ServiceAffinityArgs(Settings):
     anti_affinity_labels_preference: tuple[str, ...] = ()
 
 
+class ResourceStrategyArgs(Settings):
+    """Which resources count and, for RequestedToCapacityRatio alone, how good each utilization is."""
+
+    resources: OrDefault[tuple[ResourceSpec, ...]] = CPU_AND_MEMORY
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
 def node_label_arguments(written: RawArguments) -> NodeLabelArgs:
     arguments = _decoded("NodeLabel", NodeLabelArgs, written)
     problems = list(node_label_problems(arguments))
@@ -50,6 +68,38 @@ def node_label_arguments(written: RawArguments) -> NodeLabelArgs:
 
 def service_affinity_arguments(written: RawArguments) -> ServiceAffinityArgs:
     return _decoded("ServiceAffinity", ServiceAffinityArgs, written)
+
+
+def strategy_arguments(plugin: str, kind: str, written: RawArguments) -> NodeResourcesFitArgs:
+    """What NodeResourcesFit would be told to score by the strategy `kind` alone."""
+    arguments = _decoded(plugin, ResourceStrategyArgs, written)
+    has_shape = kind == REQUESTED_TO_CAPACITY_RATIO
+    strategy = ScoringStrategy(
+        type=kind,
+        resources=arguments.resources,
+        requested_to_capacity_ratio=RequestedToCapacityRatioParam(shape=arguments.shape) if has_shape else None,
+    )
+    told = NodeResourcesFitArgs(scoring_strategy=strategy)
+    problems = [in_strategy(problem) for problem in argument_problems("args", told)]
+    if arguments.shape and not has_shape:
+        problems.append(forbidden("args.shape", "only RequestedToCapacityRatio has one"))
+    if problems:
+        raise ConfigurationError(_while_made(plugin, problem) for problem in problems)
+    return told
+
+
+def strategy_as_written(strategy: ScoringStrategy) -> RawArguments:
+    """The arguments of the plugin that scores by this strategy alone, as a configuration file would spell them out."""
+    ratio = strategy.requested_to_capacity_ratio
+    shape = {"shape": msgspec.to_builtins([*ratio.shape])} if ratio is not None else {}
+    return {"resources": msgspec.to_builtins([*strategy.resources]), **shape}
+
+
+def in_strategy(problem: Problem) -> Problem:
+    """A problem of NodeResourcesFit's arguments, told of arguments that are its strategy themselves."""
+    for dropped in (".scoringStrategy.requestedToCapacityRatio", ".scoringStrategy"):
+        problem = Problem(problem.path.replace(dropped, "", 1), problem.text.replace(dropped, "", 1))
+    return problem
 
 
 def as_written(arguments: NodeLabelArgs | ServiceAffinityArgs) -> RawArguments:

@@ -95,6 +95,13 @@ STRATEGIES: Mapping[str, str] = {
 }
 """The priorities that were plugins of their own and are strategies of one plugin today."""
 
+STRATEGY_PLUGINS: Mapping[str, str] = {
+    LEAST_ALLOCATED: "NodeResourcesLeastAllocated",
+    MOST_ALLOCATED: "NodeResourcesMostAllocated",
+    REQUESTED_TO_CAPACITY_RATIO: "RequestedToCapacityRatio",
+}
+"""Who scores by a strategy that NodeResourcesFit cannot take, because the policy gave it another one before."""
+
 DEFAULT_PRIORITIES: Mapping[str, int] = {
     "SelectorSpreadPriority": 1,
     "InterPodAffinityPriority": 1,

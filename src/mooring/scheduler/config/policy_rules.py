@@ -7,8 +7,6 @@ Goes out   every problem, in the words of kube-scheduler v1.22 where it had any,
  2. A known name with an argument that is not its own is a problem, too. Old schedulers disagreed whether the name or
     the argument counts, and either way something that was written down would do nothing.
  3. Several label preferences (or service anti-affinities) become one plugin, so they must have one weight.
- 4. LeastRequested, MostRequested and RequestedToCapacityRatio were plugins of their own. Today they are strategies of
-    NodeResourcesFit, which has one, so that a policy can have only one of them.
 """
 
 import difflib
@@ -24,9 +22,9 @@ from mooring.scheduler.config.arguments import (
     ScoringStrategy,
 )
 from mooring.scheduler.config.fields import INT32
+from mooring.scheduler.config.policy_arguments import in_strategy
 from mooring.scheduler.config.policy_names import (
     NODE_LABEL,
-    NODE_RESOURCES_FIT,
     PREDICATES,
     PRIORITIES,
     SERVICE_AFFINITY,
@@ -87,7 +85,6 @@ def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, Prio
         yield Problem(child(path, "weight"), text)
     if priority.argument is None:
         yield from _unknown_name(path, "priority", priority.name, PRIORITIES)
-        yield from _strategy_problems(path, priority, STRATEGIES.get(priority.name), seen)
         return
     arguments = {
         "ServiceAntiAffinity": priority.argument.service_anti_affinity,
@@ -123,28 +120,10 @@ def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, Priorit
         kind = quoted(REQUESTED_TO_CAPACITY_RATIO)
         text = f"priority {quoted(priority.name)} redeclares custom priority {kind}, from: {quoted(other.name)}"
         yield Problem(path, text)
-    yield from _strategy_problems(path, priority, REQUESTED_TO_CAPACITY_RATIO, seen)
     # The rules are those of today's plugin; only the places where they are broken have other names.
     where = f"{path}.argument.requestedToCapacityRatioArguments"
     for problem in argument_problems(where, NodeResourcesFitArgs(scoring_strategy=ratio_strategy(arguments))):
-        yield _renamed(_renamed(problem, ".scoringStrategy.requestedToCapacityRatio"), ".scoringStrategy")
-
-
-def _renamed(problem: Problem, dropped: str) -> Problem:
-    return Problem(problem.path.replace(dropped, "", 1), problem.text.replace(dropped, "", 1))
-
-
-def _strategy_problems(
-    path: str, priority: PriorityPolicy, strategy: str | None, seen: dict[str, PriorityPolicy]
-) -> Iterator[Problem]:
-    if strategy is None:
-        return
-    other = seen.setdefault(NODE_RESOURCES_FIT, priority)
-    if STRATEGIES.get(other.name, REQUESTED_TO_CAPACITY_RATIO) != strategy:
-        text = f"priority {quoted(priority.name)} cannot be used together with {quoted(other.name)}"
-        yield Problem(
-            path, f"{text}: both are strategies of {NODE_RESOURCES_FIT} today, which has one; keep one of them"
-        )
+        yield in_strategy(problem)
 
 
 def _unknown_name(path: str, what: str, name: str, known: Iterable[str]) -> Iterator[Problem]:

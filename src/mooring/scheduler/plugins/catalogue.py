@@ -20,6 +20,11 @@ from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from mooring.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from mooring.scheduler.plugins.priority_sort import PrioritySort
+from mooring.scheduler.plugins.resource_strategies import (
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
 from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
 from mooring.scheduler.plugins.selector_spread import SelectorSpread
 from mooring.scheduler.plugins.service_affinity import ServiceAffinity
@@ -52,6 +57,9 @@ PLUGINS: tuple[type[Plugin], ...] = (
     NodeLabel,
     ServiceAffinity,
     SelectorSpread,
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
 )
 
 
