@@ -21,7 +21,7 @@ from mooring.scheduler.framework.sources import plugins_from
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod
 from tests.docs.pages import page
-from tests.scheduler.harness import decide
+from tests.scheduler.harness import decide, engine_of
 from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play
 
@@ -105,8 +105,25 @@ def test_the_example_of_a_hint_wakes_by_what_helps(tmp_path: Path) -> None:
     play(story, config=config, registry=registry)
 
 
+def test_the_example_of_a_custom_kind_waits_for_one(tmp_path: Path) -> None:
+    plugin = _plugins(tmp_path, GUIDE.blocks("python")[4])["Licensed"]
+    (wake,) = plugin(engine_of().columns).wakes()
+    config, registry = with_plugins(plugin)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=4), pod("web", cpu=1))
+        await world.settle(60)
+        assert await world.node_of("web") == ""
+        licence = {"apiVersion": "example.com/v1", "kind": "Licence", "metadata": {"name": "office"}, "seats": 1}
+        await world.client.create(wake.subject, "default", licence)
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+
+    play(story, config=config, registry=registry)
+
+
 def test_the_example_of_permit_holds_a_job_together(tmp_path: Path) -> None:
-    config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[4])["Together"])
+    config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[5])["Together"])
 
     async def story(world: World) -> None:
         job = {"job": "train", "job-size": "3"}

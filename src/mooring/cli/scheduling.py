@@ -36,6 +36,7 @@ from mooring.kit.loop import run_real
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.scheduler import Limits
 from mooring.serving.authentication import ProxyRules
 from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
@@ -187,7 +188,8 @@ def _review_connection(flags: Flags, name: str, clock: Clock) -> Connection | No
 def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) -> None:
     """What is wrong with the plugins is told before anything starts."""
     try:
-        Engine(configuration, entropy=system_entropy(), registry=registry)
+        engine = Engine(configuration, entropy=system_entropy(), registry=registry)
+        kinds_named(cycle.profile for cycle in engine.cycles.values())
     except ValueError as error:
         raise input_error(str(error)) from error
 

@@ -50,7 +50,9 @@ from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
+from mooring.scheduler.framework.events import About
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.intake.nodes import NodeIntake
 from mooring.scheduler.intake.objects import WATCHED, ObjectIntake
 from mooring.scheduler.intake.pods import PodIntake
@@ -233,21 +235,24 @@ class Scheduler:
         return all(reflector.has_synced for reflector in self.reflectors.values())
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
-        yield self._reflector(Node, NodeIntake(self.engine, self.queue))
-        for view in WATCHED:
-            yield self._reflector(view, ObjectIntake(view, self.engine, self.queue))
+        yield self._reflector(NODE, Node, NodeIntake(self.engine, self.queue))
+        watched: dict[type[ApiObject], About | None] = dict(WATCHED)
+        named = kinds_named(cycle.profile for cycle in self.engine.cycles.values())
+        watched.update((kind.view, kind) for kind in named if kind.view is not None)
+        for view, subject in watched.items():
+            kind = subject if isinstance(subject, Kind) else kind_of_view(view)
+            yield self._reflector(kind, view, ObjectIntake(view, subject, self.engine, self.queue))
         if self._asker is not None:
             yield "whole nodes", self._whole(NODE, self._asker.objects.nodes)
             yield "whole pods", self._whole(POD, self._asker.objects.pods)
-        yield self._reflector(Pod, self.pods)  # last: on the first list their nodes and claims are known already
+        yield self._reflector(POD, Pod, self.pods)  # last: on the first list their nodes and claims are known already
 
-    def _reflector(self, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
-        kind: Kind = kind_of_view(view)
+    def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
         behind: PutOff[ApiObject] = PutOff(sink, self.standstill)
         if isinstance(sink, TakesPages):
             behind = PutOffPages(sink, sink, self.standstill)
-        entropy = self._entropy.fork(f"watch {kind.plural}")
-        return kind.plural, Reflector(self._client, kind, view, behind, clock=self._clock, entropy=entropy)
+        entropy = self._entropy.fork(f"watch {kind.resource}")
+        return kind.resource, Reflector(self._client, kind, view, behind, clock=self._clock, entropy=entropy)
 
     def _whole(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")

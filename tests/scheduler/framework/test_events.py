@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import ClassVar
+
 import pytest
 
+from mooring.api.kinds import NODE, POD, REPLICATION_CONTROLLER, Kind
+from mooring.api.views.meta import ApiObject
 from mooring.scheduler.framework.events import (
     ANYTHING,
     ASSIGNED_POD_DELETE,
@@ -15,6 +20,14 @@ from mooring.scheduler.framework.events import (
     Subject,
     Wake,
 )
+
+
+class Widget(ApiObject):
+    api_version: ClassVar[str] = "example.com/v1"
+    kind: ClassVar[str] = "Widget"
+
+
+WIDGET = Kind("example.com/v1", "Widget", "widgets", view=Widget)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +43,8 @@ from mooring.scheduler.framework.events import (
         (ClusterEvent(Subject.NODE, Action.ADD), "NodeAdd"),
         (ClusterEvent(Subject.NODE, Action.UPDATE_NODE_DECLARED_FEATURE), "NodeUpdateNodeDeclaredFeature"),
         (ClusterEvent(Subject.CSI_NODE, Action.UPDATE), "storage.k8s.io/CSINodeUpdate"),
+        (ClusterEvent(WIDGET, Action.ADD), "widgets.v1.example.comAdd"),
+        (ClusterEvent(REPLICATION_CONTROLLER, Action.DELETE), "replicationcontrollers.v1Delete"),
         (UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout"),
         (FORCE_ACTIVATE, "ForceActivate"),
         (ClusterEvent(Subject.ANY, Action.ALL), "*All"),
@@ -59,7 +74,29 @@ NODE_UPDATE = ClusterEvent(Subject.NODE, Action.UPDATE)
         pytest.param(Wake(Subject.NODE, Action.ALL), UNSCHEDULABLE_TIMEOUT, False, id="an event about anything"),
         pytest.param(Wake(Subject.ANY, Action.ADD), UNSCHEDULABLE_TIMEOUT, False, id="what comes, whatever it is"),
         pytest.param(ANYTHING, ClusterEvent(Subject.NODE, Action.NONE), False, id="nothing happened"),
+        pytest.param(Wake(WIDGET, Action.ALL), ClusterEvent(WIDGET, Action.ADD), True, id="a kind that was named"),
+        pytest.param(Wake(WIDGET, Action.ALL), NODE_UPDATE, False, id="a kind that was named, another subject"),
+        pytest.param(ANYTHING, ClusterEvent(WIDGET, Action.ADD), True, id="anything, a kind that another one named"),
     ],
 )
 def test_who_hears_an_event(wake: Wake, event: ClusterEvent, is_heard: bool) -> None:
     assert wake.hears(event) is is_heard
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [
+        pytest.param(
+            Kind("example.com/v1", "Widget", "widgets"),
+            "a wake by example.com/v1 Widget needs a view to read it by: Kind(…, view=…)",
+            id="nothing to read it by",
+        ),
+        pytest.param(NODE, "a wake by v1 Node is a wake by Subject.NODE", id="a kind that has a subject"),
+        pytest.param(
+            POD, "a wake by v1 Pod is a wake by Subject.ASSIGNED_POD or Subject.PENDING_POD", id="a kind that has two"
+        ),
+    ],
+)
+def test_kinds_that_cannot_wake(kind: Kind, complaint: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        Wake(kind, Action.ADD)

@@ -1,17 +1,20 @@
-"""Who is woken by what in a profile, and what has to be watched for it."""
+"""Who is woken by what in a profile, and the kinds that are watched only because a plugin names them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
-import numpy as np
 import pytest
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.api.kinds import NODE, REPLICA_SET, Kind
+from mooring.api.views.meta import ApiObject
+from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import ANYTHING, Action, ClusterEvent, Subject, Wake
-from mooring.scheduler.framework.plugin import Filter, Plugin
+from mooring.scheduler.framework.plugin import Plugin, PreEnqueue
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.waking import subjects_watched, wakes_of, wakes_of_plugin
+from mooring.scheduler.framework.registry import BadPluginError
+from mooring.scheduler.framework.waking import kinds_named, wakes_of, wakes_of_plugin
 from tests.scheduler.harness import engine_of
 
 TAINT = ClusterEvent(Subject.NODE, Action.UPDATE_NODE_TAINT)
@@ -61,27 +64,58 @@ def test_of_our_plugins_these_are(name: str) -> None:
     assert any(wake.hint is None and wake.hears(TAINT) for wake in wakes_of(default_profile())[name])
 
 
-def test_what_the_plugins_of_a_profile_want_to_hear_of_is_watched() -> None:
-    watched = subjects_watched([default_profile()])
-    assert {Subject.ASSIGNED_POD, Subject.NODE, Subject.VOLUME_ATTACHMENT, Subject.CSI_STORAGE_CAPACITY} <= set(watched)
-    assert not {Subject.NAMESPACE, Subject.SERVICE, Subject.ANY} & set(watched)
-    assert list(watched) == sorted(watched, key=list(Subject).index)
+class Widget(ApiObject):
+    """A custom kind, as somebody's plugin reads it."""
+
+    api_version: ClassVar[str] = "example.com/v1"
+    kind: ClassVar[str] = "Widget"
 
 
-def test_pods_and_nodes_are_always_watched() -> None:
-    assert subjects_watched([]) == (Subject.ASSIGNED_POD, Subject.PENDING_POD, Subject.NODE)
+WIDGET = Kind("example.com/v1", "Widget", "widgets", view=Widget)
 
 
-class Silent(Filter[None]):
-    """Says nothing about what could help."""
-
-    name = "Silent"
-
-    def filter(self, state: None, rows: Rows) -> Int64s:
-        return np.zeros(length_of(rows), dtype=np.int64)
+class Refusing(Declared, PreEnqueue):
+    def pre_enqueue(self, pod: PodRecord) -> None:
+        return None
 
 
-def test_for_a_plugin_that_is_woken_by_anything_nearly_everything_is_watched() -> None:
-    watched = subjects_watched([replace(default_profile(), plugins={"Silent": Silent()})])
-    assert {Subject.RESOURCE_CLAIM, Subject.CSI_DRIVER, Subject.PERSISTENT_VOLUME} <= set(watched)
-    assert not {Subject.ANY, Subject.RESOURCE_SLICE, Subject.VOLUME_ATTACHMENT} & set(watched)
+def profile_with(*plugins: Plugin) -> Profile:
+    return replace(
+        default_profile(), plugins={f"{place} {plugin.name}": plugin for place, plugin in enumerate(plugins)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("wakes", "named"),
+    [
+        pytest.param([()], (), id="nothing beside the usual"),
+        pytest.param([(Wake(Subject.NODE, Action.ADD), ANYTHING)], (), id="what has a subject is watched anyway"),
+        pytest.param([(Wake(WIDGET, Action.ADD),)], (WIDGET,), id="a custom kind"),
+        pytest.param([(Wake(REPLICA_SET, Action.ADD),)], (REPLICA_SET,), id="a kind that has no subject"),
+        pytest.param([(Wake(WIDGET, Action.ADD),), (Wake(WIDGET, Action.DELETE),)], (WIDGET,), id="one row, twice"),
+    ],
+)
+def test_kinds_that_plugins_name(wakes: list[tuple[Wake, ...]], named: tuple[Kind, ...]) -> None:
+    assert kinds_named([profile_with(*(Refusing(*each) for each in wakes))]) == named
+
+
+def test_our_plugins_name_none() -> None:
+    assert kinds_named([default_profile()]) == ()
+
+
+def test_a_kind_has_one_row() -> None:
+    another = Kind("example.com/v1", "Widget", "widgets", view=Widget)
+    plugins = [Refusing(Wake(WIDGET, Action.ADD)), Refusing(Wake(another, Action.ADD))]
+    with pytest.raises(BadPluginError, match=r"1 Declared: wakes by example\.com/v1 Widget, for which another plugin"):
+        kinds_named([profile_with(*plugins)])
+
+
+def test_who_declares_what_cannot_be_is_named() -> None:
+    class Hasty(Refusing):
+        name = "Hasty"
+
+        def wakes(self) -> tuple[Wake, ...]:
+            return (Wake(NODE, Action.ADD),)
+
+    with pytest.raises(BadPluginError, match=r"Hasty: a wake by v1 Node is a wake by Subject\.NODE"):
+        kinds_named([profile_with(Hasty())])

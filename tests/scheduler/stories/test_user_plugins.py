@@ -7,8 +7,12 @@ from typing import ClassVar
 
 import pytest
 
+from mooring.api.kinds import Kind
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
+from mooring.client.promise import PatchForm
 from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.per_node import NodeSituation, PerNodeFilter
@@ -276,6 +280,61 @@ def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> No
         assert await world.node_of("web") == "n2"
 
     config, registry = with_plugins(Reluctant)
+    play(story, config=config, registry=registry)
+
+
+class Licence(ApiObject):
+    """A custom kind, as the plugin below reads it."""
+
+    api_version: ClassVar[str] = "example.com/v1"
+    kind: ClassVar[str] = "Licence"
+    seats: int = 0
+
+
+LICENCE = Kind("example.com/v1", "Licence", "licences", view=Licence, folder="example.com/licences")
+
+
+class Licensed(PreFilter[None]):
+    """Pods wait for a licence with seats in their namespace."""
+
+    name = "Licensed"
+
+    def __init__(self, columns: Columns) -> None:
+        self._licences = columns.objects.of(Licence)
+
+    def pre_filter(self, pod: PodRecord) -> Skip | Rejection:
+        has_seats = any(licence.seats for licence in self._licences.in_namespace(pod.namespace))
+        return SKIP if has_seats else unschedulable("no licence")
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (Wake(LICENCE, Action.ADD | Action.UPDATE, self.has_seats),)
+
+    def has_seats(self, pod: PodRecord, old: Licence | None, new: Licence | None) -> bool:
+        return new is not None and new.seats > 0
+
+
+def test_a_custom_kind_is_watched_for_the_plugin_that_names_it() -> None:
+    async def story(world: World) -> None:
+        async def write(seats: int) -> None:
+            body = {"apiVersion": "example.com/v1", "kind": "Licence", "metadata": {"name": "office"}, "seats": seats}
+            await world.client.create(LICENCE, "default", body)
+
+        await world.create(node("n1", cpu=2), pod("web", cpu=1))
+        await world.settle()
+        uid = (await world.pod("web")).metadata.uid
+        told = await world.condition("web")
+        assert told is not None
+        assert told[2].startswith("0/1 nodes are available: no licence. ")
+        await write(0)
+        await world.settle(30)
+        where = world.scheduler.queue.whereabouts(uid)
+        assert where is not None
+        assert (where.room, where.attempts) == (Room.UNSCHEDULABLE, 1)
+        await world.client.patch(LICENCE, "default", "office", {"seats": 3}, form=PatchForm.MERGE)
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+
+    config, registry = with_plugins(Licensed)
     play(story, config=config, registry=registry)
 
 

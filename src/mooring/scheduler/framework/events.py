@@ -11,7 +11,8 @@ A wake may have a hint: a function that looks at the change and at the pod, and 
  2. The names are Kubernetes' own: `Label` of an event is what metrics and logs call it.
  3. What `old` and `new` are follows from the subject: `PodRecord`s for pods, views for everything else; `old` is None
     for ADD, `new` is None for DELETE.
- 4. A record that is told as `old` still has the node, or the nomination, that the pod lost: hints ask for it.
+ 4. A kind that has no subject of its own, a custom one say, is its own subject: its row, with the view to read it by.
+ 5. A record that is told as `old` still has the node, or the nomination, that the pod lost: hints ask for it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import Any, NamedTuple, TypeAlias
 
+from mooring.api.kinds import Kind
 from mooring.scheduler.cache.pods import PodRecord
 
 
@@ -71,15 +73,18 @@ class Subject(Enum):
     """Of an event: wakes everybody. Of a wake: whatever happens."""
 
 
+About: TypeAlias = Subject | Kind
+
+
 class ClusterEvent(NamedTuple):
-    subject: Subject
+    subject: About
     action: Action
     custom_label: str = ""
 
     @property
     def label(self) -> str:
         """What Kubernetes calls it in metrics: `NodeUpdateNodeLabel`, `AssignedPodDelete`."""
-        return self.custom_label or f"{self.subject.value}{_WORDS.get(self.action, '')}"
+        return self.custom_label or f"{_called(self.subject)}{_WORDS.get(self.action, '')}"
 
 
 Hint: TypeAlias = Callable[[PodRecord, Any, Any], bool]
@@ -90,13 +95,22 @@ Hint: TypeAlias = Callable[[PodRecord, Any, Any], bool]
 class Wake:
     """A kind of event that can help a pod which this plugin refused; None as hint: it always may."""
 
-    subject: Subject
+    subject: About
     actions: Action
     hint: Hint | None = None
     by_shape: bool = False
     """The hint reads only the shape of the sleeping pod, so that its answer holds for all pods of the shape."""
     by_both_shapes: bool = False
     """And of the other pod, which has a node, it reads only the shape: its answer holds for the next one, too."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.subject, Kind):
+            return
+        if self.subject.view is None:
+            raise ValueError(f"a wake by {self.subject} needs a view to read it by: Kind(…, view=…)")
+        own = _subjects_of(self.subject)
+        if own:
+            raise ValueError(f"a wake by {self.subject} is a wake by {' or '.join(map(str, own))}")
 
     def hears(self, event: ClusterEvent) -> bool:
         """Whether this wake is about such events."""
@@ -119,6 +133,21 @@ NODE_ADD = ClusterEvent(Subject.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Subject.NODE, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Subject.ANY, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Subject.ANY, Action.ALL, "ForceActivate")
+
+
+def _called(subject: About) -> str:
+    """A kind without a name of its own is called as kube-scheduler's plugins spell it: `widgets.v1.example.com`."""
+    if isinstance(subject, Subject):
+        return subject.value
+    version = subject.api_version.rpartition("/")[2]
+    return ".".join(part for part in (subject.plural, version, subject.group) if part)
+
+
+def _subjects_of(kind: Kind) -> tuple[Subject, ...]:
+    if kind.kind == "Pod" and not kind.group:
+        return Subject.ASSIGNED_POD, Subject.PENDING_POD
+    name = f"{kind.group}/{kind.kind}" if kind.group else kind.kind
+    return tuple(subject for subject in Subject if subject.value == name)
 
 
 def _words(name: str) -> str:

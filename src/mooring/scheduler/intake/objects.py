@@ -1,7 +1,8 @@
 """Intake of everything else that plugins read: into the columns' store of objects, and to the queue as events.
 
 `WATCHED` is the table: which kinds are watched, and what the queue calls a change of them. A kind without a subject is
-read by plugins but wakes nobody: no change of it makes a refused pod schedulable by itself.
+read by our plugins but wakes none of their pods: no change of it makes a refused pod schedulable by itself. A user's
+plugin may name it all the same, or a kind that is not in the table: then its row is the subject.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from mooring.api.views.workloads import (
 )
 from mooring.client.promise import Change
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
+from mooring.scheduler.framework.events import About, Action, ClusterEvent, Subject
 from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
@@ -59,10 +60,9 @@ WATCHED: Mapping[type[ApiObject], Subject | None] = {
 class ObjectIntake(Generic[AnyKind]):
     """The sink for one kind."""
 
-    def __init__(self, kind: type[AnyKind], engine: Engine, queue: SchedulingQueue) -> None:
+    def __init__(self, kind: type[AnyKind], subject: About | None, engine: Engine, queue: SchedulingQueue) -> None:
         self._store = engine.columns.objects.of(kind)
         self._queue = queue
-        subject = WATCHED[kind]
         self._events = (
             {action: ClusterEvent(subject, action) for action in (Action.ADD, Action.UPDATE, Action.DELETE)}
             if subject is not None
