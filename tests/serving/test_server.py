@@ -18,8 +18,9 @@ from mooring.kit.loop import run_real
 from mooring.serving.answers import Answer, Question, text
 from mooring.serving.authentication import Authenticator, Trust
 from mooring.serving.authorization import AllowedPaths, Authorizer
+from mooring.serving.http.listener import PortTakenError
 from mooring.serving.profiling import Profiler
-from mooring.serving.server import Page, PortTakenError, SecureServer
+from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
 from tests.serving.callers import Authority, Reviewer
 
@@ -67,6 +68,7 @@ async def served(trusted: Trust | None = None, tls: ssl.SSLContext | None = None
         PAGES,
         Authenticator(trusted or Trust(), client, clock),
         Authorizer(AllowedPaths(("/healthz",)), client, clock),
+        clock,
         host="127.0.0.1",
         port=0,
         tls=context,
@@ -143,6 +145,7 @@ def test_a_taken_port_is_told_in_one_line() -> None:
                 {},
                 Authenticator(Trust(), None, clock),
                 Authorizer(AllowedPaths(()), None, clock),
+                clock,
                 host="127.0.0.1",
                 port=port,
                 tls=tls,

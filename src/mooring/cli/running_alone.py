@@ -34,7 +34,7 @@ from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.host import node_name_of
 from mooring.kubelet.processes.directories import DirectoryTakenError
 from mooring.kubelet.settings import FleetSettings, NodeShape
-from mooring.serving.server import PortTakenError
+from mooring.serving.http.listener import PortTakenError
 
 EXIT_FAILED = 1
 

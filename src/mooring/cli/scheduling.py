@@ -41,7 +41,7 @@ from mooring.scheduler.scheduler import Limits
 from mooring.serving.authentication import ProxyRules
 from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
 from mooring.serving.authorization import AllowedPathError, AllowedPaths
-from mooring.serving.server import PortTakenError
+from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls, ServingTlsError, serving_context
 
 EXIT_DONE = 0

@@ -31,7 +31,7 @@ from mooring.apiserver.access.kubeconfig_file import (
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.server import ApiServer, PortTakenError
+from mooring.apiserver.http.server import ApiServer
 from mooring.apiserver.kubelets.logs import unverified_tls
 from mooring.cluster.announcement import ANNOUNCER, announce
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
@@ -40,6 +40,7 @@ from mooring.cluster.ways_in import inside_client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.listener import PortTakenError
 from mooring.store.promise import StoreError
 
 log = logging.getLogger(__name__)

@@ -79,6 +79,7 @@ async def open_secure_port(
             pages,
             authenticator,
             authorizer,
+            clock,
             host=asked.host,
             port=asked.port,
             tls=tls,

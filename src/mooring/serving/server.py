@@ -1,4 +1,4 @@
-"""The secure port: listening, and the way of a request.
+"""The secure port: the way of a request.
 
     connection (TLS) ──> who is it? ──> may they? ──> the page of that path ──> answer
                             401            403               404
@@ -9,6 +9,7 @@ Goes out   a server that listens inside of an `async with`
  1. Every page is asked for permission, those that do not exist as well: a stranger does not learn what is there.
  2. A page that fails is a 500 in one line, and a traceback in the log; the server goes on.
  3. Pages may wait (a profile takes its time); everything else of the process goes on meanwhile.
+ 4. Somebody who follows a log that says nothing is missed by no write: the page ends when he goes.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
+from urllib.parse import unquote
 
-from aiohttp import web
-
-from mooring.serving.answers import Answer, Question, failed, forbidden, not_found, unauthorized
+from mooring.kit.clock import Clock
+from mooring.serving.answers import Answer, Question, failed, forbidden, not_found, text, unauthorized
 from mooring.serving.authentication import Authenticator
 from mooring.serving.authorization import Authorizer
+from mooring.serving.http.body import BodyTooLargeError
+from mooring.serving.http.listener import Listener
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Headers, Response
+from mooring.serving.http.stream import Stream
 
-STOP_S_MAX = 5.0
 BODY_BYTES_MAX = 64 * 1024
 
 Page = Callable[[Question], Answer | Awaitable[Answer]]
@@ -34,18 +39,15 @@ Page = Callable[[Question], Answer | Awaitable[Answer]]
 logger = logging.getLogger(__name__)
 
 
-class PortTakenError(Exception):
-    """Somebody else listens there already."""
-
-
 class SecureServer:
-    """Listens while inside of an `async with`."""
+    """Listens while inside of an `async with`. Raises `PortTakenError`."""
 
     def __init__(
         self,
         pages: Mapping[str, Page],
         authenticator: Authenticator,
         authorizer: Authorizer,
+        clock: Clock,
         *,
         host: str,
         port: int,
@@ -57,57 +59,45 @@ class SecureServer:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._host = host
-        self._asked_port = port
-        self._tls = tls
-        self._shares_address = shares_address
-        self._shares_port = shares_port
-        # Somebody who follows a log that says nothing is missed by no write: the page ends when he goes.
-        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=STOP_S_MAX)
-        self.port = 0
+        self._listener = Listener(
+            self._serve,
+            clock,
+            host=host,
+            port=port,
+            tls=tls,
+            ends_with_client=True,
+            shares_address=shares_address or None,
+            shares_port=shares_port or None,
+        )
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
 
     async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        site = web.TCPSite(
-            self._runner,
-            self._host or None,
-            self._asked_port,
-            ssl_context=self._tls,
-            reuse_address=self._shares_address or None,
-            reuse_port=self._shares_port or None,
-        )
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            why = (error.strerror or str(error)).lower()
-            raise PortTakenError(f"cannot listen on {self._host}:{self._asked_port}: {why}") from None
-        self.port = self._runner.addresses[0][1]
+        await self._listener.__aenter__()
         logger.info("serving securely on %s:%d", self._host, self.port)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._runner.cleanup()
+        await self._listener.__aexit__(kind, error, trace)
 
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _serve(self, request: Request) -> Response | Stream:
         try:
             answer = await self._answer(request)
+        except ConnectionError:
+            raise
         except Exception as error:
             logger.error("%s %s failed", request.method, request.path, exc_info=error)
             answer = failed(str(error) or type(error).__name__)
-        headers = {
-            "Cache-Control": "no-cache, private",
-            "Content-Type": answer.content_type,
-            "Server": "mooring",  # the library would tell its version to strangers
-            "X-Content-Type-Options": "nosniff",
-        }
+        headers: Headers = (("Cache-Control", "no-cache, private"), ("X-Content-Type-Options", "nosniff"))
         if answer.file_name:
-            headers["Content-Disposition"] = f'attachment; filename="{answer.file_name}"'
+            headers = (*headers, ("Content-Disposition", f'attachment; filename="{answer.file_name}"'))
         if answer.stream is not None:
             return await _streamed(request, answer, answer.stream, headers)
-        return web.Response(body=answer.body, status=answer.code, headers=headers)
+        return Response(answer.code, answer.body, answer.content_type, headers)
 
     def _page_of(self, path: str) -> Page | None:
         page = self._pages.get(path)
@@ -116,51 +106,40 @@ class SecureServer:
             page = self._pages.get(beginning)
         return page
 
-    async def _answer(self, request: web.BaseRequest) -> Answer:
-        caller = await self._authenticator.caller(_certificate(request), _headers(request))
+    async def _answer(self, request: Request) -> Answer:
+        caller = await self._authenticator.caller(request.certificate, _headers(request))
         if caller is None:
             return unauthorized()
-        verb = request.method.lower()
-        verdict = await self._authorizer.verdict(caller, verb, request.path)
+        verb, path = request.method.lower(), unquote(request.path)
+        verdict = await self._authorizer.verdict(caller, verb, path)
         if not verdict.is_allowed:
-            return forbidden(caller.name, verb, request.path, verdict.reason)
-        page = self._page_of(request.path)
+            return forbidden(caller.name, verb, path, verdict.reason)
+        page = self._page_of(path)
         if page is None:
             return not_found()
-        answer = page(await _question(request))
+        try:
+            body = await request.read(BODY_BYTES_MAX)
+        except BodyTooLargeError:
+            return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
+        query = {name: list(values) for name, values in request.query.items()}
+        answer = page(Question(request.method, path, query, request.header(b"accept"), body))
         return await answer if inspect.isawaitable(answer) else answer
 
 
-async def _streamed(
-    request: web.BaseRequest, answer: Answer, stream: AsyncIterator[bytes], headers: Mapping[str, str]
-) -> web.StreamResponse:
-    response = web.StreamResponse(status=answer.code, headers=headers)
+async def _streamed(request: Request, answer: Answer, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:
+    stream = request.stream(answer.code, answer.content_type, headers)
     try:
-        await response.prepare(request)
-        async for part in stream:
-            await response.write(part)
-        await response.write_eof()
+        async for piece in pieces:
+            await stream.write(piece)
     except ConnectionError:
         logger.info("whoever asked for %s did not wait for its end", request.path)
-    return response
+        raise
+    stream.finish()
+    return stream
 
 
-async def _question(request: web.BaseRequest) -> Question:
-    query: dict[str, list[str]] = {}
-    for name, value in request.query.items():
-        query.setdefault(name, []).append(value)
-    body = await request.content.read(BODY_BYTES_MAX) if request.body_exists else b""
-    return Question(request.method, request.path, query, request.headers.get("Accept", ""), body)
-
-
-def _certificate(request: web.BaseRequest) -> bytes | None:
-    """What the client has shown, DER; it was verified when the connection was made."""
-    connection: ssl.SSLObject | None = request.get_extra_info("ssl_object")
-    return connection.getpeercert(binary_form=True) if connection is not None else None
-
-
-def _headers(request: web.BaseRequest) -> dict[str, list[str]]:
+def _headers(request: Request) -> dict[str, list[str]]:
     headers: dict[str, list[str]] = {}
-    for name, value in request.headers.items():
-        headers.setdefault(name.lower(), []).append(value)
+    for name, value in request.headers():
+        headers.setdefault(name, []).append(value)
     return headers

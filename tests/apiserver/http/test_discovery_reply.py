@@ -4,7 +4,6 @@ from functools import cache
 
 import msgspec
 import pytest
-from aiohttp.test_utils import make_mocked_request
 
 from mooring.apiserver.discovery.documents import Discovery
 from mooring.apiserver.http.discovery_reply import discovery_reply
@@ -13,6 +12,7 @@ from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.client.errors import StatusError
+from tests.serving.http.heard import request
 
 JSON = "application/json"
 ALL_AT_ONCE = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -25,9 +25,9 @@ def discovery() -> Discovery:
 
 
 def ask(path: str, accept: str = JSON, method: str = "GET", **headers: str) -> Reply:
-    request = make_mocked_request(method, path, {"Accept": accept, "User-Agent": "test", "Host": "h:1", **headers})
+    asked = request(method, path, {"Accept": accept, "User-Agent": "test", "Host": "h:1", **headers})
     parts = [part for part in path.partition("?")[0].split("/") if part]
-    return discovery_reply(discovery(), parts, Incoming(request, DoorLimits()))
+    return discovery_reply(discovery(), parts, Incoming(asked, DoorLimits()))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.http import feeds as feeds_module
-from mooring.apiserver.http.feeds import GATHER_S_MAX, Feeds, Listener, framed, place_after, place_of
+from mooring.apiserver.http.feeds import GATHER_S_MAX, Feeds, Listener, place_after, place_of
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.local_readings import LocalEvent
 from mooring.client.local_watch import BookmarkEvent
@@ -19,6 +19,7 @@ from mooring.client.promise import Change, WatchEvent
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.stream import framed
 
 QUESTION = "config maps of default"
 MANY = 200
@@ -368,7 +369,3 @@ def test_a_client_that_is_gone_ends_its_own_watch_only() -> None:
 def test_a_place_is_behind_a_change_and_before_the_bookmark_of_its_revision() -> None:
     changed = LocalEvent(Change.DELETED, b"{}", 7)
     assert place_of(changed) < place_of(BookmarkEvent(CONFIG_MAP, 7)) == place_after(7)
-
-
-def test_a_chunk_says_its_length_in_hexadecimal() -> None:
-    assert framed(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"

@@ -4,7 +4,6 @@ from functools import cache
 
 import msgspec
 import pytest
-from aiohttp.test_utils import make_mocked_request
 
 from mooring.apiserver.discovery.documents import Discovery
 from mooring.apiserver.http.limits import DoorLimits
@@ -13,6 +12,7 @@ from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import ResourceTable, built_in_resources
+from tests.serving.http.heard import request
 
 NODE = "/openapi/v3/apis/node.k8s.io/v1"
 
@@ -24,8 +24,8 @@ def openapi() -> OpenApi:
 
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Reply:
-    request = make_mocked_request("GET", path, {"Accept": accept, **headers})
-    return openapi_reply(openapi(), path.partition("?")[0], Incoming(request, DoorLimits()))
+    asked = request("GET", path, {"Accept": accept, **headers})
+    return openapi_reply(openapi(), path.partition("?")[0], Incoming(asked, DoorLimits()))
 
 
 def digest() -> str:

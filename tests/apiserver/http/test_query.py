@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from multidict import MultiDict
 
 from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.http.query import ListOptions, Query, check_list_options
@@ -11,7 +10,7 @@ from mooring.client.errors import BadRequestError, InvalidError
 
 
 def query(**parameters: str) -> Query:
-    return Query(MultiDict(parameters))
+    return Query({name: [value] for name, value in parameters.items()})
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,12 @@ def discovery_reply(discovery: Discovery, parts: list[str], incoming: Incoming) 
 def _all_groups(discovery: Discovery, incoming: Incoming, *, is_core: bool) -> Reply:
     if is_core:
         _require_get(incoming)
-    content_type, is_aggregated = negotiate_discovery(incoming.header("Accept"))
+    content_type, is_aggregated = negotiate_discovery(incoming.header(b"accept"))
     if is_aggregated:
         return _aggregated(discovery, incoming, content_type, is_core=is_core)
     if not is_core:
         return _document_reply(incoming, discovery.group_list())
-    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header("Host")}
+    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header(b"host")}
     return _document_reply(
         incoming, {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
     )
@@ -57,7 +57,7 @@ def _all_groups(discovery: Discovery, incoming: Incoming, *, is_core: bool) -> R
 def _aggregated(discovery: Discovery, incoming: Incoming, content_type: str, *, is_core: bool) -> Reply:
     everything = discovery.aggregated(is_core=is_core)
     headers = [("ETag", everything.etag), ("Vary", "Accept"), ("Cache-Control", "public")]
-    if everything.etag in incoming.header("If-None-Match"):
+    if everything.etag in incoming.header(b"if-none-match"):
         return Reply(304, b"", "", headers)
     reply = _written(incoming, everything.document, content_type)
     return Reply(200, reply.body, f"{content_type};{_AGGREGATED_PARAMETERS}", headers)
@@ -68,7 +68,7 @@ def _version(discovery: Discovery, incoming: Incoming, group: str, version: str)
     if found is None:
         return error_reply(no_such_thing()) if discovery.is_built_in_group(group) else page_not_found()
     _require_get(incoming)
-    check_producible(incoming.header("Accept"))
+    check_producible(incoming.header(b"accept"))
     return _document_reply(incoming, found)
 
 
@@ -78,13 +78,13 @@ def _require_get(incoming: Incoming) -> None:
 
 
 def _document_reply(incoming: Incoming, document: Document) -> Reply:
-    return _written(incoming, document, negotiate(incoming.header("Accept"), converts=False).content_type)
+    return _written(incoming, document, negotiate(incoming.header(b"accept"), converts=False).content_type)
 
 
 def _written(incoming: Incoming, document: Document, content_type: str) -> Reply:
     if content_type == YAML:
         return Reply(200, yaml.dump(document, Dumper=yaml.CSafeDumper, allow_unicode=True).encode(), YAML)
     encoded = msgspec.json.encode(document)
-    if is_pretty(incoming.query.text("pretty"), incoming.header("User-Agent")):
+    if is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
         encoded = msgspec.json.format(encoded, indent=2)
     return Reply(200, encoded + b"\n", JSON)

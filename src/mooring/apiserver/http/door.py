@@ -12,10 +12,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-
-from aiohttp import web
 
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import require
@@ -49,7 +47,10 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from mooring.kit.clock import format_rfc3339
+from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Headers, Response
+from mooring.serving.http.stream import Stream
 from mooring.store.promise import StoreError
 
 log = logging.getLogger(__name__)
@@ -80,13 +81,17 @@ class Door:
         self.watches_open = 0
         self.failures = 0
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    @property
+    def clock(self) -> Clock:
+        return self._desk.clock
+
+    async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request; for a watch, after it has ended."""
         incoming = Incoming(request, self._limits)
         began_s = self._desk.clock.now_s()
         response = await self._answered_somehow(request, incoming)
         duration_s = self._desk.clock.now_s() - began_s
-        self.metrics.answered(incoming.address, incoming.is_dry_run, response.status, duration_s)
+        self.metrics.answered(incoming.address, incoming.is_dry_run, response.code, duration_s)
         return response
 
     def end_lasting(self) -> None:
@@ -97,7 +102,7 @@ class Door:
         """Something failed that nobody foresaw."""
         self.failures += 1
 
-    async def _answered_somehow(self, request: web.BaseRequest, incoming: Incoming) -> web.StreamResponse:
+    async def _answered_somehow(self, request: Request, incoming: Incoming) -> Response | Stream:
         try:
             return await self._answered(request, incoming)
         except StatusError as error:
@@ -118,12 +123,12 @@ class Door:
             reply = error_reply(ServerError("Internal error occurred: see the log of the server"))
         return self._response(request, reply)
 
-    async def _answered(self, request: web.BaseRequest, incoming: Incoming) -> web.StreamResponse:
+    async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
         incoming.check_headers()
         user = self._user(request, incoming)
         address = incoming.address = self._address(incoming)
         attributes = _attributes(user, address, incoming)
-        wanted = wanted_user(request.headers.items())
+        wanted = wanted_user(request.headers(b"impersonate-"))
         if wanted is not None:
             user = self._impersonation.impersonated(wanted, attributes)
             attributes = replace(attributes, user=user)
@@ -137,10 +142,10 @@ class Door:
             return await self._streamed(request, reply, reply.stream)
         return self._response(request, reply)
 
-    def _user(self, request: web.BaseRequest, incoming: Incoming) -> User:
-        authorization = request.headers.get("Authorization")
+    def _user(self, request: Request, incoming: Incoming) -> User:
+        authorization = request.header(b"authorization") if request.has(b"authorization") else None
         try:
-            return self._desk.authenticator.authenticate(_certificate(request), authorization)
+            return self._desk.authenticator.authenticate(request.certificate, authorization)
         except UnauthorizedError:
             # Whether the server lives may be asked by everybody; roles say so too.
             if authorization is None and incoming.path.split("/")[1] in _OPEN_TO_ALL:
@@ -236,9 +241,7 @@ class Door:
 
     # -------------------------------------------------------------------------------------------------- watches
 
-    async def _watched(
-        self, request: web.BaseRequest, incoming: Incoming, address: Address, user: User
-    ) -> web.StreamResponse:
+    async def _watched(self, request: Request, incoming: Incoming, address: Address, user: User) -> Response | Stream:
         resource = self._resource(replace(address, verb="watch"), incoming.method)
         if resource is None:
             reply = (
@@ -263,18 +266,13 @@ class Door:
             self.watches_open -= 1
             counted.dec()
 
-    async def _streamed(
-        self, request: web.BaseRequest, reply: Reply, pieces: AsyncIterator[bytes]
-    ) -> web.StreamResponse:
-        response = web.StreamResponse(status=reply.code)
-        response.headers["Content-Type"] = reply.content_type
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        async with self._lasting.lasting(request, None) as lasting:
+    async def _streamed(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> Stream:
+        stream = request.stream(reply.code, reply.content_type)
+        async with self._lasting.lasting(request, stream, None) as lasting:
             async for piece in pieces:
-                await lasting.write(response, piece)
-        await response.write_eof()
-        return response
+                await lasting.write(piece)
+        stream.finish()
+        return stream
 
     # ------------------------------------------------------------------------------------------------- answers
 
@@ -299,30 +297,24 @@ class Door:
     def _requests_open_by_kind(self) -> dict[str, int]:
         return {"mutating": self.changes_open, "readOnly": self.requests_open - self.changes_open}
 
-    def _response(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    def _response(self, request: Request, reply: Reply) -> Response:
         body = reply.body
-        response = web.Response(body=body or None, status=reply.code)
-        if reply.code != 204 and reply.content_type:
-            response.headers["Content-Type"] = reply.content_type
-        for name, value in reply.headers:
-            response.headers.add(name, value)
-        response.headers.setdefault("Cache-Control", "no-cache, private")
-        if len(body) >= self._limits.gzip_bytes_min and "gzip" in request.headers.get("Accept-Encoding", ""):
-            response.body = gzip.compress(body, compresslevel=1)
-            response.headers["Content-Encoding"] = "gzip"
-            response.headers["Vary"] = "Accept-Encoding"
-        return response
+        headers = _with_cache_rule(reply.headers)
+        if len(body) >= self._limits.gzip_bytes_min and "gzip" in request.header(b"accept-encoding"):
+            body = gzip.compress(body, compresslevel=1)
+            headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+        return Response(reply.code, body, "" if reply.code == 204 else reply.content_type, headers)
 
 
+_NOT_CACHED: Headers = (("Cache-Control", "no-cache, private"),)
 _OPEN_TO_ALL = ("healthz", "livez", "readyz", "version")
 _COLLECTION_VERBS = ("list", "watch", "deletecollection")
 
 
-def _certificate(request: web.BaseRequest) -> bytes | None:
-    """The client's certificate, which the connection has verified."""
-    transport = request.transport
-    connection = transport.get_extra_info("ssl_object") if transport is not None else None
-    return connection.getpeercert(binary_form=True) if connection is not None else None
+def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
+    if not headers:
+        return _NOT_CACHED
+    return tuple(headers) if any(name == "Cache-Control" for name, _ in headers) else (*headers, *_NOT_CACHED)
 
 
 def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:

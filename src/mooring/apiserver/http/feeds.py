@@ -27,6 +27,7 @@ from typing import Protocol
 from mooring.client.errors import StatusError
 from mooring.client.promise import Change, Watch, WatchEvent
 from mooring.kit.clock import Clock
+from mooring.serving.http.stream import framed
 
 GATHER_S_A_LISTENER = 0.000_4
 GATHER_S_MIN = 0.005
@@ -247,8 +248,3 @@ def place_of(event: WatchEvent) -> int:
 def place_after(revision: int) -> int:
     """Where somebody stands who knows everything up to a revision."""
     return revision * 2 + 1
-
-
-def framed(data: bytes) -> bytes:
-    """A chunk of an answer, as HTTP/1.1 writes it."""
-    return b"%x\r\n%b\r\n" % (len(data), data)

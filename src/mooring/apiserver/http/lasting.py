@@ -16,58 +16,39 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aiohttp import web
-
-
-class ConnectionHandler(web.RequestHandler):
-    """A connection that knows which of its answers lasts: one at a time."""
-
-    __slots__ = ("lasting",)
-
-    lasting: Lasting | None
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        lasting = getattr(self, "lasting", None)
-        if lasting is not None:
-            lasting.end()
+from mooring.serving.http.request import Request
+from mooring.serving.http.stream import Stream
 
 
 class Lasting:
     """One answer that lasts."""
 
-    __slots__ = ("_limit", "_request", "is_writing", "writes", "writes_seen")
+    __slots__ = ("_limit", "_request", "_stream", "is_writing", "writes", "writes_seen")
 
-    def __init__(self, limit: asyncio.Timeout, request: web.BaseRequest) -> None:
+    def __init__(self, limit: asyncio.Timeout, request: Request, stream: Stream) -> None:
         self._limit = limit
         self._request = request
+        self._stream = stream
         self.is_writing = False
         self.writes = 0
         self.writes_seen = -1
 
-    async def write(self, response: web.StreamResponse, data: bytes) -> None:
+    async def write(self, piece: bytes) -> None:
         """Send some more. Raises `ConnectionError` if the client is gone."""
         self.is_writing = True
         self.writes += 1
-        await response.write(data)
+        await self._stream.write(piece)
         self.is_writing = False
 
     def write_nowait(self, chunk: bytes) -> bool:
         """Send a chunk that is framed already. False if the client is full: then `wait_drained` before the next."""
-        transport = self._request.transport
-        if transport is None or transport.is_closing():
-            return False
         self.writes += 1
-        transport.write(chunk)
-        return not self._request.protocol.writing_paused
+        return self._stream.write_nowait(chunk)
 
     async def wait_drained(self) -> None:
         """Until the client can take more. Raises `ConnectionError` if it is gone."""
         self.is_writing = True
-        transport = self._request.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client is gone")
-        await self._request.writer.drain()
+        await self._stream.wait_drained()
         self.is_writing = False
 
     def end(self) -> None:
@@ -79,8 +60,8 @@ class Lasting:
         """Cut it off if it has waited for the same write since the last time somebody asked."""
         is_stalled = self.is_writing and self.writes == self.writes_seen
         self.writes_seen = self.writes
-        if is_stalled and self._request.transport is not None:
-            self._request.transport.abort()
+        if is_stalled:
+            self._request.connection.abort()
         return is_stalled
 
 
@@ -96,24 +77,22 @@ class LastingAnswers:
         """How many were cut off because their clients did not read."""
 
     @asynccontextmanager
-    async def lasting(self, request: web.BaseRequest, seconds_max: float | None) -> AsyncIterator[Lasting]:
-        """A block that is left quietly when it has to end."""
+    async def lasting(self, request: Request, stream: Stream, seconds_max: float | None) -> AsyncIterator[Lasting]:
+        """A block that is left quietly when it has to end. Raises `ConnectionError` if the client is gone."""
         lasting: Lasting | None = None
-        handler = request.protocol if isinstance(request.protocol, ConnectionHandler) else None
+        connection = request.connection
         try:
             async with asyncio.timeout(0 if self._is_over else seconds_max) as limit:
-                lasting = Lasting(limit, request)
+                lasting = Lasting(limit, request, stream)
                 self._begin(lasting)
-                if handler is not None:
-                    handler.lasting = lasting
+                connection.on_lost = lasting.end
                 yield lasting
         except TimeoutError:
             pass
         finally:
             if lasting is not None:
                 self._open.discard(lasting)
-            if handler is not None:
-                handler.lasting = None
+            connection.on_lost = None
 
     def end(self) -> None:
         """End all of them, and those that come later at once."""

@@ -19,7 +19,7 @@ WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf
 
 def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False) -> Rendering:
     """The form that the client wants. Raises a 406."""
-    accept = incoming.header("Accept")
+    accept = incoming.header(b"accept")
     check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
     wanted = negotiate(accept, is_watch=is_watch)
     form = Form.OBJECT
@@ -35,7 +35,7 @@ def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_lis
         form=form,
         version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",
         is_yaml=wanted.content_type == YAML,
-        is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header("User-Agent")),
+        is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
         included=included,
     )
 

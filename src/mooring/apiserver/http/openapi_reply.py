@@ -47,7 +47,7 @@ not found in version 3, to see whether there is anything to check; there never i
 
 
 def _only_protobuf(incoming: Incoming) -> bool:
-    clauses = [clause.partition(";")[0].strip() for clause in incoming.header("Accept").split(",")]
+    clauses = [clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(",")]
     return PROTOBUF in clauses and not any(clause in _ACCEPTED for clause in clauses)
 
 
@@ -61,10 +61,10 @@ def _at_its_hash(written: Written, path: str, incoming: Incoming) -> Reply:
 
 
 def _document(written: Written, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
-    clauses = (clause.partition(";")[0].strip() for clause in incoming.header("Accept").split(","))
+    clauses = (clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(","))
     if not any(clause in _ACCEPTED for clause in clauses):
         return Reply(406, b"", "", [("Vary", "Accept")])
     headers = [*(headers or ()), ("ETag", f'"{written.digest}"'), ("Vary", "Accept")]
-    if f'"{written.digest}"' in incoming.header("If-None-Match"):
+    if f'"{written.digest}"' in incoming.header(b"if-none-match"):
         return Reply(304, b"", "", headers)
     return Reply(200, written.body, JSON, headers)

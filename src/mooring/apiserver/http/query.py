@@ -9,9 +9,8 @@ Goes out   list, write and delete options; or a `StatusError`
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from multidict import MultiMapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import FieldValidation
@@ -55,25 +54,26 @@ class WriteOptions:
 class Query:
     """The parameters of one request."""
 
-    def __init__(self, parameters: MultiMapping[str]) -> None:
+    def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
         self._parameters = parameters
 
     def text(self, name: str) -> str:
-        return self._parameters.get(name, "")
+        found = self._parameters.get(name)
+        return found[0] if found else ""
 
     def texts(self, name: str) -> list[str]:
-        return list(self._parameters.getall(name, ()))
+        return list(self._parameters.get(name, ()))
 
     def flag(self, name: str) -> bool:
         found = self._parameters.get(name)
-        return found is not None and found not in ("false", "0")
+        return found is not None and found[0] not in ("false", "0")
 
     def optional_flag(self, name: str) -> bool | None:
         return self.flag(name) if name in self._parameters else None
 
     def integer(self, name: str) -> int | None:
         found = self._parameters.get(name)
-        return None if found is None else _integer(found)
+        return None if found is None else _integer(found[0])
 
     # ---------------------------------------------------------------------------------------------- options
 

@@ -13,11 +13,10 @@ Goes out   the present state first where it is asked for, then every change, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import msgspec
-from aiohttp import web
 
 from mooring.api.memory import Memory
 from mooring.apiserver.call import Call
@@ -34,6 +33,8 @@ from mooring.client.errors import StatusError
 from mooring.client.promise import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.http.request import Request
+from mooring.serving.http.stream import Stream
 
 LINES_KEPT_MAX = 1_024
 """Lines with tables or metadata that are kept for the next watch that tells the same change in the same second."""
@@ -60,42 +61,27 @@ class Streams:
         call: Call,
         options: ListOptions,
         rendering: Rendering,
-        request: web.BaseRequest,
-        headers: Sequence[tuple[str, str]] = (),
-    ) -> web.StreamResponse:
+        request: Request,
+    ) -> Stream:
         """Serve one watch to its end. Raises `StatusError` as long as nothing is sent."""
         check_list_options(options)
         since = watch_revision(options.revision)
         selection = Selection(call.namespace, options.labels, options.fields)
         self._desk.reader.checked(resource, selection)
-        response = web.StreamResponse(headers=dict(headers))
-        response.content_type = "application/json"
-        response.enable_chunked_encoding()
         wants_state = options.initial_events is True or (options.initial_events is None and since == 0)
         timeout_s = self._timeout_s(options)
-        await response.prepare(request)
-        try:
-            async with self._answers.lasting(request, timeout_s) as lasting:
-                question = _Question(resource, selection, options.bookmarks, rendering)
-                lines = _Lines(question, self._desk.clock, self._kept)
-                stream = _Stream(self._desk, self._feeds, question, lines, response, lasting)
-                await stream.run(since, wants_state, options)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            return response
-        await _finish(response)
-        return response
+        stream = request.stream(200, "application/json")
+        async with self._answers.lasting(request, stream, timeout_s) as lasting:
+            question = _Question(resource, selection, options.bookmarks, rendering)
+            lines = _Lines(question, self._desk.clock, self._kept)
+            await _Told(self._desk, self._feeds, question, lines, lasting).run(since, wants_state, options)
+        stream.finish()
+        return stream
 
     def _timeout_s(self, options: ListOptions) -> float:
         if options.timeout_s:
             return float(options.timeout_s)
         return self._limits.watch_s_min * (1.0 + self._entropy.uniform())
-
-
-async def _finish(response: web.StreamResponse) -> None:
-    try:
-        await response.write_eof()
-    except ConnectionError:
-        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +103,7 @@ class _Question:
         return *self.form, self.selection, self.has_bookmarks
 
 
-class _Stream:
+class _Told:
     """One watch while it runs."""
 
     def __init__(
@@ -126,14 +112,12 @@ class _Stream:
         feeds: Feeds,
         question: _Question,
         lines: _Lines,
-        response: web.StreamResponse,
         lasting: Lasting,
     ) -> None:
         self._desk = desk
         self._feeds = feeds
         self._question = question
         self._lines = lines
-        self._response = response
         self._lasting = lasting
         # The first row of a table is not what others get: it says what the columns are.
         self._is_special = question.rendering.form is Form.TABLE
@@ -150,7 +134,7 @@ class _Stream:
             await self._send_changes(since)
         except StatusError as error:
             line = _encode({"type": "ERROR", "object": status_document(error)})
-            await self._lasting.write(self._response, line + b"\n")
+            await self._lasting.write(line + b"\n")
 
     async def _send_state(self, options: ListOptions) -> int:
         question = self._question
@@ -162,7 +146,7 @@ class _Stream:
         if options.bookmarks and (options.initial_events or not options.revision):
             lines.append(self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END))
         if lines:
-            await self._lasting.write(self._response, b"".join(lines))
+            await self._lasting.write(b"".join(lines))
         return int(listing.revision)
 
     async def _send_changes(self, since: int) -> None:
@@ -178,7 +162,7 @@ class _Stream:
         async with self._watch_since(listener.place // 2) as watch:
             while batch := await watch.next_batch():
                 lines = [self._event_line(event) for event in batch]
-                await self._lasting.write(self._response, b"".join(lines))
+                await self._lasting.write(b"".join(lines))
                 listener.place = place_of(batch[-1])
                 if not self._is_special and self._feeds.takes(key, listener.place):
                     return

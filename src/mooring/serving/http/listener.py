@@ -1,0 +1,158 @@
+"""The listener: all connections of a server, from the first to the last.
+
+Comes in   a handler, an address, certificates, what to say to those who speak no HTTP
+Goes out   a server that listens inside of an `async with`
+
+ 1. A port that is taken is an error in one line, not a traceback.
+ 2. One alarm for all connections: who has been idle for too long is found by looking, every `PATIENCE_S`.
+ 3. At the end nobody is let in any more, and idle connections are closed. Requests in progress have `stop_s_max`; what
+    is left then is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Coroutine
+from math import ceil
+from types import TracebackType
+from typing import Any, Self
+
+from mooring.kit.clock import Clock
+from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.connection import Connection
+from mooring.serving.http.limits import PATIENCE_S, HttpLimits
+from mooring.serving.http.reader import Refusal
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Dates, Response
+from mooring.serving.http.stream import Stream
+
+BACKLOG = 1_024
+
+Handler = Callable[[Request], Awaitable[Response | Stream]]
+
+log = logging.getLogger(__name__)
+
+
+class PortTakenError(Exception):
+    """Somebody else listens there already."""
+
+
+def plain_words(refusal: Refusal) -> Response:
+    """What those are told who speak no HTTP."""
+    match refusal:
+        case Refusal.TOO_LONG:
+            return Response(431, b"431 Request Header Fields Too Large")
+        case Refusal.UNKNOWN_METHOD:
+            return Response(405, b"405 Method Not Allowed")
+        case Refusal.UNREADABLE:
+            return Response(400, b"400 Bad Request")
+
+
+class Listener:
+    """Listens while inside of an `async with`."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        clock: Clock,
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+        limits: HttpLimits | None = None,
+        refusal_words: Callable[[Refusal], Response] = plain_words,
+        on_failure: Callable[[], None] = lambda: None,
+        ends_with_client: bool = False,
+        shares_address: bool | None = None,
+        shares_port: bool | None = None,
+    ) -> None:
+        """`ends_with_client`: a handler is cancelled when its client is gone. `host` is empty: everywhere."""
+        self.handler = handler
+        self.limits = limits or HttpLimits()
+        self.refusal_words = refusal_words
+        self.on_failure = on_failure
+        self.ends_with_client = ends_with_client
+        self.dates = Dates(clock)
+        self.idle_looks = _looks(self.limits.idle_s_max)
+        self.linger_looks = _looks(self.limits.linger_s_max)
+        self.is_stopping = False
+        self.port = 0
+        self._host = host
+        self._asked_port = port
+        self._tls = tls
+        self._shares_address = shares_address
+        self._shares_port = shares_port
+        self._connections: dict[Connection, None] = {}
+        self._group = TaskGroup("http")
+        self._server: asyncio.Server | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+
+    # ------------------------------------------------------------------------------------------------ listening
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self),
+                self._host or None,
+                self._asked_port,
+                ssl=self._tls,
+                backlog=BACKLOG,
+                reuse_address=self._shares_address,
+                reuse_port=self._shares_port,
+            )
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise PortTakenError(f"cannot listen on {self._host}:{self._asked_port}: {why}") from None
+        self.port = self._server.sockets[0].getsockname()[1]
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.is_stopping = True
+        if self._server is not None:
+            self._server.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for connection in list(self._connections):
+            if connection.is_idle:
+                connection.close()
+        try:
+            async with asyncio.timeout(self.limits.stop_s_max):
+                await self._group.__aexit__(None, None, None)
+        except TimeoutError:
+            log.warning("requests in progress were cut off: they took longer than %g s", self.limits.stop_s_max)
+        for connection in list(self._connections):
+            connection.close()
+
+    # ---------------------------------------------------------------------------------------- for the connections
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._group.start(work, name="connection")
+
+    def add(self, connection: Connection) -> bool:
+        """False if it comes too late."""
+        if self.is_stopping:
+            return False
+        self._connections[connection] = None
+        if self._alarm is None:
+            self._alarm = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+
+    def _look(self) -> None:
+        self._alarm = None
+        for connection in list(self._connections):
+            connection.look()
+        if self._connections and not self.is_stopping:
+            self._alarm = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
+
+
+def _looks(seconds: float) -> int:
+    """At least so long: the first look may come at once."""
+    return ceil(seconds / PATIENCE_S) + 1

@@ -1,0 +1,94 @@
+"""An answer that is whole, and the head of any answer.
+
+Comes in   a code, a type, a body, headers
+Goes out   bytes
+
+ 1. What is said again and again is put together once: a head is looked up, and gets its length and its date.
+ 2. Nobody ends a line of a head but us: line ends in a value are spaces.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from http import HTTPStatus
+
+from mooring.kit.clock import Clock
+
+HEADS_KEPT_MAX = 512
+TEXT = "text/plain; charset=utf-8"
+
+_BODILESS = (204, 304)
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Response:
+    """A whole answer."""
+
+    __slots__ = ("body", "code", "content_type", "headers")
+
+    def __init__(self, code: int, body: bytes, content_type: str = TEXT, headers: Headers = ()) -> None:
+        self.code = code
+        self.body = body
+        self.content_type = content_type
+        """Empty for an answer without a body."""
+        self.headers = headers
+
+    def head(self, date: bytes, closing: bytes, *, is_old: bool) -> bytes:
+        beginning = head_beginning(self.code, self.content_type, self.headers, is_old=is_old)
+        if self.code in _BODILESS:
+            return b"%b%b%b\r\n" % (beginning, date, closing)
+        return b"%bContent-Length: %d\r\n%b%b\r\n" % (beginning, len(self.body), date, closing)
+
+
+class Dates:
+    """The line of a head that says when; made once a second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._second = -1
+        self._line = b""
+
+    def line(self) -> bytes:
+        second = int(self._clock.wall_s())
+        if second != self._second:
+            self._second, self._line = second, b"Date: %b\r\n" % http_date(second).encode()
+        return self._line
+
+
+def http_date(second: int) -> str:
+    """As HTTP writes it, in English whatever the locale."""
+    at = datetime.fromtimestamp(second, UTC)
+    day, month = _DAYS[at.weekday()], _MONTHS[at.month - 1]
+    return f"{day}, {at.day:02d} {month} {at.year:04d} {at.hour:02d}:{at.minute:02d}:{at.second:02d} GMT"
+
+
+def closing_line(*, is_kept_alive: bool, is_old: bool) -> bytes:
+    """What a client has to be told of the connection; nothing, if it is as he expects."""
+    if is_kept_alive:
+        return b"Connection: keep-alive\r\n" if is_old else b""
+    return b"" if is_old else b"Connection: close\r\n"
+
+
+@lru_cache(maxsize=HEADS_KEPT_MAX)
+def head_beginning(code: int, content_type: str, headers: Headers, *, is_old: bool) -> bytes:
+    """The first line of a head and those that do not change from one answer to the next."""
+    lines = [f"HTTP/1.{0 if is_old else 1} {code} {_phrase(code)}"]
+    if content_type:
+        lines.append(f"Content-Type: {content_type}")
+    lines += [f"{name}: {value}" for name, value in headers]
+    return b"".join([_one_line(line).encode("utf-8", "surrogateescape") + b"\r\n" for line in lines])
+
+
+def _phrase(code: int) -> str:
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return ""
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r", " ").replace("\n", " ")

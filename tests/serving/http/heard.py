@@ -1,0 +1,27 @@
+"""Requests for tests: as the reader makes them of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.serving.http.limits import HttpLimits
+from mooring.serving.http.reader import Refusal, RequestReader
+from mooring.serving.http.request import Request
+
+
+def read(*pieces: bytes, limits: HttpLimits | None = None) -> list[Request | Refusal]:
+    """What comes out for the pieces, as they arrive."""
+    found: list[Request | Refusal] = []
+    reader = RequestReader(limits or HttpLimits(), found.append)
+    for piece in pieces:
+        reader.feed(piece)
+    return found
+
+
+def request(method: str, target: str, headers: Mapping[str, str] | None = None) -> Request:
+    """One request without a body."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in {"Host": "h", **(headers or {})}.items()]
+    (found,) = read("\r\n".join([*lines, "", ""]).encode())
+    assert isinstance(found, Request)
+    return found
