@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -23,21 +22,15 @@ from mooring.api.kinds import (
     CORE_EVENT,
     EVENT,
     LEASE,
-    LIMIT_RANGE,
-    NAMESPACE,
     NODE,
     POD,
-    PRIORITY_CLASS,
-    RESOURCE_QUOTA,
-    RUNTIME_CLASS,
-    SERVICE_ACCOUNT,
     Kind,
 )
-from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.call import Call
+from mooring.apiserver.reads import RecordingLookup, are_unchanged, parts_with
 from mooring.apiserver.registry.metadata import generated_name
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.twins import Question, Reads, Twins, question_of
+from mooring.apiserver.twins import Question, Twins, question_of
 from mooring.client.errors import StatusError
 from mooring.client.local_events import outward
 from mooring.client.local_form import stored_form, with_revision
@@ -50,8 +43,6 @@ MERGING = frozenset({PatchForm.MERGE, PatchForm.STRATEGIC})
 CREATED = frozenset({POD, EVENT, CORE_EVENT})
 NAMES_AROUND_MAX = 8
 UID_LENGTH = 36
-SHARED = frozenset({NAMESPACE, SERVICE_ACCOUNT, LIMIT_RANGE, RESOURCE_QUOTA, PRIORITY_CLASS, RUNTIME_CLASS})
-"""What may be looked at: all twins look at the same."""
 
 _encode = msgspec.json.Encoder().encode
 _NODE_NAME = re.compile(rb'"nodeName":"([^"\\]+)"')
@@ -96,7 +87,7 @@ class TwinWrites:
             return None
         question = _question_of_patch(call, record.value, patch, form)
         template = self._twins.find(question)
-        if template is None or not await self._are_unchanged(template.reads):
+        if template is None or not await are_unchanged(self._store, template.reads):
             return await self._learn_patch(call, patch, record, question, long_way)
         value = template.filled(question)
         if value == record.value:
@@ -110,7 +101,7 @@ class TwinWrites:
         """The new object. None if it has to be created in the usual way."""
         question = self._question_of_creation(call, body)
         template = self._twins.find(question)
-        if template is None or not await self._are_unchanged(template.reads):
+        if template is None or not await are_unchanged(self._store, template.reads):
             return await self._learn_creation(call, body, question, long_way)
         metadata = _part(body, "metadata")
         name = str(metadata.get("name") or generated_name(str(metadata.get("generateName")), self._entropy))
@@ -127,11 +118,11 @@ class TwinWrites:
     async def _learn_patch(
         self, call: Call, patch: JsonObject, record: Record, question: Question, long_way: LongWay
     ) -> Document | None:
-        lookup = _Recording(self._parts.lookup)
+        lookup = RecordingLookup(self._parts.lookup)
         # For this state only, or what is stored in the end might have come of another.
         metadata = {**_part(patch, "metadata"), "resourceVersion": str(record.revision)}
         try:
-            document = await long_way(self._parts_with(lookup), {**patch, "metadata": metadata})
+            document = await long_way(parts_with(self._parts, lookup), {**patch, "metadata": metadata})
         except StatusError:
             return None
         stored = await self._stored(call.kind, call.namespace, document)
@@ -141,8 +132,8 @@ class TwinWrites:
         return document
 
     async def _learn_creation(self, call: Call, body: JsonObject, question: Question, long_way: LongWay) -> Document:
-        lookup = _Recording(self._parts.lookup)
-        document = await long_way(self._parts_with(lookup), body)
+        lookup = RecordingLookup(self._parts.lookup)
+        document = await long_way(parts_with(self._parts, lookup), body)
         stored = await self._stored(call.kind, call.namespace, document)
         name = document["metadata"]["name"].encode()
         reads = lookup.reads_shared((*question.names, name))
@@ -162,55 +153,11 @@ class TwinWrites:
         self._asked_last = (context, now, encoded, question)
         return question
 
-    def _parts_with(self, lookup: Lookup) -> Parts:
-        return replace(self._parts, lookup=lookup, admission=self._parts.admission.looking_through(lookup))
-
     async def _stored(self, kind: Kind, namespace: str, document: Document) -> bytes | None:
         """How a document was stored; None if somebody has changed it already, or if it is gone."""
         record = await self._store.get(kind.key(namespace, document["metadata"]["name"]))
         is_this_one = record is not None and str(record.revision) == document["metadata"]["resourceVersion"]
         return record.value if record is not None and is_this_one else None
-
-    async def _are_unchanged(self, reads: Reads) -> bool:
-        for key, revisions in reads:
-            if key.endswith("/"):
-                now = tuple([record.revision for record in (await self._store.list(key)).records])
-            else:
-                record = await self._store.get(key)
-                now = (record.revision,) if record is not None else ()
-            if now != revisions:
-                return False
-        return True
-
-
-class _Recording:
-    """Looks objects up, and remembers what was looked at."""
-
-    def __init__(self, lookup: Lookup) -> None:
-        self._lookup = lookup
-        self._reads: dict[str, tuple[int, ...]] = {}
-        self._names: list[bytes] = []
-        self._is_shared = True
-
-    async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
-        found = await self._lookup.get(kind, namespace, name)
-        self._reads[kind.key(namespace, name)] = _revisions([found] if found is not None else [])
-        self._names += [namespace.encode(), name.encode()]
-        self._is_shared = self._is_shared and kind in SHARED
-        return found
-
-    async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
-        found = await self._lookup.list(kind, namespace)
-        self._reads[kind.keys_prefix(namespace)] = _revisions(found)
-        self._names.append(namespace.encode())
-        self._is_shared = self._is_shared and kind in SHARED and not (found and kind is RESOURCE_QUOTA)
-        return found
-
-    def reads_shared(self, names: Sequence[bytes]) -> Reads | None:
-        """What was looked at; None if that was not what all twins look at."""
-        if not self._is_shared or any(name in names for name in self._names):
-            return None
-        return tuple(self._reads.items())
 
 
 def answer_of(kind: Kind, written: Written) -> bytes:
@@ -261,7 +208,3 @@ def _names_in_event(event: JsonObject) -> tuple[bytes, ...]:
 def _part(body: JsonObject, field: str) -> JsonObject:
     part = body.get(field)
     return cast(JsonObject, part) if isinstance(part, dict) else {}
-
-
-def _revisions(documents: Sequence[Document]) -> tuple[int, ...]:
-    return tuple(int(document["metadata"]["resourceVersion"]) for document in documents)
