@@ -61,7 +61,7 @@ class Sender:
             self.asked += 1
             resource = desk.resources.of_kind(POD)
             return await creating.create(
-                parts, resource, call, desk.body_reader(resource, call, data, "application/json")()
+                parts, resource, call, desk.body_reader(resource, call, data, "application/json")(None)
             )
 
         made = await self.repeats.create(call, data, long_way)

@@ -9,7 +9,6 @@ Goes out   the parts that requests are answered with
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
@@ -27,14 +26,23 @@ from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import ReadDocument
 from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
+from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
 from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.decode import NamedKind, canonical_object, decode_body, patched_strategically
+from mooring.apiserver.wire.decode import (
+    NOTHING_KNOWN,
+    NamedKind,
+    canonical_object,
+    decode_body,
+    patched_strategically,
+)
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.moulds import Moulds
 from mooring.apiserver.wire.strict import warn_or_refuse
+from mooring.apiserver.wire.unchanged import parts_to_share, read_beside
 from mooring.client.promise import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -75,13 +83,12 @@ class Desk:
 
     # ------------------------------------------------------------------------------------------------- bodies
 
-    def body_reader(self, resource: Resource, call: Call, data: bytes, content_type: str) -> Callable[[], Document]:
+    def body_reader(self, resource: Resource, call: Call, data: bytes, content_type: str) -> ReadBody:
         """A body as a canonical, defaulted document; a fresh one each time. Raises `StatusError`."""
 
-        def read() -> Document:
-            is_often_the_same = resource.strategy.repeats_specs and call.verb == "create"
-            if is_often_the_same and body_form(content_type) is BodyForm.JSON:
-                document = self.cast(resource, call, data)
+        def read(found: Stored | None = None) -> Document:
+            if resource.struct is not None and body_form(content_type) is BodyForm.JSON:
+                document = self._quickly(resource, call, data, found)
                 if document is not None:
                     return document
             if resource.read_body is not None:
@@ -94,6 +101,22 @@ class Desk:
             return decoded.document
 
         return read
+
+    def _quickly(self, resource: Resource, call: Call, data: bytes, found: Stored | None) -> Document | None:
+        """The same for a body that repeats what is known; None if it does not."""
+        if found is not None:
+            return self.read_beside(resource, call, data, found)
+        return self.cast(resource, call, data) if call.verb == "create" else None
+
+    def read_beside(self, resource: Resource, call: Call, data: bytes, found: Stored) -> Document | None:
+        """The same for JSON that replaces an object, some of whose parts it leaves as they are; None otherwise."""
+        if resource.struct is None or not resource.strategy.shares_parts:
+            return None
+        document = read_beside(data, resource.struct, resource.kind, found.document, found.value)
+        if document is not None:
+            strategy = resource.strategies.get(call.subresource, resource.strategy)
+            strategy.default_update(document, found.document)
+        return document
 
     def cast(self, resource: Resource, call: Call, data: bytes) -> Document | None:
         """The same for JSON with a spec that came before, and the call then knows its mould; None otherwise."""
@@ -112,13 +135,15 @@ class Desk:
     def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:
         """How the result of a patch is read."""
         if resource.read_document is not None:
-            return resource.read_document
-        struct, kind = resource.struct, resource.kind
+            read_custom = resource.read_document
+            return lambda plain, _: read_custom(plain)
+        struct, kind, shares_parts = resource.struct, resource.kind, resource.strategy.shares_parts
         assert struct is not None, f"{kind} has neither a schema nor a reader"
         read_by_kind = patched_strategically if form is PatchForm.STRATEGIC else canonical_object
 
-        def read(plain: Document) -> Reading:
-            decoded = read_by_kind(struct, plain, kind)
+        def read(plain: Document, old: Document | None) -> Reading:
+            known = parts_to_share(old) if old is not None and shares_parts else NOTHING_KNOWN
+            decoded = read_by_kind(struct, plain, kind, known)
             return Reading(decoded.document, tuple(decoded.strict_faults))
 
         return read
@@ -138,7 +163,7 @@ class Desk:
         assert struct is not None, f"{kind} has no schema"
         named = NamedKind(api_version, kind)
 
-        def read(plain: Document) -> Reading:
+        def read(plain: Document, _: Document | None) -> Reading:
             decoded = canonical_object(struct, plain, named)
             return Reading(decoded.document, tuple(decoded.strict_faults))
 

@@ -25,6 +25,7 @@ from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tokens import issue_token
 from mooring.apiserver.twin_writes import CREATED, MERGING, PATCHED, TwinWrites, Written, answer_of
@@ -100,13 +101,17 @@ class InsideClient:
         call = self._call("update", kind, namespace, name, subresource)
         strategy = resource.strategies.get(subresource, resource.strategy)
 
-        def read() -> Document:
-            obj = self._read(resource, _encode(body))
-            strategy.default(obj)
+        encoded = _encode(body)
+
+        def read(found: Stored | None) -> Document:
+            obj = self._desk.read_beside(resource, call, encoded, found) if found is not None else None
+            if obj is None:
+                obj = self._read(resource, encoded)
+                strategy.default(obj)
             return obj
 
         changed = await put.put(self._desk.parts, resource, call, read)
-        return answer_of(kind, changed.document)
+        return changed.answer or answer_of(kind, changed.document)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""

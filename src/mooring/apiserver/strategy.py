@@ -15,6 +15,7 @@ The registry calls it in this order, as kube-apiserver does:
  3. Documents stay canonical: a field that Go would not write (omitempty) is taken out, not set to an empty value.
  4. A subresource that changes the object has a strategy of its own in `subresources`.
  5. `old` is never changed. `obj` may share parts with `old` after `prepare_for_update`: nobody changes them afterwards.
+    Where `shares_parts` is said it may do so from the beginning; metadata are shared in parts only.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.validation.metadata import (
+    NOTHING_STORED,
     name_is_dns_subdomain,
     object_meta_faults,
     object_meta_update_faults,
@@ -68,6 +70,9 @@ class Strategy:
     repeats_specs: ClassVar[bool] = False
     """Whether many objects come with the very same spec, so that it pays to remember what became of one. Then `default`
     is `default_spec` and `default_rest`, neither of which looks at what the other one fills in."""
+    shares_parts: ClassVar[bool] = False
+    """Whether an object may come here with parts that are the very ones of the object before: whatever a write leaves
+    as it was. Then nothing here changes such a part in place, and what is said of it has been said before."""
     validates_metadata: ClassVar[bool] = True
     """Whether `validate` tells everything that is wrong with the metadata."""
 
@@ -92,6 +97,10 @@ class Strategy:
 
     def default(self, obj: Document) -> None:
         """Fill in what nobody said. Idempotent; also for objects that were stored by an older version."""
+
+    def default_update(self, obj: Document, old: Document) -> None:
+        """The same for an object that replaces another, whose parts were filled in when they were stored."""
+        self.default(obj)
 
     def default_spec(self, spec: Document) -> None:
         """Fill in a spec: only where `repeats_specs`."""
@@ -124,10 +133,10 @@ class Strategy:
         faults += self.body_faults(obj, call)
         return faults
 
-    def meta_faults(self, obj: Document) -> list[Fault]:
+    def meta_faults(self, obj: Document, old: Document | None = None) -> list[Fault]:
         """What is wrong with the metadata of an object, new or not."""
-        metadata = obj["metadata"]
-        faults = object_meta_faults(metadata, self.kind.is_namespaced, self.name_faults, "metadata")
+        metadata, stored = obj["metadata"], old["metadata"] if old is not None else NOTHING_STORED
+        faults = object_meta_faults(metadata, self.kind.is_namespaced, self.name_faults, "metadata", stored)
         if self.refuses_odd_finalizers and "finalizers" in metadata:
             faults += odd_finalizers_faults(metadata["finalizers"], "metadata.finalizers")
         return faults
@@ -210,6 +219,9 @@ class StatusStrategy(Strategy):
 
     def default(self, obj: Document) -> None:
         self.main.default(obj)
+
+    def default_update(self, obj: Document, old: Document) -> None:
+        self.main.default_update(obj, old)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "spec")

@@ -21,7 +21,7 @@ def test_the_first_deletion_does_nothing_but_mark_it() -> None:
         shelf, resource = desk.parts.shelf, desk.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION)
         revision = (await shelf.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
         call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
-        marked = await definition_terminating(desk.parts, resource, call, Stored(definition(), revision))
+        marked = await definition_terminating(desk.parts, resource, call, Stored(definition(), revision, b""))
         found = await shelf.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 

@@ -30,12 +30,7 @@ FAILED_JOBS_KEPT = 1
 
 def default_deployment(obj: Document) -> None:
     spec = obj["spec"]
-    revision = (obj["metadata"].get("annotations") or {}).get(ROLLBACK_REVISION)
-    if revision and (fault := _int64_fault(revision)):
-        raise BadRequestError(
-            'Deployment in version "v1" cannot be handled as a Deployment: '
-            f"failed to parse annotation[{ROLLBACK_REVISION}]={revision} as int64: {fault}"
-        )
+    check_rollback_revision(obj["metadata"])
     spec.setdefault("replicas", 1)
     strategy = spec.setdefault("strategy", {})
     if not strategy.get("type"):
@@ -47,6 +42,16 @@ def default_deployment(obj: Document) -> None:
     spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
     spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_S)
     default_pod_template(spec["template"])
+
+
+def check_rollback_revision(metadata: Document) -> None:
+    """An annotation that kube-apiserver makes a number of on the way in."""
+    revision = (metadata.get("annotations") or {}).get(ROLLBACK_REVISION)
+    if revision and (fault := _int64_fault(revision)):
+        raise BadRequestError(
+            'Deployment in version "v1" cannot be handled as a Deployment: '
+            f"failed to parse annotation[{ROLLBACK_REVISION}]={revision} as int64: {fault}"
+        )
 
 
 def default_replica_set(obj: Document) -> None:

@@ -27,6 +27,7 @@ from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put, scale
 from mooring.apiserver.registry.delete_options import checked_delete_options
 from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.repeats import Repeats
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
@@ -85,7 +86,7 @@ class Objects:
         read = self._desk.body_reader(resource, call, data, incoming.content_type)
 
         async def create(parts: Parts) -> creating.Created:
-            obj = read()
+            obj = read(None)
             is_named = resource.kind.is_namespaced or call.name
             named = call if is_named else replace(call, name=obj["metadata"].get("name", ""))
             return await creating.create(parts, resource, named, obj)
@@ -106,8 +107,7 @@ class Objects:
             return await self._update_scale(resource, call, incoming, rendering)
         data = await incoming.body()
         read = self._desk.body_reader(resource, call, data, incoming.content_type)
-        changed = await put.put(self._desk.parts, resource, call, read)
-        return rendering.written(201 if changed.is_created else 200, resource, changed.document)
+        return _changed(rendering, resource, await put.put(self._desk.parts, resource, call, read))
 
     async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         data = await incoming.body()
@@ -129,8 +129,7 @@ class Objects:
             scaled = await scale.patch_scale(self._desk.parts, resource, call, wanted, read_scale)
             return rendering.written(200, _SCALES, scaled)
         read = self._desk.document_reader(resource, form)
-        changed = await patches.patch(self._desk.parts, resource, call, wanted, read)
-        return rendering.written(201 if changed.is_created else 200, resource, changed.document)
+        return _changed(rendering, resource, await patches.patch(self._desk.parts, resource, call, wanted, read))
 
     # ---------------------------------------------------------------------------------------------- deleting
 
@@ -176,6 +175,13 @@ def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_
     call.field_validation = options.field_validation
     call.is_forced = options.is_forced
     return call
+
+
+def _changed(rendering: Rendering, resource: Resource, changed: Changed) -> Reply:
+    code = 201 if changed.is_created else 200
+    if changed.answer is not None and rendering.is_plain:
+        return Reply(code, changed.answer)
+    return rendering.written(code, resource, changed.document)
 
 
 def _unsupported_patch(resource: Resource) -> StatusError:

@@ -43,8 +43,9 @@ class Patch:
     strict_faults: tuple[str, ...] = ()
 
 
-ReadDocument = Callable[[Document], Reading]
-"""From plain JSON to a canonical document of the kind. Raises `DecodingError` with Go's words if it does not fit."""
+ReadDocument = Callable[[Document, Document | None], Reading]
+"""From plain JSON, and the object before the patch if it has parts of it, to a canonical document of the kind. Raises
+`DecodingError` with Go's words if it does not fit."""
 
 
 async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
@@ -83,7 +84,7 @@ def _applied(
     assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
     merged = apply_patch(parts.shape_of(resource), old, wanted.content, call, strategy.ignored_fields)
     try:
-        new = read(merged).document
+        new = read(merged, None).document
     except DecodingError as error:
         raise unreadable(wanted.content, resource.kind.api_version, resource.kind.kind, str(error)) from None
     strategy.default(new)
@@ -96,8 +97,8 @@ def _patched(
     plain = patched_plain(wanted, old, resource.kind.api_version, resource.kind.kind)
     if resource.struct is None:
         plain = sorted_keys(plain)  # without a type, fields have no order of their own
-    new = read_patched(wanted, plain, call, read, is_custom=resource.struct is None)
-    strategy.default(new)
+    new = read_patched(wanted, plain, call, read, old, is_custom=resource.struct is None)
+    strategy.default_update(new, old)
     return new
 
 
@@ -118,28 +119,40 @@ def patched_plain(wanted: Patch, old: Document, api_version: str, kind: str) -> 
 
 
 def read_patched(
-    wanted: Patch, plain: Document, call: Call, read: ReadDocument, *, is_custom: bool = False
+    wanted: Patch,
+    plain: Document,
+    call: Call,
+    read: ReadDocument,
+    old: Document | None = None,
+    *,
+    is_custom: bool = False,
 ) -> Document:
-    """The patched object, read by its kind; its strange fields are warned of or refused.
+    """The patched object, read by its kind; its strange fields are warned of or refused."""
 
-    Messages show the object: in the order of its type, or of its keys if it has none.
-    """
-    if wanted.form is PatchForm.STRATEGIC:
-        shown = go_text(wanted.content)
-    else:
-        shown = go_json(plain, is_sorted=is_custom)
+    def unreadable(detail: str) -> StatusError:
+        return invalid_object("", "", "", [invalid("patch", _shown(wanted, plain, read, old, is_custom), detail)])
+
     try:
-        reading = read(plain)
+        reading = read(plain, old)
     except DecodingError as error:
-        raise invalid_object("", "", "", [invalid("patch", shown, str(error))]) from None
+        raise unreadable(str(error)) from None
     strict = (*wanted.strict_faults, *reading.strict_faults)
     if strict and call.field_validation is FieldValidation.STRICT:
-        detail = f"strict decoding error: {', '.join(strict)}"
-        raise invalid_object("", "", "", [invalid("patch", shown, detail)])
+        raise unreadable(f"strict decoding error: {', '.join(strict)}")
     if call.field_validation is FieldValidation.WARN:
         for text in strict:
             call.warn(text)
     return reading.document
+
+
+def _shown(wanted: Patch, plain: Document, read: ReadDocument, old: Document | None, is_custom: bool) -> str:
+    """What a message shows: the strategic patch, or the object in the order of its type; of its keys if it has none."""
+    if wanted.form is PatchForm.STRATEGIC:
+        return go_text(wanted.content)
+    if old is not None and not is_custom:
+        # Defaults are stored behind everything else: reading puts them in their places.
+        plain = patched_plain(wanted, read(old, None).document, "", "")
+    return go_json(plain, is_sorted=is_custom)
 
 
 def _refused(error: PatchError) -> StatusError:

@@ -53,7 +53,7 @@ async def patch_scale(parts: Parts, resource: Resource, call: Call, wanted: Patc
                 ignored=(),
                 is_forced=call.is_forced,
             )
-            return read(applied).document
+            return read(applied, None).document
         return read_patched(wanted, patched_plain(wanted, have, SCALE_VERSION, "Scale"), call, read)
 
     return await _scale(parts, resource, call, make, wanted)

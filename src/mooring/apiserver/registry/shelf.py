@@ -27,6 +27,8 @@ class Stored(NamedTuple):
 
     document: Document
     revision: int
+    value: bytes
+    """The form in which it is stored."""
 
 
 class Written(NamedTuple):
@@ -44,13 +46,17 @@ class Shelf:
 
     async def find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
         record = await self._store.get(kind.key(namespace, name))
-        return None if record is None else Stored(document_of(kind, record.value, record.revision), record.revision)
+        if record is None:
+            return None
+        return Stored(document_of(kind, record.value, record.revision), record.revision, record.value)
 
     async def put(self, kind: Kind, document: Document, *, if_revision: int) -> int:
         """Write a document, if the record still has that revision. Raises `WriteConflict`."""
-        metadata = document["metadata"]
-        key = kind.key(metadata.get("namespace", ""), metadata["name"])
-        return await self._store.put(key, self.form(kind, document), if_revision=if_revision)
+        return (await self._write(kind, document, self.form(kind, document), if_revision)).revision
+
+    async def replace(self, kind: Kind, document: Document, *, if_revision: int) -> Written:
+        """The same, and what clients get."""
+        return await self._write(kind, document, self.form(kind, document), if_revision)
 
     async def find_form(self, kind: Kind, namespace: str, name: str) -> Record | None:
         """An object as it is stored, for those who change a few bytes of it."""
@@ -62,10 +68,13 @@ class Shelf:
 
     async def create(self, kind: Kind, document: Document, spec: bytes | None = None) -> Written:
         """Write a new document, whose spec has this form already. Raises `WriteConflict`."""
+        form = self.form(kind, document if spec is None else {**document, "spec": msgspec.Raw(spec)})
+        return await self._write(kind, document, form, MUST_NOT_EXIST)
+
+    async def _write(self, kind: Kind, document: Document, form: bytes, if_revision: int) -> Written:
         metadata = document["metadata"]
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
-        form = self.form(kind, document if spec is None else {**document, "spec": msgspec.Raw(spec)})
-        revision = await self._store.put(key, form, if_revision=MUST_NOT_EXIST)
+        revision = await self._store.put(key, form, if_revision=if_revision)
         is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
         return Written(revision, with_revision(form, revision) if is_same else None)
 

@@ -49,18 +49,30 @@ class Changed(NamedTuple):
     """The object after a change, and whether it is a new one."""
 
     document: Document
-    is_created: bool
+    is_created: bool = False
+    answer: bytes | None = None
+    """What clients get, where that is what was stored: then nobody need write it a second time."""
 
 
 async def change(
-    parts: Parts, resource: Resource, call: Call, make: Make, *, may_create: bool = False, uid: str = ""
+    parts: Parts,
+    resource: Resource,
+    call: Call,
+    make: Make,
+    *,
+    may_create: bool = False,
+    uid: str = "",
+    found: Stored | None = None,
 ) -> Changed:
-    """Change an object through the strategy of the call's subresource, or of the object itself."""
+    """Change an object through the strategy of the call's subresource, or of the object itself.
+
+    `found` is the object as somebody has just read it, for the first try.
+    """
     kind = resource.kind
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     may_create = may_create or strategy.allows_create_on_update
     for _ in range(WRITE_TRIES_MAX):
-        found = await parts.shelf.find(kind, call.namespace, call.name)
+        found = found or await parts.shelf.find(kind, call.namespace, call.name)
         if found is None and not may_create:
             raise not_found(kind, call.name)
         have = found.document["metadata"]["uid"] if found is not None else ""
@@ -69,10 +81,10 @@ async def change(
         obj = await make(found.document if found is not None else None)
         try:
             if found is None:
-                return Changed(await _created(parts, resource, call, obj), True)
-            return Changed(await _replaced(parts, resource, strategy, call, found, obj), False)
+                return Changed(await _created(parts, resource, call, obj), is_created=True)
+            return await _replaced(parts, resource, strategy, call, found, obj)
         except _Again:
-            continue
+            found = None
     raise conflict(kind, call.name)
 
 
@@ -91,7 +103,7 @@ async def _created(parts: Parts, resource: Resource, call: Call, obj: Document) 
 
 async def _replaced(
     parts: Parts, resource: Resource, strategy: Strategy, call: Call, found: Stored, obj: Document
-) -> Document:
+) -> Changed:
     old, metadata = found.document, obj["metadata"]
     await parts.admission.admit(Attempt(Operation.UPDATE, call, obj, old))
     drop_duplicate_owners(metadata, call, is_after_admission=True)
@@ -132,7 +144,7 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
     strategy.prepare_for_update(obj, old, call)
     metadata = obj["metadata"]
     keep_system_fields(metadata, old_metadata)
-    faults = object_meta_faults(metadata, kind.is_namespaced, name_is_path_segment, "metadata")
+    faults = object_meta_faults(metadata, kind.is_namespaced, name_is_path_segment, "metadata", old_metadata)
     faults += object_meta_update_faults(metadata, old_metadata, "metadata")
     faults += strategy.validate_update(obj, old, call)
     if faults:
@@ -144,19 +156,21 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
         forget_empty_lists(resource.struct, obj)
 
 
-async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> Document:
+async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> Changed:
     """The object as it is then: what was stored, if nothing is new."""
     kind, old, metadata = resource.kind, found.document, obj["metadata"]
     if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
         if not call.is_dry_run:
             await parts.shelf.delete(kind, call.namespace, call.name, if_revision=found.revision)
-        return obj
+        return Changed(obj)
     metadata["resourceVersion"] = str(found.revision)
     if obj == old:
-        return old
-    if not call.is_dry_run:
-        metadata["resourceVersion"] = str(await parts.shelf.put(kind, obj, if_revision=found.revision))
-    return obj
+        return Changed(old)
+    if call.is_dry_run:
+        return Changed(obj)
+    written = await parts.shelf.replace(kind, obj, if_revision=found.revision)
+    metadata["resourceVersion"] = str(written.revision)
+    return Changed(obj, answer=written.answer)
 
 
 def _is_finished(old: Document, new: Document) -> bool:

@@ -12,6 +12,8 @@ from mooring.apiserver.validation.config_map import config_map_faults, immutable
 class ConfigMapStrategy(Strategy):
     """Writing a ConfigMap."""
 
+    shares_parts = True
+
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
         return config_map_faults(obj)
 

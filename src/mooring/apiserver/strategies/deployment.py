@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.workloads import default_deployment
+from mooring.apiserver.defaults.workloads import check_rollback_revision, default_deployment
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
@@ -19,12 +19,17 @@ from mooring.apiserver.validation.semantic_equality import means_the_same
 
 
 class DeploymentStrategy(WorkloadStrategy):
+    shares_parts = True
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": DeploymentStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
         default_deployment(obj)
+
+    def default_metadata(self, metadata: Document) -> None:
+        check_rollback_revision(metadata)
 
     def count_generation(self, obj: Document, old: Document) -> None:
         """Annotations count too: they are copied to the replica sets."""
@@ -38,7 +43,8 @@ class DeploymentStrategy(WorkloadStrategy):
         return deployment_faults(obj["spec"], None, "spec")
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return deployment_update_faults(obj["spec"], old["spec"], "spec")
+        spec, old_spec = obj["spec"], old["spec"]
+        return deployment_update_faults(spec, old_spec, "spec") if spec is not old_spec else []
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)

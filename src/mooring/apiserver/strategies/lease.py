@@ -18,6 +18,7 @@ class LeaseStrategy(Strategy):
     allows_create_on_update = True
     allows_unconditional_update = False
     refuses_odd_finalizers = False
+    shares_parts = True
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         _drop_gated(obj, {})

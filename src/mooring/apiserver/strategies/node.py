@@ -23,6 +23,8 @@ from mooring.apiserver.validation.node import node_faults, node_update_faults
 class NodeStrategy(Strategy):
     """Writing a node."""
 
+    shares_parts = True
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": NodeStatusStrategy(self.kind, self)}
@@ -43,7 +45,7 @@ class NodeStrategy(Strategy):
             obj["spec"].pop("configSource", None)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_faults(obj)
+        faults = self.meta_faults(obj, old)
         faults += node_faults(obj)
         faults += self.meta_update_faults(obj, old)
         return faults + node_update_faults(obj, old)

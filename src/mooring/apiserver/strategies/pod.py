@@ -31,7 +31,7 @@ from mooring.apiserver.validation.pod_quality import quality_of_service
 from mooring.apiserver.validation.pod_ratchet import options_after
 from mooring.apiserver.validation.pod_resize import resize_faults
 from mooring.apiserver.validation.pod_status import pod_status_faults
-from mooring.apiserver.validation.pod_update import pod_update_faults
+from mooring.apiserver.validation.pod_update import annotations_only_faults, leaves_spec, pod_update_faults
 from mooring.apiserver.validation.semantic_equality import means_the_same
 
 _KEPT_METADATA = (
@@ -50,6 +50,7 @@ class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
 
     repeats_specs = True
+    shares_parts = True
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
@@ -66,6 +67,11 @@ class PodStrategy(Strategy):
 
     def default(self, obj: Document) -> None:
         default_pod(obj)
+
+    def default_update(self, obj: Document, old: Document) -> None:
+        if obj["spec"] is not old["spec"]:
+            self.default_spec(obj["spec"])
+        self.default_rest(obj)
 
     def default_spec(self, spec: Document) -> None:
         default_spec_of_pod(spec)
@@ -103,8 +109,9 @@ class PodStrategy(Strategy):
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
-        drop_disabled_spec_fields(obj["spec"], old["spec"])
-        self.count_generation(obj, old)
+        if obj["spec"] is not old["spec"]:
+            drop_disabled_spec_fields(obj["spec"], old["spec"])
+            self.count_generation(obj, old)
 
     def count_generation(self, obj: Document, old: Document) -> None:
         if not means_the_same(obj["spec"], old["spec"], "core", "PodSpec"):
@@ -112,7 +119,10 @@ class PodStrategy(Strategy):
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         """Kubernetes looks at the metadata a second time, as it does for a new pod."""
-        return self.meta_faults(obj) + pod_update_faults(obj, old, options_after(old, is_pod=True))
+        faults = self.meta_faults(obj, old)
+        if leaves_spec(obj, old):
+            return faults + annotations_only_faults(obj, old)
+        return faults + pod_update_faults(obj, old, options_after(old, is_pod=True))
 
     def graceful_s(self, obj: Document, asked_s: int | None, call: Call) -> int | None:
         spec = obj["spec"]

@@ -19,6 +19,8 @@ from mooring.apiserver.validation.semantic_equality import means_the_same
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
+    shares_parts = True
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": ReplicaSetStatusStrategy(self.kind, self)}
@@ -37,7 +39,8 @@ class ReplicaSetStrategy(WorkloadStrategy):
         return replica_set_faults(obj["spec"], None, "spec")
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return replica_set_update_faults(obj["spec"], old["spec"], "spec")
+        spec, old_spec = obj["spec"], old["spec"]
+        return replica_set_update_faults(spec, old_spec, "spec") if spec is not old_spec else []
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)

@@ -11,7 +11,10 @@ from mooring.apiserver.validation.syntax import dns_label_faults
 
 
 class WorkloadStrategy(Strategy):
-    """A kind whose spec holds a pod template."""
+    """A kind whose spec holds a pod template.
+
+    Where `shares_parts` is said, everything that is filled in or judged here is the spec, or is in `default_metadata`.
+    """
 
     def empty_status(self) -> Document:
         """What Go writes of a status in which nothing is set."""
@@ -21,13 +24,23 @@ class WorkloadStrategy(Strategy):
         template: Document = obj["spec"]["template"]
         return template
 
+    def default_metadata(self, metadata: Document) -> None:
+        """Fill in metadata; only where `shares_parts`."""
+
+    def default_update(self, obj: Document, old: Document) -> None:
+        if self.shares_parts and obj["spec"] is old["spec"]:
+            self.default_metadata(obj["metadata"])
+        else:
+            self.default(obj)
+
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = self.empty_status()
         obj["metadata"]["generation"] = 1
         drop_disabled_template_fields(self.template(obj), None)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        drop_disabled_template_fields(self.template(obj), self.template(old))
+        if obj["spec"] is not old["spec"]:
+            drop_disabled_template_fields(self.template(obj), self.template(old))
         super().prepare_for_update(obj, old, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:

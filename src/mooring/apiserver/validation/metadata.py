@@ -9,7 +9,7 @@ Goes out   faults
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
@@ -30,6 +30,8 @@ IMMUTABLE = "field is immutable"
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 STANDARD_FINALIZERS = ("kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
+
+NOTHING_STORED: Document = {}
 
 NameCheck: TypeAlias = Callable[[str, bool], Sequence[str]]
 """From a name, and whether it is the prefix of one that will be generated, to what is wrong with it."""
@@ -58,16 +60,21 @@ def without_trailing_dash(name: str) -> str:
     return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
 
 
-def object_meta_faults(metadata: Document, is_namespaced: bool, name_check: NameCheck, path: str) -> list[Fault]:
-    """What is wrong with the metadata of an object."""
-    faults = object_name_faults(metadata, name_check, path)
-    faults += _namespace_faults(metadata.get("namespace", ""), is_namespaced, f"{path}.namespace")
+def object_meta_faults(
+    metadata: Document, is_namespaced: bool, name_check: NameCheck, path: str, stored: Document = NOTHING_STORED
+) -> list[Fault]:
+    """What is wrong with the metadata of an object. What is as it was in the `stored` ones was right already."""
+    faults: list[Fault] = []
+    if not stored or any(metadata.get(field) != stored.get(field) for field in ("name", "generateName")):
+        faults += object_name_faults(metadata, name_check, path)
+    if not stored or metadata.get("namespace") != stored.get("namespace"):
+        faults += _namespace_faults(metadata.get("namespace", ""), is_namespaced, f"{path}.namespace")
     if metadata.get("generation", 0) < 0:
         faults.append(invalid(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0"))
-    faults += _common_faults(metadata, path)
-    if "finalizers" in metadata:
+    faults += _common_faults(metadata, path, stored)
+    if "finalizers" in metadata and metadata["finalizers"] != stored.get("finalizers"):
         faults += finalizers_faults(metadata["finalizers"], f"{path}.finalizers")
-    faults += _managed_fields_faults(metadata, path)
+    faults += _managed_fields_faults(metadata, path, stored)
     return faults
 
 
@@ -94,12 +101,12 @@ def object_meta_update_faults(metadata: Document, old: Document, path: str) -> l
         faults.append(invalid(f"{path}.resourceVersion", "", "must be specified for an update"))
     if metadata.get("generation", 0) < old.get("generation", 0):
         faults.append(invalid(f"{path}.generation", metadata.get("generation", 0), "must not be decremented"))
-    for field in ("name", "namespace", "uid"):
-        faults += immutable_faults(metadata.get(field, ""), old.get(field, ""), f"{path}.{field}")
-    for field in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        faults += immutable_faults(metadata.get(field), old.get(field), f"{path}.{field}")
-    faults += _common_faults(metadata, path)
-    faults += _managed_fields_faults(metadata, path)
+    for field, absent in _IMMUTABLE_FIELDS:
+        new, was = metadata.get(field, absent), old.get(field, absent)
+        if new != was:
+            faults += immutable_faults(new, was, f"{path}.{field}")
+    faults += _common_faults(metadata, path, old)
+    faults += _managed_fields_faults(metadata, path, old)
     return faults
 
 
@@ -173,14 +180,12 @@ def _namespace_faults(namespace: str, is_namespaced: bool, path: str) -> list[Fa
     return [invalid(path, namespace, text) for text in dns_label_faults(namespace)]
 
 
-def _common_faults(metadata: Document, path: str) -> list[Fault]:
+def _common_faults(metadata: Document, path: str, stored: Document) -> list[Fault]:
     faults: list[Fault] = []
-    if "labels" in metadata:
-        faults += labels_faults(metadata["labels"], f"{path}.labels")
-    if "annotations" in metadata:
-        faults += annotations_faults(metadata["annotations"], f"{path}.annotations")
-    if "ownerReferences" in metadata:
-        faults += _owner_references_faults(metadata["ownerReferences"], f"{path}.ownerReferences")
+    for field, faults_of in _COMMON_FIELDS:
+        value = metadata.get(field)
+        if value is not None and value != stored.get(field):
+            faults += faults_of(value, f"{path}.{field}")
     return faults
 
 
@@ -218,9 +223,12 @@ def _owner_reference_faults(reference: Document, path: str) -> list[Fault]:
     return faults
 
 
-def _managed_fields_faults(metadata: Document, path: str) -> list[Fault]:
+def _managed_fields_faults(metadata: Document, path: str, stored: Document) -> list[Fault]:
     faults: list[Fault] = []
+    known = stored.get("managedFields") or ()
     for index, entry in enumerate(metadata.get("managedFields") or ()):
+        if any(entry is one for one in known):
+            continue  # who writes to an object leaves the entries of others as they are
         here = f"{path}.managedFields[{index}]"
         if entry.get("operation") not in ("Apply", "Update"):
             faults.append(invalid(f"{here}.operation", entry.get("operation", ""), "must be `Apply` or `Update`"))
@@ -230,6 +238,21 @@ def _managed_fields_faults(metadata: Document, path: str) -> list[Fault]:
         if _byte_count(entry.get("subresource", "")) > SUBRESOURCE_BYTES_MAX:
             faults.append(too_long(f"{here}.subresource", SUBRESOURCE_BYTES_MAX))
     return faults
+
+
+_COMMON_FIELDS: Sequence[tuple[str, Callable[[Any, str], list[Fault]]]] = (
+    ("labels", labels_faults),
+    ("annotations", annotations_faults),
+    ("ownerReferences", _owner_references_faults),
+)
+_IMMUTABLE_FIELDS = (
+    ("name", ""),
+    ("namespace", ""),
+    ("uid", ""),
+    ("creationTimestamp", None),
+    ("deletionTimestamp", None),
+    ("deletionGracePeriodSeconds", None),
+)
 
 
 def _new_finalizers_faults(metadata: Document, old: Document, path: str) -> list[Fault]:

@@ -15,9 +15,10 @@ from mooring.api.document import Document
 from mooring.apiserver.faults import Fault, forbidden, invalid, required
 from mooring.apiserver.validation.internal_value import internal_diff, internal_value, internal_values
 from mooring.apiserver.validation.pod import pod_faults
-from mooring.apiserver.validation.pod_annotations import pod_annotations_update_faults
+from mooring.apiserver.validation.pod_annotations import pod_annotations_faults, pod_annotations_update_faults
 from mooring.apiserver.validation.pod_options import PodOptions
-from mooring.apiserver.validation.pod_spec import DEADLINE_S_MAX
+from mooring.apiserver.validation.pod_ratchet import options_after
+from mooring.apiserver.validation.pod_spec import DEADLINE_S_MAX, MIRROR_ANNOTATION
 from mooring.apiserver.validation.pod_tolerations import added_tolerations_faults
 from mooring.apiserver.validation.semantic_equality import means_the_same
 from mooring.apiserver.validation.syntax import range_faults
@@ -55,6 +56,21 @@ def pod_update_faults(pod: Document, old: Document, options: PodOptions) -> list
     if means_the_same(spec, old_spec, "core", "PodSpec"):
         return faults
     return faults + _other_changes_faults(spec, old_spec)
+
+
+def leaves_spec(pod: Document, old: Document) -> bool:
+    """Whether the spec is the very one that is stored, and nothing else has a say in what a spec may hold."""
+    return pod["spec"] is old["spec"] and MIRROR_ANNOTATION not in (pod["metadata"].get("annotations") or ())
+
+
+def annotations_only_faults(pod: Document, old: Document) -> list[Fault]:
+    """The same for a pod whose spec is left as it was, with which nothing is wrong: only annotations are looked at."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if not annotations and not old["metadata"].get("annotations"):
+        return []
+    options, path = options_after(old, is_pod=True), "metadata.annotations"
+    faults = pod_annotations_faults(annotations, pod["spec"], path, options)
+    return faults + pod_annotations_update_faults(pod, old, path, options)
 
 
 # --- what may change --------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ Everything behind the wire relies on this form:
  4. Quantities, times and bytes are canonical texts.
  5. Fields stand in the order of their type, which shows where a message quotes a value.
 
-The value given is used up: parts of it may be found in the result.
+The value given is used up: parts of it may be found in the result. A part that is the very one of an object which is
+canonical already, as most parts of a patched object are, is taken over without a look.
 
 How it is fast: each struct becomes a table of rules once, and an object is walked with one look-up for each field of
 its type. No path is kept. When a value is of a wrong type the walk just stops, and `examine` finds the words.
@@ -20,8 +21,8 @@ its type. No path is kept. When a value is of a wrong type the walk just stops, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from mooring.api.document import Document
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
@@ -33,21 +34,28 @@ Dropped = list[str]
 """The names of fields that the types do not have, without paths and in no order."""
 Change = Callable[[Any, Dropped], Any]
 """From a value that is not null to its canonical form."""
-StructChange = Callable[[Any, Dropped], Document]
 
-_Rule = tuple[str, type | None, bool, Change | None, Callable[[], Any] | None]
+
+class StructChange(Protocol):
+    """The same for one struct; `known` is canonical, and parts of it that are found in `raw` stay as they are."""
+
+    def __call__(self, raw: Any, dropped: Dropped, known: Mapping[str, Any] = ...) -> Document: ...
+
+
+_Rule = tuple[str, type | None, bool, Change | None, Callable[[], Any] | None, StructChange | None]
 """A field's name, the JSON type that needs no second look (None: any), whether an empty value is kept, how the value
-changes, and what stands there if there is none."""
+changes, what stands there if there is none, and how it changes if it is a struct of which something is known."""
 
 _structs: dict[int, StructChange] = {}
+_NOTHING: Mapping[str, Any] = {}
 
 
-def canonical(struct: Struct, raw: object, dropped: Dropped) -> Document:
+def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
     """The canonical form of an object. Names of unknown fields are added to `dropped`.
 
     Raises `Irregular` where a value has the wrong type, and `ScalarFault` where a text has no meaning.
     """
-    return struct_change(struct)({} if raw is None else raw, dropped)
+    return struct_change(struct)({} if raw is None else raw, dropped, known)
 
 
 def struct_change(struct: Struct) -> StructChange:
@@ -60,19 +68,27 @@ def _compiled(struct: Struct) -> StructChange:
     rules: list[_Rule] = []
     names: set[str] = set()
 
-    def change(raw: Any, dropped: Dropped) -> Document:
+    def change(raw: Any, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
         if type(raw) is not dict:
             raise Irregular
         document: Document = {}
         get = raw.get
         found = 0
-        for name, expected, keeps_empty, changed, zero in rules:
+        for name, expected, keeps_empty, changed, zero, below in rules:
             value = get(name)
             if value is None:
                 if zero is not None:
                     document[name] = zero()
                 continue
             found += 1
+            if known:
+                before = known.get(name)
+                if value is before:
+                    document[name] = value
+                    continue
+                if below is not None and type(before) is dict and type(value) is dict:
+                    document[name] = below(value, dropped, before)
+                    continue
             if type(value) is not expected and expected is not None:
                 raise Irregular
             if changed is not None:
@@ -87,7 +103,7 @@ def _compiled(struct: Struct) -> StructChange:
 
     _structs[id(struct)] = change  # before its fields are looked at: types refer to each other in circles
     if struct.is_object:
-        rules += [("kind", str, False, None, None), ("apiVersion", str, False, None, None)]
+        rules += [("kind", str, False, None, None, None), ("apiVersion", str, False, None, None, None)]
     rules += [_rule(struct, field) for field in struct.fields.values()]
     names.update(rule[0] for rule in rules)
     return change
@@ -105,12 +121,13 @@ def _rule(struct: Struct, field: Field) -> _Rule:
     zero = _zero_if_always_written(field)
     special = SCHEMA_VALUES.get(field.name) if struct.name == "JSONSchemaProps" else None
     if special is not None:
-        return field.name, None, True, special(struct_change(struct)), zero
+        return field.name, None, True, special(struct_change(struct)), zero, None
     expected, changed = _change(field.type)
+    below = struct_change(field.type) if isinstance(field.type, Struct) and _keeps_empty(field) else None
     if struct.name == "PodTemplateSpec" and field.name == "metadata":
         assert changed is not None, field
-        changed = _with_empty_labels(changed)
-    return field.name, expected, _keeps_empty(field), changed, zero
+        changed, below = _with_empty_labels(changed), None
+    return field.name, expected, _keeps_empty(field), changed, zero, below
 
 
 def _with_empty_labels(change: Change) -> Change:

@@ -12,7 +12,7 @@ Goes out   `Decoded`: the document, and the strict faults found on the way; a 40
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
@@ -38,6 +38,7 @@ from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
 from mooring.client.errors import BadRequestError
 
 SUMMARY_LENGTH_MAX = 30
+NOTHING_KNOWN: Mapping[str, Any] = {}
 
 
 class BodyKind(Protocol):
@@ -112,9 +113,10 @@ def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
         raise BadRequestError(str(fault)) from fault
 
 
-def canonical_object(struct: Struct, raw: Any, kind: BodyKind) -> Decoded:
+def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> Decoded:
     """The canonical document of an object that is decoded already: of a patched one.
 
+    What is found in `known` needs no second look (`canonical`).
     Raises `DecodingError`; its text is the detail of a 422.
     """
     wanted = Identity(kind.api_version, kind.kind)
@@ -126,7 +128,7 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind) -> Decoded:
         _check_conversion(_Body(raw, raw, identity, []), kind)
     dropped: list[str] = []
     try:
-        document = canonical(struct, raw, dropped)
+        document = canonical(struct, raw, dropped, known)
         found = examine(struct, sorted_keys(raw)) if dropped else []
     except (Irregular, ScalarFault):
         found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
@@ -134,11 +136,13 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind) -> Decoded:
     return Decoded(_with_identity(document, wanted), found)
 
 
-def patched_strategically(struct: Struct, raw: Any, kind: BodyKind) -> Decoded:
+def patched_strategically(
+    struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN
+) -> Decoded:
     """The same for the result of a strategic merge patch, of which Go has another opinion."""
     dropped: list[str] = []
     try:
-        document = canonical(struct, raw, dropped)
+        document = canonical(struct, raw, dropped, known)
         found = examine_unstructured(struct, raw) if dropped else []
     except (Irregular, ScalarFault):
         found = examine_unstructured(struct, raw)

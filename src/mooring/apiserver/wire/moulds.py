@@ -36,7 +36,7 @@ SPEC_BYTES_MAX = 64 * 1024
 
 _READ_HERE = frozenset({"kind", "apiVersion", "metadata"})
 
-_BLANKS = b" \t\r\n"
+BLANKS = b" \t\r\n"
 """Clients in Go end a body with a new line."""
 
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -69,7 +69,7 @@ class Moulds:
 
     def cast(self, data: bytes) -> Cast | None:
         """The document of a body, or None."""
-        parts = _plain_parts(data.rstrip(_BLANKS))
+        parts = plain_parts(data.rstrip(BLANKS))
         spec = bytes(parts.pop("spec", b"")) if parts is not None else b""
         if parts is None or not spec or len(spec) > SPEC_BYTES_MAX:
             return None
@@ -81,7 +81,7 @@ class Moulds:
         return Cast(document, mould)
 
     def _made(self, data: bytes) -> Mould | None:
-        spec = _canonical(self._spec_struct, _plain_value(data))
+        spec = _canonical(self._spec_struct, plain_value(data))
         if spec is None:
             return None
         self._strategy.default_spec(spec)
@@ -89,7 +89,7 @@ class Moulds:
 
     def _rest(self, data: bytes) -> Document | None:
         """An object of this metadata, with its spec still to come."""
-        value, kind = _plain_value(data), self._strategy.kind
+        value, kind = plain_value(data), self._strategy.kind
         if value is None or value.keys() - _READ_HERE:
             return None
         if value.get("kind", kind.kind) != kind.kind or value.get("apiVersion", kind.api_version) != kind.api_version:
@@ -104,7 +104,8 @@ class Moulds:
         return document
 
 
-def _plain_parts(data: bytes) -> dict[str, msgspec.Raw] | None:
+def plain_parts(data: bytes) -> dict[str, msgspec.Raw] | None:
+    """The parts of a JSON object; None if it is not as we would write it, or names one twice."""
     try:
         parts = _parts(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -112,7 +113,7 @@ def _plain_parts(data: bytes) -> dict[str, msgspec.Raw] | None:
     return parts if _encode(parts) == data else None
 
 
-def _plain_value(data: bytes) -> Any:
+def plain_value(data: bytes) -> Any:
     """The value of a JSON text; None if it is not as we would write it, or could be nested too deep."""
     if data.count(b"{") + data.count(b"[") > NESTING_MAX:
         return None
