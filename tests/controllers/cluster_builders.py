@@ -67,6 +67,11 @@ async def owner_of(world: World, name: str, *, blocks: bool = False) -> Document
 
 async def heartbeat(world: World, name: str, ready: str = "True", **others: str) -> None:
     """What a kubelet posts: its conditions and its lease."""
+    await report(world, name, ready, **others)
+    await renew(world, name)
+
+
+async def report(world: World, name: str, ready: str = "True", **others: str) -> None:
     now = format_rfc3339(world.clock.wall_s())
     states = {**dict.fromkeys(KUBELET_CONDITIONS, "False"), **others, "Ready": ready}
     conditions = [
@@ -74,6 +79,10 @@ async def heartbeat(world: World, name: str, ready: str = "True", **others: str)
         for type, status in states.items()
     ]
     await world.patch(NODE, name, {"status": {"conditions": conditions}}, "status")
+
+
+async def renew(world: World, name: str) -> None:
+    """What a kubelet posts far more often: its lease."""
     spec = {"renewTime": format_rfc3339_micro(world.clock.wall_s())}
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": name}, "spec": spec}
     try:

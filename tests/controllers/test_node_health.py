@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.leases import Lease, LeaseSpec
 from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.node import Node, NodeCondition, NodeStatus
-from mooring.controllers.node_health import GracePeriods, NodeHealth, look_at
+from mooring.controllers.node_health import GracePeriods, NodeHealth, is_renewed, look_at
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 
 PERIODS = GracePeriods(monitor_s=50.0, startup_s=60.0)
@@ -132,3 +132,22 @@ def test_after_a_heartbeat_the_lease_counts_as_renewed_once_more() -> None:
     assert first.health.lease is None
     second = look_at(node(ready(beat_s=1200.0)), lease(1105.0), first.health, PERIODS, now_s=1215.0, stamp="now")
     assert second.health.heard_s == 1215.0
+
+
+def renewed_at(text: str | None) -> Lease:
+    return Lease(spec=LeaseSpec(renew_time=text))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_so"),
+    [
+        pytest.param("2026-01-01T00:00:09.900000Z", "2026-01-01T00:00:10.000000Z", True, id="later"),
+        pytest.param("2026-01-01T00:00:10.000000Z", "2026-01-01T00:00:09.900000Z", False, id="earlier"),
+        pytest.param("2026-01-01T00:00:10.000000Z", "2026-01-01T00:00:10.000000Z", False, id="the same"),
+        pytest.param("2026-01-01T00:00:10Z", "2026-01-01T00:00:10.5Z", True, id="written otherwise"),
+        pytest.param("2026-01-01T02:00:00.000000+02:00", "2026-01-01T01:00:00.000000Z", True, id="of another zone"),
+        pytest.param(None, "2026-01-01T00:00:10.000000Z", False, id="for the first time"),
+    ],
+)
+def test_a_lease_is_renewed_if_its_time_is_later(before: str | None, after: str, is_so: bool) -> None:
+    assert is_renewed(renewed_at(before), renewed_at(after)) is is_so

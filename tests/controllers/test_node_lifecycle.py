@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import NODE, POD
 from mooring.controllers.settings import ControllerSettings
-from tests.controllers.cluster_builders import beat, heartbeat, node_document, pod_document, taints_of
+from tests.controllers.cluster_builders import beat, heartbeat, node_document, pod_document, renew, report, taints_of
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["node-lifecycle-controller"]
@@ -41,6 +41,35 @@ def test_a_silent_node_is_unreachable_and_its_pods_are_not_ready() -> None:
         ]
         await beat(world, "n1", "n2", for_s=2)
         assert await taints_of(world, "n1") == []
+
+    told(story)
+
+
+def test_a_node_that_only_renews_its_lease_is_well_until_a_grace_period_after_the_last_time() -> None:
+    async def story(world: World) -> None:
+        await world.create(node_document("n1"), node_document("n2"))
+        await heartbeat(world, "n1")
+        for _ in range(20):
+            await beat(world, "n2", for_s=1)
+            await renew(world, "n1")
+        assert await taints_of(world, "n1") == []
+        await beat(world, "n2", for_s=5)
+        assert await taints_of(world, "n1") == []
+        await beat(world, "n2", for_s=2)
+        assert await taints_of(world, "n1") == UNREACHABLE
+
+    told(story)
+
+
+def test_a_node_that_falls_silent_after_a_heartbeat_is_counted_from_the_pass_after_it() -> None:
+    async def story(world: World) -> None:
+        await world.create(node_document("n1"), node_document("n2"))
+        await beat(world, "n1", "n2", for_s=3)
+        await report(world, "n1")
+        await beat(world, "n2", for_s=5)
+        assert await taints_of(world, "n1") == []
+        await beat(world, "n2", for_s=3)
+        assert await taints_of(world, "n1") == UNREACHABLE
 
     told(story)
 

@@ -26,6 +26,7 @@ from mooring.kit.clock import parse_rfc3339
 
 READY = "Ready"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+MICRO_TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
 OVERSEEN = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -72,7 +73,7 @@ def look_at(
     ready = condition_of(node.status.conditions, READY)
     health, grace_s = _heard(node, ready, known, periods, now_s)
     known_lease = known.lease if known is not None else None
-    if lease is not None and _is_renewed(known_lease, lease):
+    if lease is not None and is_renewed(known_lease, lease):
         health = NodeHealth(now_s, health.ready, lease)
     was_ready = ready is not None and ready.status == TRUE
     ready_status = ready.status if ready is not None else None
@@ -98,6 +99,17 @@ def condition_of(conditions: Iterable[NodeCondition], type: str) -> NodeConditio
     return None
 
 
+def is_renewed(known: Lease | None, lease: Lease) -> bool:
+    if known is None:
+        return True
+    before, after = known.spec.renew_time, lease.spec.renew_time
+    if before is None or after is None or before == after:
+        return False
+    if len(before) == len(after) == MICRO_TIME_LENGTH and before[-1] == after[-1] == "Z":
+        return before < after  # written alike, as kubelets do: the order of the texts is that of the times
+    return parse_rfc3339(before) < parse_rfc3339(after)
+
+
 def _heard(
     node: Node, ready: NodeCondition | None, known: NodeHealth | None, periods: GracePeriods, now_s: float
 ) -> tuple[NodeHealth, float]:
@@ -109,13 +121,6 @@ def _heard(
     if known is None or known.ready is None or known.ready.last_heartbeat_time != ready.last_heartbeat_time:
         return NodeHealth(now_s, ready), periods.monitor_s
     return known, periods.monitor_s
-
-
-def _is_renewed(known: Lease | None, lease: Lease) -> bool:
-    if known is None:
-        return True
-    before, after = known.spec.renew_time, lease.spec.renew_time
-    return before is not None and after is not None and before != after and parse_rfc3339(before) < parse_rfc3339(after)
 
 
 def _unknown_conditions(node: Node, now: str) -> list[Document]:

@@ -7,8 +7,8 @@ Goes out   conditions and taints of nodes, their old labels, pods marked as not 
     each monitor period ──> health of nodes ──> zones ──> rates
                                  └──> waiting for a NoExecute taint ──> tainted, as fast as the zone's rate allows
 
- 1. A pass looks at the nodes that changed, that are due to be silent, or that are not well: a thousand healthy nodes
-    cost it nothing.
+ 1. A pass looks at the nodes that changed, that are due to be silent, or that are not well. Of a healthy node that
+    renewed its lease it is only noted when that was seen: thousands do so at each pass.
  2. Who evicts is the taint eviction controller: here nodes are only tainted. The rate of tainting is the rate of
     evicting.
  3. Pods of a node are found by an index.
@@ -28,7 +28,16 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
-from mooring.controllers.node_health import READY, TRUE, GracePeriods, NodeHealth, Verdict, condition_of, look_at
+from mooring.controllers.node_health import (
+    READY,
+    TRUE,
+    GracePeriods,
+    NodeHealth,
+    Verdict,
+    condition_of,
+    is_renewed,
+    look_at,
+)
 from mooring.controllers.node_pods import mark_pods_not_ready
 from mooring.controllers.node_taints import (
     NOT_READY,
@@ -82,7 +91,9 @@ class NodeLifecycleController(Controller):
         self._health: dict[str, NodeHealth] = {}
         self._known: dict[str, Node] = {}
         self._to_look_at: dict[str, None] = {}
+        self._renewed: dict[str, Lease] = {}
         self._silent_after: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        """All nodes that are well, and a time before which they cannot be due."""
         self._pods_to_retry: dict[str, None] = {}
         self._wall_offset_s = workshop.clock.wall_s() - workshop.clock.now_s()
         self._pod_queue = workshop.queue(f"{self.name} pods")
@@ -91,7 +102,10 @@ class NodeLifecycleController(Controller):
         self._pods = workshop.informers.informer(Pod)
         add_node_index(self._pods)
         self._nodes.add_handler(
-            self.name, on_add=self._on_node_added, on_update=self._on_node_updated, on_delete=self._on_node_deleted
+            self.name,
+            on_add=lambda node, is_initial: self._on_node(node),
+            on_update=lambda old, new: self._on_node(new),
+            on_delete=self._on_node_deleted,
         )
         self._leases.add_handler(self.name, on_add=self._on_lease_added, on_update=self._on_lease_updated)
         self._pods.add_handler(self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated)
@@ -108,12 +122,6 @@ class NodeLifecycleController(Controller):
 
     # ------------------------------------------------------------------------------------------- what is heard
 
-    def _on_node_added(self, node: Node, is_initial: bool) -> None:
-        self._on_node(node)
-
-    def _on_node_updated(self, old: Node, new: Node) -> None:
-        self._on_node(new)
-
     def _on_node(self, node: Node) -> None:
         self._to_look_at[node.metadata.name] = None
         if no_schedule_change(node) or labels_to_set(node):
@@ -129,10 +137,13 @@ class NodeLifecycleController(Controller):
             self._to_look_at[lease.metadata.name] = None
 
     def _on_lease_updated(self, old: Lease, new: Lease) -> None:
-        self._on_lease_added(new, False)
+        if new.metadata.namespace == LEASE_NAMESPACE and is_renewed(old, new):
+            self._renewed[new.metadata.name] = new
+        else:
+            self._on_lease_added(new, False)
 
     def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
-        health = self._health.get(pod.spec.node_name) if pod.spec.node_name else None
+        health = self._health.get(pod.spec.node_name)
         # A pass marks the pods that are on a node when it falls silent; this is for those that come to it later.
         if health is not None and health.ready is not None and not health.is_ready:
             self._pod_queue.add(pod.key)
@@ -170,6 +181,7 @@ class NodeLifecycleController(Controller):
         while (due := self._silent_after.peek()) is not None and due[1] < now_s:
             self._silent_after.pop()
             self._to_look_at[due[0]] = None
+        self._hear_of_renewals(now_s)
         names, self._to_look_at = [*self._to_look_at], {}
         nodes = []
         for name in names:
@@ -184,6 +196,15 @@ class NodeLifecycleController(Controller):
                 self._forget(known)
         await run_bounded(self._look_at_node, nodes, limit=NODES_AT_ONCE, name=f"{self.name} pass")
         await self._conclude()
+
+    def _hear_of_renewals(self, now_s: float) -> None:
+        """Who was well and renewed its lease is well; there is nothing else to be found out about it."""
+        renewed, self._renewed = self._renewed, {}
+        for name, lease in renewed.items():
+            if name in self._silent_after and name not in self._to_look_at:
+                self._health[name] = NodeHealth(now_s, self._health[name].ready, lease)
+            else:
+                self._to_look_at[name] = None
 
     async def _welcome(self, node: Node) -> None:
         name = node.metadata.name
@@ -217,7 +238,10 @@ class NodeLifecycleController(Controller):
             await self._mark_pods(node, verdict)
         if is_ready and name not in self._pods_to_retry:
             self._silent_after.put(name, verdict.silent_after_s)
+            if verdict.health.lease is None and self._leases.lister.get(LEASE_NAMESPACE, name) is not None:
+                self._to_look_at[name] = None  # the next pass takes the lease for renewed, and counts from then
         else:
+            self._silent_after.delete(name)
             self._to_look_at[name] = None  # until it is well again
 
     async def _update_health(self, node: Node) -> Verdict | None:
