@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.labels import matcher_of_pairs
+from mooring.api.labels import NOTHING, matcher_of_pairs
 from mooring.api.views.pod import Pod
 from mooring.client.informer import Informer
 from mooring.client.promise import Change
@@ -27,8 +27,8 @@ _pods = st.builds(
 )
 
 
-@given(st.lists(st.tuples(_pods, st.booleans()), max_size=20))
-def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Pod, bool]]) -> None:
+@given(st.lists(st.tuples(_pods, st.booleans()), max_size=20), st.integers(0, 20))
+def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Pod, bool]], asked_after: int) -> None:
     async def main() -> None:
         informer: Informer[Pod] = Informer("pods")
         groups = pod_groups(informer)
@@ -36,6 +36,8 @@ def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Po
         informer.replace([], "0")
         for number, (pod, is_deleted) in enumerate(happenings, start=1):
             pod = replace(pod, metadata=replace(pod.metadata, resource_version=str(number)))
+            if number > asked_after:
+                groups.of("default")
             informer.apply(Change.DELETED if is_deleted else Change.MODIFIED, pod)
         pods = informer.lister.list()
         for app in ("web", "db"):
@@ -46,5 +48,18 @@ def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Po
             }
             assert [group.healthy for group in selected] == [sum(group.names.values()) for group in selected]
             assert len({group.owner for group in selected}) == len(selected)
+
+    run(main(), VirtualClock())
+
+
+def test_who_selects_nobody_makes_nobody_be_followed() -> None:
+    async def main() -> None:
+        informer: Informer[Pod] = Informer("pods")
+        groups = pod_groups(informer)
+        informer.replace([pod_view("a", labels={"app": "web"})], "1")
+        assert groups.selected("default", NOTHING) == []
+        assert groups.statistics() == {"namespaces": 0, "groups": 0}
+        assert [[*group.names] for group in groups.of("default")] == [["a"]]
+        assert groups.statistics() == {"namespaces": 1, "groups": 1}
 
     run(main(), VirtualClock())

@@ -36,11 +36,15 @@ def test_the_answer_follows_the_selectors() -> None:
         informer.replace([at(1), at(1, "broken", selector=None), at(1, "db", selector={"app": "db"})], "1")
         assert selecting.keys(POD) == ("default/web",)
         assert selecting.keys(replace(POD, namespace="other")) == ()
+        assert [selecting.is_any_in(namespace) for namespace in ("default", "other")] == [True, False]
         informer.apply(Change.MODIFIED, at(2, "db", selector={"tier": "front"}))
         assert selecting.keys(POD) == ("default/web", "default/db")
         informer.apply(Change.DELETED, at(3))
         assert selecting.keys(POD) == ("default/db",)
-        informer.apply(Change.ADDED, at(4, "new"))
+        informer.apply(Change.DELETED, at(4, "db"))
+        assert not selecting.is_any_in("default"), "the broken one selects nobody"
+        informer.apply(Change.ADDED, at(5, "db", selector={"tier": "front"}))
+        informer.apply(Change.ADDED, at(6, "new"))
         assert selecting.keys(POD) == ("default/db", "default/new")
 
     run(main(), VirtualClock())

@@ -75,6 +75,8 @@ class PodGarbageController(Controller):
         self._terminating.pop(pod.key, None)
 
     def _classify(self, pod: Pod) -> None:
+        if not (is_terminated(pod) or is_terminating(pod) or self._terminated or self._terminating):
+            return
         for is_one, known in ((is_terminated(pod), self._terminated), (is_terminating(pod), self._terminating)):
             if is_one:
                 known[pod.key] = None

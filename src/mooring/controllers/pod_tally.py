@@ -53,13 +53,13 @@ class PodTally:
 
     def _on_update(self, old: Pod, new: Pod) -> None:
         if (
-            old.status.phase == new.status.phase
-            and old.status.conditions == new.status.conditions
+            is_ready(old) == is_ready(new)
+            and (old.status.phase in FINISHED_PHASES) == (new.status.phase in FINISHED_PHASES)
             and old.metadata.labels == new.metadata.labels
             and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
             and old.metadata.owner_references == new.metadata.owner_references
         ):
-            return
+            return  # such as one that has been given a node
         self._count(old, -1)
         self._count(new, 1)
 

@@ -303,5 +303,6 @@ def _claims_of(pod: Pod) -> Iterable[str]:
 
 
 def _templates_of(pod: Pod) -> Iterable[str]:
-    names = [use.resource_claim_template_name for use in pod.spec.resource_claims]
+    uses = pod.spec.resource_claims
+    names = [use.resource_claim_template_name for use in uses] if uses else []
     return [f"{pod.metadata.namespace}/{name}" for name in names if name is not None]

@@ -176,6 +176,8 @@ class ResourceQuotaController(Controller):
         return informer
 
     def _frees_pod(self, old: Pod, new: Pod) -> bool:
+        if not self._quotas.lister:
+            return False
         now_s = self.clock.wall_s()
         return is_alive(old, now_s) and not is_alive(new, now_s)
 

@@ -69,6 +69,8 @@ class ServicePods:
         self._sizes.pop(key, None)
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
+        if not self._selecting.is_any_in(new.metadata.namespace):
+            return
         if is_endpoint_changed(old, new) or is_membership_changed(old, new):
             self._wake_services_of(new)
             if old.metadata.labels != new.metadata.labels:
