@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
 from mooring.store.promise import (
     MUST_NOT_EXIST,
@@ -21,6 +22,7 @@ from mooring.store.promise import (
     WriteConflict,
 )
 from mooring.store.sqlite import SqliteStore
+from mooring.store.sqlite_commit import TURNS_AWAITED
 from mooring.store.sqlite_errors import DiskFull, FileDamaged
 from mooring.store.sqlite_file import StoreFile
 from mooring.store.sqlite_limits import SqliteLimits
@@ -72,6 +74,43 @@ def test_what_is_asked_for_together_is_committed_together(is_real: bool, disk: D
         writes = [store.put(f"{PODS}default/p{number}", b"x") for number in range(64)]
         assert await outcomes(*writes) == [*range(2, 66)]
         assert disk.commits == [[*range(2, 66)]]
+
+    (play_real if is_real else play)(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
+def test_who_comes_some_turns_of_the_loop_later_goes_along(is_real: bool, disk: Disk, tmp_path: Path) -> None:
+    async def put_after(store: SqliteStore, turns: int) -> int:
+        for _ in range(turns):
+            await SystemClock().wait(0)
+        return await store.put(f"{PODS}default/p{turns}", b"x")
+
+    async def scenario(store: SqliteStore) -> None:
+        assert await outcomes(*(put_after(store, turns) for turns in range(TURNS_AWAITED))) == [2, 3, 4]
+        assert disk.commits == [[2, 3, 4]]
+
+    (play_real if is_real else play)(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
+def test_a_writer_knows_his_revision_before_his_own_watch_tells_it(is_real: bool, tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore) -> None:
+        heard: list[str] = []
+
+        async def listen() -> None:
+            async with store.watch(PODS, since=1) as watch:
+                while len(heard) < 4:
+                    heard.extend(f"told {change.revision}" for change in await watch.next_batch())
+
+        async def write(key: str) -> None:
+            heard.append(f"wrote {await store.put(key, b'x')}")
+
+        async with TaskGroup("both") as group:
+            group.start(listen(), name="listener")
+            await SystemClock().wait(0)
+            for key in (WEB, DNS):
+                group.start(write(key), name=key)
+        assert heard == ["wrote 2", "wrote 3", "told 2", "told 3"]
 
     (play_real if is_real else play)(tmp_path, scenario)
 

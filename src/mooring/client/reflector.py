@@ -295,19 +295,19 @@ class Reflector(Generic[AnyView]):
                     self._take(event)
 
     def _take(self, event: WatchEvent) -> None:
+        change = event.change
+        is_change = change is not Change.BOOKMARK
+        is_wanted = is_change and (self._is_wanted is None or change is Change.DELETED or self._is_wanted(event))
         # The view first: a change that came as JSON is read for it, and then its revision is known as well.
-        view = self._view_of(event) if event.change is not Change.BOOKMARK and self._wants(event) else None
+        view = self._view_of(event) if is_wanted else None
         revision = event.revision
         if not revision or not _is_newer(revision, self._revision):
-            self._counts["repeated"] += event.change is not Change.BOOKMARK
+            self._counts["repeated"] += is_change
             return
         self._revision = revision
         if view is not None:
             self._counts["changes"] += 1
-            self._sink.apply(event.change, view)
-
-    def _wants(self, event: WatchEvent) -> bool:
-        return self._is_wanted is None or event.change is Change.DELETED or self._is_wanted(event)
+            self._sink.apply(change, view)
 
     def _view_of(self, event: WatchEvent) -> AnyView | None:
         try:
@@ -338,10 +338,11 @@ class Reflector(Generic[AnyView]):
 
 
 def _is_newer(revision: str, last: str) -> bool:
+    if not (revision.isdecimal() and last.isdecimal()):
+        return revision != last
     # Numbers of the same length have the order of their texts.
-    if revision.isdecimal() and last.isdecimal():
-        return (len(revision), revision) > (len(last), last)
-    return revision != last
+    length, length_last = len(revision), len(last)
+    return revision > last if length == length_last else length > length_last
 
 
 def _ends_initial_events(event: WatchEvent) -> bool:

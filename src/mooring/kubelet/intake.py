@@ -81,7 +81,7 @@ class PodIntake:
 
     def is_wanted(self, event: WatchEvent) -> bool:
         """Not before it has a node, and not if it tells what we have just written: reading a pod costs more."""
-        return _HAS_NODE in event.raw and not self._echoes.take(event.revision)
+        return not self._echoes.take(event.revision) and _HAS_NODE in event.raw
 
     def replace(self, views: Sequence[KubeletPod], revision: str) -> None:
         present = {view.metadata.uid for view in views}
