@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -115,15 +115,18 @@ async def gets(server: Server, count: int) -> Figure:
     return Figure("single gets", count / seconds, "/s", 3_000)
 
 
-async def creates(server: Server, count: int, plural: str, body: dict[str, object]) -> Figure:
+async def creates(
+    server: Server, what: str, count: int, plural: str, body: Callable[[int], dict[str, object]]
+) -> Figure:
     async with _connected(server) as connections:
         path = f"/api/v1/namespaces/default/{plural}"
-        one = request(TOKEN, "POST", path, json.dumps(body, separators=(",", ":")).encode())
-        warm, _ = await ask_all(connections, [one] * (count // 10))
+        bodies = (json.dumps(body(number), separators=(",", ":")).encode() for number in range(count + count // 10))
+        asked = [request(TOKEN, "POST", path, body) for body in bodies]
+        warm, _ = await ask_all(connections, asked[count:])
         _check(warm, CREATED)
-        answers, seconds = await ask_all(connections, [one] * count)
+        answers, seconds = await ask_all(connections, asked[:count])
     _check(answers, CREATED)
-    return Figure(f"durable creates of {plural}", count / seconds, "/s", 1_500)
+    return Figure(f"durable creates of {what}", count / seconds, "/s", 1_500)
 
 
 async def list_nodes(server: Server, count: int) -> Figure:
@@ -225,8 +228,9 @@ def _config_map(name: str = "") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "value"}}
 
 
-def _pod() -> dict[str, object]:
-    variables = [{"name": f"VARIABLE_{number}", "value": "x" * 40} for number in range(20)]
+def _pod(number: int = 0) -> dict[str, object]:
+    """About 2 KB of a pod; another number, another environment."""
+    variables = [{"name": f"VARIABLE_{place}", "value": f"{number:040}"} for place in range(20)]
     container = {
         "name": "web",
         "image": "registry.example/web:1",
@@ -263,8 +267,10 @@ def measure(quick: bool) -> Iterator[Figure]:
     yield Figure("ready after the start of the process", min(ready), "s", 1.5, is_at_most=True)
     with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *ALONE) as server:
         yield asyncio.run(gets(server, 15_000 // scale))
-        yield asyncio.run(creates(server, 7_500 // scale, "configmaps", _config_map()))
-        yield asyncio.run(creates(server, 7_500 // scale, "pods", _pod()))
+        count = 7_500 // scale
+        yield asyncio.run(creates(server, "configmaps", count, "configmaps", lambda number: _config_map()))
+        yield asyncio.run(creates(server, "pods of one template", count, "pods", lambda number: _pod()))
+        yield asyncio.run(creates(server, "pods that all differ", count, "pods", _pod))
         yield from asyncio.run(watchers(server, 200 // scale, 1_000, 1 if quick else 5))
         yield asyncio.run(list_nodes(server, 5_000 // scale))
     with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *ALONE) as server:
