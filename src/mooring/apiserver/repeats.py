@@ -11,8 +11,9 @@ with holes in those places, and filled in for the next.
  2. What admission looked at is still as it was (`reads`); where there are quotas, nothing is kept.
  3. Only what was stored without a word of warning is kept, and only if the body itself says nothing of what goes into
     the holes: then they stand just where the server put them.
- 4. What was kept of the first body is not believed before it has foretold what the registry stored for the second: if
-    anything else is new each time, it never is.
+ 4. A body that comes for the first time is only noted: most never come again. What is kept of the second is not
+    believed before it has foretold what the registry stored for the third: if anything else is new each time, it
+    never is.
  5. A name that is taken, by chance, goes the long way.
 """
 
@@ -35,6 +36,8 @@ from mooring.client.local_form import with_revision
 from mooring.store.promise import MUST_NOT_EXIST, Store, WriteConflict
 
 REPEATS_KEPT_MAX = 256
+NOTED_MAX = 4096
+"""Marks of bodies, a few dozen bytes each."""
 BODY_BYTES_MAX = 64 * 1024
 """A longer body is read each time: so all that is kept stays below a few dozen megabytes."""
 
@@ -71,6 +74,7 @@ class Repeats:
         self._store = store
         self._parts = parts
         self._known: Memory[Question, _Known] = Memory(REPEATS_KEPT_MAX)
+        self._noted: Memory[int, None] = Memory(NOTED_MAX)
 
     async def create(self, call: Call, data: bytes, long_way: LongWay) -> Created | bytes:
         """Create an object from its body: what the registry says, or what clients get if it was not asked."""
@@ -78,6 +82,8 @@ class Repeats:
             return await long_way(self._parts)
         question = (call.kind, call.namespace, call.field_manager, call.field_validation, data)
         known = self._known.get(question)
+        if known is None and self._is_new(question):
+            return await long_way(self._parts)
         if known is None or not known.is_proven or not await are_unchanged(self._store, known.reads):
             return await self._learn(question, call, known, long_way)
         name, uid = generated_name(known.prefix, self._parts.entropy), self._parts.entropy.uuid()
@@ -87,6 +93,13 @@ class Repeats:
         except WriteConflict:
             return await long_way(self._parts)
         return with_revision(value, revision)
+
+    def _is_new(self, question: Question) -> bool:
+        mark = hash(question)
+        if mark in self._noted:
+            return False
+        self._noted.keep(mark, None)
+        return True
 
     async def _learn(self, question: Question, call: Call, known: _Known | None, long_way: LongWay) -> Created:
         lookup = RecordingLookup(self._parts.lookup)
