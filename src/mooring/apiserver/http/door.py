@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import require
@@ -25,6 +26,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.address import Address, read_address
 from mooring.apiserver.http.custom_address import is_custom_address
+from mooring.apiserver.http.deadlines import Deadlines
 from mooring.apiserver.http.lasting import LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.metrics import DoorMetrics, PresentState
@@ -66,6 +68,7 @@ class Door:
         self._limits = limits
         self._objects = Objects(desk)
         self._subresources = Subresources(desk)
+        self._deadlines = Deadlines(limits.request_s_max)
         self._lasting = LastingAnswers(limits.stalled_s_max)
         self._streams = Streams(desk, limits, self._lasting, desk.entropy.fork("watches"))
         self.metrics = DoorMetrics(desk.resources.serves)
@@ -276,21 +279,24 @@ class Door:
 
     # ------------------------------------------------------------------------------------------------- answers
 
-    async def _timed(self, work: object, method: str) -> Reply:
+    async def _timed(self, work: Coroutine[Any, Any, Reply], method: str) -> Reply:
         if self.requests_open >= self._limits.requests_max:
-            _close(work)
+            work.close()
             raise _no_room(self._limits)
         is_change = method not in ("GET", "HEAD")
         self.requests_open += 1
         self.changes_open += is_change
+        task = self._deadlines.begin()
         try:
-            async with asyncio.timeout(self._limits.request_s_max):
-                return await work  # type: ignore[misc, no-any-return]
-        except TimeoutError:
+            return await work
+        except asyncio.CancelledError:
+            if not self._deadlines.is_over(task):
+                raise
             raise StatusError(
                 "Timeout: request did not complete within the allotted timeout", code=504, reason="Timeout"
             ) from None
         finally:
+            self._deadlines.end(task)
             self.requests_open -= 1
             self.changes_open -= is_change
 
@@ -352,9 +358,3 @@ def _named_by_field(incoming: Incoming) -> str:
 
 def _no_room(limits: DoorLimits) -> TooManyRequestsError:
     return TooManyRequestsError("Too many requests, please try again later.", retry_after_s=float(limits.retry_after_s))
-
-
-def _close(work: object) -> None:
-    close = getattr(work, "close", None)
-    if close is not None:
-        close()

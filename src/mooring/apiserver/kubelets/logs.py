@@ -20,15 +20,16 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Self
-
-import aiohttp
-from yarl import URL
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from mooring.api.document import Document
 from mooring.apiserver.kubelets.location import log_location
 from mooring.apiserver.kubelets.words import redirected, refused, unreachable
 from mooring.apiserver.registry.pod_log import LogOptions
+
+if TYPE_CHECKING:
+    import aiohttp
 
 CONNECT_S_MAX = 30.0
 REFUSAL_BYTES_MAX = 50_000
@@ -67,6 +68,10 @@ class KubeletLogs:
             _abandon(response)
 
     async def _get(self, location: str) -> aiohttp.ClientResponse:
+        # Imported when somebody reads a log: a server is ready earlier.
+        import aiohttp
+        from yarl import URL
+
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0, force_close=True)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S_MAX)
@@ -87,6 +92,8 @@ def unverified_tls() -> ssl.SSLContext:
 
 
 async def _pieces(response: aiohttp.ClientResponse, location: str) -> AsyncIterator[bytes]:
+    import aiohttp
+
     try:
         async for piece in response.content.iter_any():
             yield piece
@@ -105,8 +112,8 @@ def _abandon(response: aiohttp.ClientResponse) -> None:
 
 async def _address(location: str) -> str:
     """Where the first attempt to connect went."""
-    url = URL(location, encoded=True)
-    host, port = url.host or "", url.port or 0
+    parts = urlsplit(location)
+    host, port = parts.hostname or "", parts.port or 0
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         host = str(found[0][4][0])

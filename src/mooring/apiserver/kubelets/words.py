@@ -12,8 +12,6 @@ from __future__ import annotations
 import os
 import ssl
 
-import aiohttp
-
 from mooring.apiserver.registry.refusals import internal, plain_error
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.http_errors import error_of_answer
@@ -45,6 +43,8 @@ def refused(code: int, body: bytes, pod: str) -> StatusError:
 
 
 def _words(error: Exception, address: str) -> str:
+    import aiohttp  # whoever asks here has it already; see `logs`
+
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {error.host}: no such host"
     if isinstance(error, TimeoutError):

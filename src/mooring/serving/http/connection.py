@@ -10,7 +10,7 @@ Goes out   answers
  2. A connection is read no further than somebody works it off: neither bodies nor requests pile up.
  3. One task for a connection, from its first request on. Whoever waits for the next one costs no more than that.
  4. A handler that fails is a 500, and counted; if some of its answer is on the way, the connection is cut off instead.
- 5. Patience is counted in looks of the listener, not in alarms: `look` is called every `PATIENCE_S`.
+ 5. Patience is counted in looks of the listener, not in alarms: `look` is called every `look_s`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PATIENCE_S = 1.0
-"""How often connections are looked at: limits in seconds are kept to within this much."""
-
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
@@ -29,6 +26,8 @@ class HttpLimits:
     """Without a whole head since the last answer, or without taking any of it. Beyond it the connection is closed."""
     linger_s_max: float = 1.0
     """For the rest of a body that nobody wanted. Beyond it the connection is closed."""
+    look_s: float = 1.0
+    """How often connections are looked at. The two limits before this one are kept to within twice as much."""
     stop_s_max: float = 5.0
     """For the requests in progress when the server stops. Beyond it they are cut off."""
 

@@ -4,7 +4,7 @@ Comes in   a handler, an address, certificates, what to say to those who speak n
 Goes out   a server that listens inside of an `async with`
 
  1. A port that is taken is an error in one line, not a traceback.
- 2. One alarm for all connections: who has been idle for too long is found by looking, every `PATIENCE_S`.
+ 2. One alarm for all connections: who has been idle for too long is found by looking, every `look_s`.
  3. At the end nobody is let in any more, and idle connections are closed. Requests in progress have `stop_s_max`; what
     is left then is cut off.
 """
@@ -22,7 +22,7 @@ from typing import Any, Self
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.connection import Connection
-from mooring.serving.http.limits import PATIENCE_S, HttpLimits
+from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.reader import Refusal
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Dates, Response
@@ -75,8 +75,8 @@ class Listener:
         self.on_failure = on_failure
         self.ends_with_client = ends_with_client
         self.dates = Dates(clock)
-        self.idle_looks = _looks(self.limits.idle_s_max)
-        self.linger_looks = _looks(self.limits.linger_s_max)
+        self.idle_looks = self._looks(self.limits.idle_s_max)
+        self.linger_looks = self._looks(self.limits.linger_s_max)
         self.is_stopping = False
         self.port = 0
         self._host = host
@@ -84,7 +84,8 @@ class Listener:
         self._tls = tls
         self._shares_address = shares_address
         self._shares_port = shares_port
-        self._connections: dict[Connection, None] = {}
+        self.connections: dict[Connection, None] = {}
+        """Those that are open, in the order in which they came."""
         self._group = TaskGroup("http")
         self._server: asyncio.Server | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -117,7 +118,7 @@ class Listener:
             self._server.close()
         if self._alarm is not None:
             self._alarm.cancel()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             if connection.is_idle:
                 connection.close()
         try:
@@ -125,7 +126,7 @@ class Listener:
                 await self._group.__aexit__(None, None, None)
         except TimeoutError:
             log.warning("requests in progress were cut off: they took longer than %g s", self.limits.stop_s_max)
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.close()
 
     # ---------------------------------------------------------------------------------------- for the connections
@@ -137,22 +138,21 @@ class Listener:
         """False if it comes too late."""
         if self.is_stopping:
             return False
-        self._connections[connection] = None
+        self.connections[connection] = None
         if self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
+            self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
         return True
 
     def remove(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
+        self.connections.pop(connection, None)
 
     def _look(self) -> None:
         self._alarm = None
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.look()
-        if self._connections and not self.is_stopping:
-            self._alarm = asyncio.get_running_loop().call_later(PATIENCE_S, self._look)
+        if self.connections and not self.is_stopping:
+            self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
 
-
-def _looks(seconds: float) -> int:
-    """At least so long: the first look may come at once."""
-    return ceil(seconds / PATIENCE_S) + 1
+    def _looks(self, seconds: float) -> int:
+        """At least so long: the first look may come at once."""
+        return ceil(seconds / self.limits.look_s) + 1

@@ -193,7 +193,7 @@ class RequestReader:
             is_old=version == "1.0",
             is_kept_alive=parser.should_keep_alive(),
         )
-        self._check_host(request)
+        self._check(request)
         self._is_upgrade = parser.should_upgrade()
         self._is_in_head, self._has_progressed = False, True
         self._target, self._fields = b"", []
@@ -218,9 +218,13 @@ class RequestReader:
         self._request = None
         self.is_over = not request.is_kept_alive
 
-    def _check_host(self, request: Request) -> None:
-        named = sum([name == b"host" for name, _ in self._fields])
-        if named > 1 or (not named and not request.is_old):
+    def _check(self, request: Request) -> None:
+        """What llhttp lets pass, or notices only behind the head."""
+        hosts = sum([name == b"host" for name, _ in self._fields])
+        has_host = hosts == 1 or (not hosts and request.is_old)
+        encoding = request.header(b"transfer-encoding").lower()
+        has_end = not encoding or encoding.endswith("chunked")
+        if not has_host or not has_end:
             self._request = None
             raise _RefusedError(Refusal.UNREADABLE)
 

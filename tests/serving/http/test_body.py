@@ -1,0 +1,121 @@
+"""What follows a head: taken in as far as somebody wants it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.body import Body, BodyTooLargeError, BrokenBodyError
+
+
+def filled(*pieces: bytes, length: int | None = None, is_complete: bool = True) -> Body:
+    body = Body(length, ahead_bytes_max=10)
+    for piece in pieces:
+        body.feed(piece)
+    if is_complete:
+        body.end()
+    return body
+
+
+async def read(body: Body, limit: int) -> bytes:
+    body.expect(limit)
+    return await body.read()
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param((b"hello",), id="in one piece"),
+        pytest.param((b"he", b"llo"), id="in two"),
+        pytest.param((b"h", b"e", b"l", b"l", b"o"), id="in many"),
+        pytest.param((b"hello", b""), id="and nothing"),
+    ],
+)
+def test_the_whole_is_handed_out(pieces: tuple[bytes, ...]) -> None:
+    assert run(read(filled(*pieces), 5)) == b"hello"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(filled(b"hello!"), id="what has come"),
+        pytest.param(filled(length=6, is_complete=False), id="what is announced"),
+        pytest.param(filled(b"hello", b"!", is_complete=False), id="what has come before its end"),
+    ],
+)
+def test_more_than_the_limit_is_an_error(body: Body) -> None:
+    with pytest.raises(BodyTooLargeError):
+        run(read(body, 5))
+
+
+def test_a_reader_waits_for_the_end() -> None:
+    async def story() -> None:
+        body = filled(b"he", is_complete=False)
+        async with TaskGroup("test") as group:
+            reading = group.start(read(body, 5), name="reader")
+            body.feed(b"llo")
+            body.end()
+        assert reading.result() == b"hello"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("happening", "error"),
+    [
+        pytest.param(lambda body: body.feed(b"llo!"), BodyTooLargeError, id="it grows too long"),
+        pytest.param(lambda body: body.fail(BrokenBodyError("no chunk")), BrokenBodyError, id="it breaks"),
+    ],
+)
+def test_a_reader_does_not_wait_in_vain(happening: object, error: type[Exception]) -> None:
+    async def heard(body: Body) -> type[Exception] | None:
+        try:
+            await read(body, 5)
+        except (BodyTooLargeError, ConnectionError) as found:
+            return type(found)
+        return None
+
+    async def story() -> None:
+        body = filled(b"he", is_complete=False)
+        async with TaskGroup("test") as group:
+            reading = group.start(heard(body), name="reader")
+            assert callable(happening)
+            happening(body)
+        assert reading.result() is error
+
+    run(story())
+
+
+def test_it_is_ahead_until_somebody_asks() -> None:
+    body = filled(b"123456789", is_complete=False)
+    were = [body.is_ahead]
+    body.feed(b"0")
+    were.append(body.is_ahead)
+    body.expect(100)
+    assert [*were, body.is_ahead] == [False, True, False]
+
+
+def test_what_nobody_wants_passes_by() -> None:
+    async def story() -> None:
+        body = filled(b"1234567890", is_complete=False)
+        async with TaskGroup("test") as group:
+            group.start(body.wait_dropped(), name="waiting")
+            body.drop()
+            body.feed(b"1234567890" * 100)
+            assert not body.is_ahead
+            body.end()
+
+    run(story())
+
+
+def test_what_nobody_wants_and_never_ends_is_an_error() -> None:
+    async def story() -> None:
+        body = filled(b"123456", is_complete=False)
+        with pytest.raises(BodyTooLargeError):
+            body.expect(5)
+        body.fail(ConnectionResetError("gone"))
+        with pytest.raises(ConnectionResetError):
+            await body.wait_dropped()
+
+    run(story())

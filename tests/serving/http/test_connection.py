@@ -1,0 +1,308 @@
+"""One client, its requests and their answers: bytes in, bytes out."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from mooring.serving.http.body import BodyTooLargeError
+from mooring.serving.http.limits import HttpLimits
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Response
+from tests.serving.http.listening import QUICK, Client, get, listening, play, post, until
+
+CHUNKS = get("/", "Transfer-Encoding: chunked", method="POST")
+
+
+async def echo(request: Request) -> Response:
+    """Says what it was asked for; below `/unread` without looking at the body."""
+    if request.path.startswith("/unread"):
+        return Response(404, b"not read")
+    try:
+        body = await request.read(100)
+    except BodyTooLargeError:
+        return Response(413, b"too much")
+    if request.path == "/fails":
+        raise RuntimeError("a bug")
+    return Response(200, f"{request.method} {request.path} {body.decode()}".encode())
+
+
+def told(answers: str) -> list[str]:
+    """Codes and bodies."""
+    texts = re.split(r"(?=HTTP/1\.\d \d{3} )", answers)[1:]
+    return [f"{text[9:12]} {text.partition(chr(13) + chr(10) + chr(13) + chr(10))[2]}" for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        pytest.param(get("/a"), ["200 GET /a "], id="a request"),
+        pytest.param(post("x", "/a") + get("/b"), ["200 POST /a x", "200 GET /b "], id="another one is sent ahead"),
+        pytest.param(get("/a", method="HEAD") + get("/b"), ["200 ", "200 GET /b "], id="only the head"),
+        pytest.param(CHUNKS + "2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", ["200 POST / abc"], id="chunks"),
+        pytest.param(post("x" * 101) + get("/b"), ["413 too much", "200 GET /b "], id="a body that is too long"),
+        pytest.param(
+            CHUNKS + "65\r\n" + "x" * 101 + "\r\n0\r\n\r\n" + get("/b"),
+            ["413 too much", "200 GET /b "],
+            id="chunks that are too long together",
+        ),
+        pytest.param(post("x", "/unread") + get("/b"), ["404 not read", "200 GET /b "], id="a body that nobody reads"),
+        pytest.param(post("x" * 200_000, "/unread") + get("/b"), ["404 not read", "200 GET /b "], id="a long one"),
+        pytest.param(
+            get("/fails") + get("/b"), ["500 500 Internal Server Error", "200 GET /b "], id="a handler that fails"
+        ),
+        pytest.param("".join(get(f"/{n}") for n in range(50)), [f"200 GET /{n} " for n in range(50)], id="many"),
+        pytest.param(get("/a", "Upgrade: x", "Connection: Upgrade"), ["200 GET /a "], id="a wish for something else"),
+    ],
+)
+def test_answers_come_in_order_and_the_connection_stays(sent: str, answers: list[str]) -> None:
+    async def story() -> None:
+        async with listening(echo) as listener, Client(listener) as client:
+            client.say(sent + get("/end"))
+            assert told(await client.hear("GET /end ")) == [*answers, "200 GET /end "]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        pytest.param(get("/a", "Connection: close"), ["200 GET /a "], id="the client says so"),
+        pytest.param(get("/a", "Connection: close") + get("/b"), ["200 GET /a "], id="and does not mean it"),
+        pytest.param(get("/a", version="1.0"), ["200 GET /a "], id="an old client"),
+        pytest.param(get("/a") + "garbage\r\n\r\n", ["200 GET /a ", "400 400 Bad Request"], id="garbage"),
+        pytest.param(get("/a") + get(method="FROB"), ["200 GET /a ", "405 405 Method Not Allowed"], id="a new method"),
+        pytest.param(get("/" + "a" * 17_000), ["431 431 Request Header Fields Too Large"], id="a long path"),
+        pytest.param(CHUNKS + "1\r\na\r\nzz\r\n", ["400 400 Bad Request"], id="a chunk that is none"),
+        pytest.param(get("/unread", "Transfer-Encoding: chunked") + "zz", ["404 not read"], id="one that nobody reads"),
+    ],
+)
+def test_answers_after_which_the_connection_closes(sent: str, answers: list[str]) -> None:
+    async def story() -> None:
+        async with listening(echo) as listener, Client(listener) as client:
+            client.say(sent)
+            heard = await client.hear_all()
+            assert told(heard) == answers
+            assert heard.startswith("HTTP/1.0") or "Connection: close" in heard or "not read" in heard
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        pytest.param(post("xx", "/", "Expect: 100-continue")[:-2], "HTTP/1.1 100 Continue\r\n\r\n", id="it is wanted"),
+        pytest.param(post("x" * 101, "/", "Expect: 100-continue")[:-101], "HTTP/1.1 413 ", id="it is too long"),
+        pytest.param(post("xx", "/unread", "Expect: 100-continue")[:-2], "HTTP/1.1 404 ", id="it is not wanted"),
+    ],
+)
+def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str) -> None:
+    async def story() -> None:
+        async with listening(echo) as listener, Client(listener) as client:
+            client.say(sent)
+            assert (await client.reader.readexactly(len(answer))).decode() == answer
+            if "100" in answer:
+                client.say("xx")
+                assert told(await client.hear("POST / xx")) == ["200 POST / xx"]
+
+    play(story)
+
+
+def test_a_handler_that_fails_is_counted() -> None:
+    failures: list[str] = []
+
+    async def story() -> None:
+        async with listening(echo, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
+            client.say(get("/fails", "Connection: close"))
+            await client.hear_all()
+
+    play(story)
+    assert failures == ["one"]
+
+
+# ----------------------------------------------------------------------------------------------------- limits
+
+
+def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
+    gate = asyncio.Event()
+
+    async def waits(request: Request) -> Response:
+        await gate.wait()
+        return Response(200, request.path.encode())
+
+    async def story() -> None:
+        async with listening(waits, HttpLimits(requests_ahead_max=4)) as listener, Client(listener) as client:
+            for number in range(20):
+                client.say(get(f"/{number}"))
+                await client.writer.drain()
+                await until(lambda: True)
+            (connection,) = listener.connections
+            await until(lambda: connection.is_held)
+            gate.set()
+            assert len(told(await client.hear("/19"))) == 20
+            assert not connection.is_held
+
+    play(story)
+
+
+def test_a_body_is_read_no_further_than_somebody_wants_it() -> None:
+    gate = asyncio.Event()
+
+    async def waits(request: Request) -> Response:
+        await gate.wait()
+        return Response(200, str(len(await request.read(10_000_000))).encode())
+
+    async def story() -> None:
+        async with listening(waits) as listener, Client(listener) as client:
+            client.say(post("x" * 5_000_000))
+            await until(lambda: any(connection.is_held for connection in listener.connections))
+            gate.set()
+            assert told(await client.hear("5000000")) == ["200 5000000"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("sent", "heard"),
+    [
+        pytest.param("", [], id="nothing was said"),
+        pytest.param("GET / HTTP/1.1\r\nHo", [], id="half of a head"),
+        pytest.param(get("/a"), ["200 GET /a "], id="nothing more was said"),
+        pytest.param(post("xxx", "/unread")[:-1], ["404 not read"], id="a body that nobody wants does not end"),
+    ],
+)
+def test_who_is_idle_for_too_long_is_closed(sent: str, heard: list[str]) -> None:
+    async def story() -> None:
+        async with listening(echo, QUICK) as listener, Client(listener) as client:
+            client.say(sent)
+            assert told(await client.hear_all()) == heard
+            await until(lambda: not listener.connections)
+
+    play(story)
+
+
+def test_who_drips_a_head_is_closed_as_well() -> None:
+    async def story() -> None:
+        async with listening(echo, QUICK) as listener, Client(listener) as client:
+            client.say("GET / HTTP/1.1\r\nX: ")
+            drops = 0
+            while listener.connections or not drops:
+                client.say("x")
+                await asyncio.wait_for(client.writer.drain(), 1)
+                await until(lambda: True)
+                drops += 1
+            assert drops > 1
+
+    play(story)
+
+
+def test_who_is_worked_for_is_not_idle() -> None:
+    async def slow(request: Request) -> Response:
+        await asyncio.wait_for(asyncio.shield(asyncio.get_running_loop().create_future()), 0.3)
+        return Response(200, b"")
+
+    async def patient(request: Request) -> Response:
+        try:
+            return await slow(request)
+        except TimeoutError:
+            return Response(200, b"at last")
+
+    async def story() -> None:
+        async with listening(patient, QUICK) as listener, Client(listener) as client:
+            client.say(get())
+            assert told(await client.hear("at last")) == ["200 at last"]
+
+    play(story)
+
+
+def test_who_does_not_take_his_answer_is_cut_off() -> None:
+    async def large(request: Request) -> Response:
+        return Response(200, b"x" * 50_000_000)
+
+    async def story() -> None:
+        async with listening(large, QUICK) as listener, Client(listener) as client:
+            client.say(get())
+            await client.hear("\r\n\r\n")
+            await until(lambda: not listener.connections)
+
+    play(story)
+
+
+# -------------------------------------------------------------------------------------------- clients that go
+
+
+@pytest.mark.parametrize(
+    ("ends_with_client", "end"),
+    [pytest.param(True, "cancelled", id="cancelled"), pytest.param(False, "done", id="done nevertheless")],
+)
+def test_the_work_for_a_client_that_is_gone(ends_with_client: bool, end: str) -> None:
+    ends: list[str] = []
+    gate = asyncio.Event()
+
+    async def works(request: Request) -> Response:
+        ends.append("begun")
+        try:
+            await gate.wait()
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+        ends.append("done")
+        return Response(200, b"")
+
+    async def story() -> None:
+        async with listening(works, ends_with_client=ends_with_client) as listener:
+            async with Client(listener) as client:
+                client.say(get())
+                await until(lambda: ends == ["begun"])
+            await until(lambda: not listener.connections)
+            await until(lambda: len(ends) == 2 or not ends_with_client)
+            gate.set()
+            await until(lambda: len(ends) == 2)
+        assert ends == ["begun", end]
+
+    play(story)
+
+
+def test_a_body_that_does_not_come_is_an_error_to_who_reads_it() -> None:
+    heard: list[type[Exception]] = []
+
+    async def reads(request: Request) -> Response:
+        try:
+            await request.read(100)
+        except ConnectionError as error:
+            heard.append(type(error))
+            raise
+        return Response(200, b"")
+
+    async def story() -> None:
+        async with listening(reads) as listener:
+            async with Client(listener) as client:
+                client.say(post("xxx")[:-1])
+                await until(lambda: bool(listener.connections))
+                await client.writer.drain()
+            await until(lambda: bool(heard))
+        assert heard == [ConnectionResetError]
+
+    play(story)
+
+
+def test_somebody_is_told_when_the_client_is_gone() -> None:
+    told_of: list[str] = []
+
+    async def lasts(request: Request) -> Response:
+        gone = asyncio.Event()
+        request.connection.on_lost = gone.set
+        await gone.wait()
+        told_of.append("gone")
+        return Response(200, b"")
+
+    async def story() -> None:
+        async with listening(lasts) as listener:
+            async with Client(listener) as client:
+                client.say(get())
+                await until(lambda: any(connection.on_lost for connection in listener.connections))
+            await until(lambda: told_of == ["gone"])
+
+    play(story)

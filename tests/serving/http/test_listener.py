@@ -1,0 +1,142 @@
+"""All connections of a server, from the first to the last."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+from pathlib import Path
+
+import pytest
+
+from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.connection import Connection
+from mooring.serving.http.listener import Listener, PortTakenError
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Response
+from mooring.serving.http.stream import Stream
+from mooring.serving.tls import ServingTls, serving_context, trust
+from tests.serving.callers import Authority
+from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play, until
+
+
+async def hello(request: Request) -> Response:
+    return Response(200, b"hello")
+
+
+def test_a_taken_port_is_told_in_one_line() -> None:
+    async def story() -> None:
+        async with listening(hello) as listener:
+            second = Listener(hello, CLOCK, host="127.0.0.1", port=listener.port, tls=None)
+            with pytest.raises(PortTakenError, match=f"^cannot listen on 127.0.0.1:{listener.port}: "):
+                async with second:
+                    pass
+
+    play(story)
+
+
+def test_idle_connections_are_closed_at_the_end() -> None:
+    async def story() -> None:
+        async with listening(hello) as listener:
+            silent, used = Client(listener), Client(listener)
+            await silent.__aenter__()
+            await used.__aenter__()
+            used.say(get())
+            await used.hear("hello")
+        assert await silent.hear_all() == await used.hear_all() == ""
+
+    play(story)
+
+
+def test_a_request_in_progress_is_answered_at_the_end() -> None:
+    gate = asyncio.Event()
+
+    async def waits(request: Request) -> Response:
+        await gate.wait()
+        return Response(200, b"at last")
+
+    async def story() -> None:
+        async with TaskGroup("test") as group, listening(waits) as listener:
+            client = Client(listener)
+            await client.__aenter__()
+            client.say(get() + get())
+            await until(lambda: any(not connection.is_idle for connection in listener.connections))
+            group.start(_soon(gate), name="opener")
+        answer = await client.hear_all()
+        assert answer.count("at last") == 1
+        assert "Connection: close" in answer
+
+    play(story)
+
+
+async def _soon(gate: asyncio.Event) -> None:
+    await CLOCK.wait(0.02)
+    gate.set()
+
+
+def test_a_request_that_takes_too_long_is_cut_off_at_the_end() -> None:
+    async def endless(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        await asyncio.Event().wait()
+        return stream
+
+    async def story() -> None:
+        async with listening(endless, QUICK) as listener:
+            client = Client(listener)
+            await client.__aenter__()
+            client.say(get())
+            await client.hear("\r\n\r\n")
+        assert await client.hear_all() == ""
+
+    play(story)
+
+
+def test_nothing_is_left_of_a_connection() -> None:
+    def left() -> int:
+        return sum([isinstance(found, Connection | Request) for found in gc.get_objects()])
+
+    async def story() -> None:
+        gc.collect()
+        gc.disable()  # it would find rings; there should be none
+        try:
+            async with listening(hello) as listener:
+                for _ in range(5):
+                    async with Client(listener) as client:
+                        client.say(get())
+                        await client.hear("hello")
+                await until(lambda: not listener.connections)
+                await until(lambda: not left())
+        finally:
+            gc.enable()
+
+    play(story)
+
+
+def test_a_certificate_is_shown_to_the_handler(tmp_path: Path) -> None:
+    authority = Authority("clients", wall_s=CLOCK.wall_s())
+    tls = serving_context(ServingTls("test"), CLOCK.wall_s())
+    trust(tls, authority.pem)
+    (tmp_path / "somebody").write_bytes(authority.client_pem("somebody", []))
+    plain, shown = (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2))
+    for context in (plain, shown):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    shown.load_cert_chain(tmp_path / "somebody")
+
+    async def who(request: Request) -> Response:
+        assert request.certificate == request.certificate
+        return Response(200, b"somebody" if request.certificate else b"nobody")
+
+    async def asked(port: int, context: ssl.SSLContext) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(get("/", "Connection: close").encode())
+        answer = await reader.read()
+        writer.close()
+        return answer.rpartition(b"\r\n")[2]
+
+    async def story() -> None:
+        async with Listener(who, CLOCK, host="127.0.0.1", port=0, tls=tls) as listener:
+            assert await asked(listener.port, shown) == b"somebody"
+            assert await asked(listener.port, plain) == b"nobody"
+
+    play(story)

@@ -1,0 +1,129 @@
+"""Answers that go on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mooring.serving.http.request import Request
+from mooring.serving.http.stream import Stream, framed
+from tests.serving.http.listening import Client, get, listening, play, until
+
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX: y\r\nTransfer-Encoding: chunked\r\n"
+
+
+async def three_pieces(request: Request) -> Stream:
+    stream = request.stream(200, "a/b", [("X", "y")])
+    await stream.write(b"one")
+    assert stream.write_nowait(framed(b"two"))
+    await stream.write(b"")
+    stream.finish()
+    return stream
+
+
+def test_a_chunk_says_its_length_in_hexadecimal() -> None:
+    assert framed(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"
+
+
+def test_nothing_is_no_chunk() -> None:
+    assert framed(b"") == b""
+
+
+def test_pieces_are_chunks_and_the_connection_stays() -> None:
+    async def story() -> None:
+        async with listening(three_pieces) as listener, Client(listener) as client:
+            for _ in range(2):
+                client.say(get())
+                answer = await client.hear("0\r\n\r\n")
+                assert answer.startswith(HEAD)
+                assert answer.endswith("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "kept", [pytest.param((), id="as usual"), pytest.param(("Connection: keep-alive",), id="kept")]
+)
+def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, ...]) -> None:
+    async def story() -> None:
+        async with listening(three_pieces) as listener, Client(listener) as client:
+            client.say(get("/", *kept, version="1.0"))
+            head, _, body = (await client.hear_all()).partition("\r\n\r\n")
+            assert head.startswith("HTTP/1.0 200 OK\r\n")
+            assert "chunked" not in head
+            assert "keep-alive" not in head
+            assert body == "onetwo"
+
+    play(story)
+
+
+def test_a_client_that_takes_nothing_is_waited_for() -> None:
+    written: list[int] = []
+
+    async def endless(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        while True:
+            await stream.write(b"x" * 100_000)
+            written.append(len(written))
+
+    async def story() -> None:
+        async with listening(endless) as listener, Client(listener) as client:
+            client.say(get())
+            await client.hear("\r\n\r\n")
+            before = -1
+            while before != len(written):
+                before = len(written)
+                await asyncio.wait_for(client.reader.readexactly(1), 1)
+                await until(lambda: True)
+            assert before < 1_000
+            await client.reader.readexactly(5_000_000)
+            await until(lambda: len(written) > before)
+
+    play(story)
+
+
+def test_a_stream_to_nobody_is_an_error_and_a_chunk_to_nobody_is_not_sent() -> None:
+    heard: list[object] = []
+
+    async def late(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        await until(lambda: not request.connection.is_open)
+        heard.append(stream.write_nowait(framed(b"x")))
+        try:
+            await stream.write(b"x")
+        except ConnectionError as error:
+            heard.append(type(error))
+        try:
+            request.stream(200, "a/b")
+        except ConnectionError as error:
+            heard.append(type(error))
+        raise ConnectionResetError
+
+    async def story() -> None:
+        async with listening(late) as listener:
+            async with Client(listener) as client:
+                client.say(get())
+                await client.hear("\r\n\r\n")
+            await until(lambda: len(heard) == 3)
+        assert heard == [False, ConnectionResetError, ConnectionResetError]
+
+    play(story)
+
+
+def test_an_answer_that_is_not_finished_is_cut_off() -> None:
+    failures: list[str] = []
+
+    async def fails(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        await stream.write(b"half")
+        raise RuntimeError("a bug")
+
+    async def story() -> None:
+        async with listening(fails, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
+            client.say(get())
+            answer = await client.hear_all()
+            assert answer.endswith("4\r\nhalf\r\n")
+        assert failures == ["one"]
+
+    play(story)
