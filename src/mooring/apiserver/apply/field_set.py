@@ -41,7 +41,7 @@ def set_of(paths: Iterable[Sequence[str]]) -> FieldSet:
 
 
 def union(left: FieldSet, right: FieldSet) -> FieldSet:
-    """The paths in either."""
+    """The paths in either; `left` itself if it has them all."""
     if not left:
         return right
     return _united(left, right) if right else left
@@ -128,10 +128,14 @@ def _united(left: FieldSet, right: FieldSet) -> FieldSet:
         return left
     if not left or not right:
         return with_self(left or right)
-    united = dict(left)
+    united = left
     for element, branch in right.items():
-        mine = united.get(element)
-        united[element] = branch if mine is None else _united(mine, branch)
+        mine = left.get(element)
+        both = branch if mine is None else _united(mine, branch)
+        if both is not mine:
+            if united is left:
+                united = dict(left)
+            united[element] = both
     return ordered(united) if len(united) > len(left) else united
 
 

@@ -86,7 +86,7 @@ def managed_after_update(
     fields = manageable(changes.own.written)
     if fields:
         mine = managers.get(writer)
-        managers[writer] = Entry(writer.api_version, union(fields, mine.fields) if mine else fields, now)
+        managers[writer] = Entry(writer.api_version, union(mine.fields, fields) if mine else fields, now)
     return capped(managers)
 
 

@@ -11,6 +11,7 @@ Goes out   faults, warnings, or the family of an address
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 INTERFACE_WANTED = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 
 IPV4, IPV6 = "IPv4", "IPv6"
+ADDRESSES_KEPT_MAX = 4_096
 
 
 class SloppyAddress(NamedTuple):
@@ -52,7 +54,9 @@ class SloppyRange(NamedTuple):
         return int(self.address.ip) & ((1 << (self.bits - self.prefix_length)) - 1) != 0
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT_MAX)
 def parse_ip(text: str) -> SloppyAddress | None:
+    """An address. Of a pod it is asked for several times in each write of its status."""
     if ":" in text:
         return _parse_ipv6(text)
     parts = text.split(".")

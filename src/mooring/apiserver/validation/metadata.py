@@ -227,7 +227,7 @@ def _managed_fields_faults(metadata: Document, path: str, stored: Document) -> l
     faults: list[Fault] = []
     known = stored.get("managedFields") or ()
     for index, entry in enumerate(metadata.get("managedFields") or ()):
-        if any(entry is one for one in known):
+        if entry in known:
             continue  # who writes to an object leaves the entries of others as they are
         here = f"{path}.managedFields[{index}]"
         if entry.get("operation") not in ("Apply", "Update"):
