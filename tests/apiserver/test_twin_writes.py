@@ -257,6 +257,24 @@ def test_a_condition_is_kept(patch: Body, error: type[ClientError]) -> None:
     with_desk(scenario)
 
 
+def test_a_patch_for_the_state_that_is_there_is_a_twin_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = is_registry_asked(monkeypatch)
+
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for number in (1, 2, 3):
+            made = await client.create(NODE, "", node(f"node-{number}"))
+            taints = {"taints": [{"key": "a", "effect": "NoSchedule"}]}
+            metadata = {"resourceVersion": text_at(made, "metadata.resourceVersion")}
+            changed = await patched(client, NODE, "", f"node-{number}", {"metadata": metadata, "spec": taints})
+            assert at(changed, "spec") == taints
+            assert text_at(changed, "metadata.resourceVersion") != metadata["resourceVersion"]
+            with pytest.raises(ConflictError):
+                await patched(client, NODE, "", f"node-{number}", {"metadata": metadata, "spec": {"taints": None}})
+
+    with_desk(scenario)
+    assert asked.count("patch") == 1 + 3, "one to learn from, and those that are refused"
+
+
 def test_who_is_not_there_cannot_be_patched() -> None:
     async def scenario(desk: Desk, client: InsideClient) -> None:
         with pytest.raises(NotFoundError):

@@ -83,8 +83,11 @@ class TwinWrites:
     async def patch(self, call: Call, patch: JsonObject, form: PatchForm, long_way: LongWay) -> Written | None:
         """The object after the patch. None if it has to be patched in the usual way."""
         record = await self._store.get(call.kind.key(call.namespace, call.name))
-        if record is None or "resourceVersion" in _part(patch, "metadata"):
+        wanted = _part(patch, "metadata").get("resourceVersion")
+        if record is None or wanted not in (None, str(record.revision)):
             return None
+        if wanted is not None:  # this very state: what is written then does not depend on its number
+            patch = {**patch, "metadata": _without_revision(_part(patch, "metadata"))}
         question = _question_of_patch(call, record.value, patch, form)
         template = self._twins.find(question)
         if template is None or not await are_unchanged(self._store, template.reads):
@@ -95,7 +98,7 @@ class TwinWrites:
         try:
             return Stored(value, await self._store.put(record.key, value, if_revision=record.revision))
         except WriteConflict:
-            return None
+            return None  # the long way refuses a patch that was for another state
 
     async def create(self, call: Call, body: JsonObject, long_way: LongWay) -> Written | None:
         """The new object. None if it has to be created in the usual way."""
@@ -203,6 +206,10 @@ def _names_in_event(event: JsonObject) -> tuple[bytes, ...]:
         event.get("note") or event.get("message"),
     )
     return tuple(_encode(text)[1:-1] if text else _NOBODY for text in told)
+
+
+def _without_revision(metadata: JsonObject) -> JsonObject:
+    return {name: value for name, value in metadata.items() if name != "resourceVersion"}
 
 
 def _part(body: JsonObject, field: str) -> JsonObject:
