@@ -41,6 +41,18 @@ def test_a_pod_that_is_here_is_not_in_its_own_way() -> None:
     assert node.lacking(view(asking("2100m"), uid="a")) is not None
 
 
+def test_a_port_is_taken_until_its_pod_leaves() -> None:
+    node, serving = seat(), pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}])])
+    node.take(view(pod(), uid="a"), {})
+    assert node.refusal(view(serving, uid="b")) is None
+    node.take(view(serving, uid="b"), {})
+    refusal = node.refusal(view(serving, uid="c"))
+    assert refusal is not None
+    assert refusal.reason == "NodePorts"
+    node.release("b")
+    assert node.refusal(view(serving, uid="c")) is None
+
+
 def test_an_address_is_given_again_only_when_it_was_given_back() -> None:
     node = seat()
     first, second = node.new_address(), node.new_address()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.runtime import ContainerState, Exited, Role, Running
+from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.slots import recall, slots_of
 from tests.kubelet.play import Body, container, pod, view
 
@@ -64,3 +64,20 @@ def test_what_was_told_is_recalled(told: Body, state: ContainerState | None, las
     recall(slots, one)
     slot = slots["main"]
     assert (slot.state, slot.last, slot.attempt) == (state, last, attempt)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_starting", "is_so"),
+    [
+        pytest.param(None, False, False, id="nobody has begun"),
+        pytest.param(None, True, True, id="it was told to start"),
+        pytest.param(Waiting(), False, True, id="it waits for something"),
+        pytest.param(Running(10.0), False, True, id="it runs"),
+        pytest.param(END, False, False, id="it has ended"),
+        pytest.param(END, True, True, id="it was told to start again"),
+    ],
+)
+def test_a_container_is_under_way(state: ContainerState | None, is_starting: bool, is_so: bool) -> None:
+    slot = slots_of(view(pod()).spec)["main"]
+    slot.state, slot.is_starting = state, is_starting
+    assert slot.is_under_way is is_so

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mooring.api.nodeselector import required_node_affinity
 from mooring.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource
@@ -35,8 +35,7 @@ class Refusal:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """What a node has, and what is taken of it."""
 
     allocatable: Mapping[str, int]
@@ -100,8 +99,7 @@ def _wrong_node(pod: KubeletPod, node: Node) -> Refusal | None:
 
 
 def _taken_port(pod: KubeletPod, ports: Sequence[HostPort]) -> Refusal | None:
-    wanted = host_ports_of(pod)
-    if wanted and any(_collide(mine, other) for other in ports for mine in wanted):
+    if ports and any(_collide(mine, other) for other in ports for mine in host_ports_of(pod)):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     return None
 

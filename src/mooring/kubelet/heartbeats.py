@@ -27,7 +27,7 @@ from mooring.kubelet.nodes import FleetNode
 from mooring.kubelet.outbox import Outbox
 from mooring.kubelet.settings import FleetSettings
 
-TICK_S = 0.05
+TICK_S = 0.1
 CORRECTION_S = 1.0
 RETRY_S = 2.0
 REFUSED_S = 30.0

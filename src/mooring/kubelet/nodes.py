@@ -31,6 +31,7 @@ class FleetNode:
         "_addresses_free",
         "_addresses_made",
         "_admitted",
+        "_ports",
         "allocatable",
         "host_ip",
         "index",
@@ -58,7 +59,9 @@ class FleetNode:
         self.worked_on: dict[str, None] = {}
         """The uids of the pods that have a worker."""
         self.used: dict[str, int] = {}
-        self._admitted: dict[str, tuple[Mapping[str, int], tuple[HostPort, ...]]] = {}
+        self._admitted: dict[str, Mapping[str, int]] = {}
+        self._ports: dict[str, tuple[HostPort, ...]] = {}
+        """Of those pods that take any."""
         self._addresses_made = 1  # the first of a range is the gateway's
         self._addresses_free: list[str] = []
 
@@ -81,19 +84,22 @@ class FleetNode:
     def refusal(self, pod: KubeletPod) -> Refusal | None:
         """Why a pod cannot run here."""
         assert self.view is not None, f"node {self.name} is not known to the API"
-        ports = [port for _, taken in self._admitted.values() for port in taken]
+        ports = [port for taken in self._ports.values() for port in taken]
         return refusal_of(pod, self.view, Room(self.allocatable, self.used, self.pods, ports))
 
     def lacking(self, pod: KubeletPod) -> Refusal | None:
         """What is missing for a pod that is here already and wants another amount."""
-        own, _ = self._admitted.get(pod.metadata.uid, ({}, ()))
+        own = self._admitted.get(pod.metadata.uid, {})
         used = {name: amount - own.get(name, 0) for name, amount in self.used.items()}
         return lacking_resource(pod, Room(self.allocatable, used, self.pods - 1))
 
     def take(self, pod: KubeletPod, requests: Mapping[str, int]) -> None:
         """Count a pod, with what it requests; instead of what was counted for it before."""
-        self.release(pod.metadata.uid)
-        self._admitted[pod.metadata.uid] = (requests, host_ports_of(pod))
+        uid = pod.metadata.uid
+        self.release(uid)
+        self._admitted[uid] = requests
+        if ports := host_ports_of(pod):
+            self._ports[uid] = ports
         for name, amount in requests.items():
             self.used[name] = self.used.get(name, 0) + amount
 
@@ -102,7 +108,8 @@ class FleetNode:
         taken = self._admitted.pop(uid, None)
         if taken is None:
             return False
-        for name, amount in taken[0].items():
+        self._ports.pop(uid, None)
+        for name, amount in taken.items():
             self.used[name] -= amount
         return True
 

@@ -23,6 +23,8 @@ OVER = (SUCCEEDED, FAILED)
 
 def phase_of(spec: KubeletPodSpec, slots: Sequence[Slot], *, is_ending: bool) -> str:
     """`is_ending`: no container will be started any more, whatever the restart policy says."""
+    if slots and all(slot.role is Role.CONTAINER and isinstance(slot.state, Running) for slot in slots):
+        return RUNNING  # as nearly all are that are asked for
     containers = [slot for slot in slots if slot.role is Role.CONTAINER]
     if any(_has_failed_for_good(spec, slot) for slot in slots if slot.role is Role.INIT):
         return FAILED

@@ -90,8 +90,7 @@ class SimulatedRuntime:
         one.visits = {}
         one.started_s = 0.0
         if attempt:
-            one.previous_log = one.log
-        one.log = Log()
+            one.previous_log, one.log = one.log, Log()
         self._enter(one, one.life.stages[one.next_begin] if one.next_begin else one.life.first)
 
     def adopt(

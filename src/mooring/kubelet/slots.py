@@ -68,6 +68,11 @@ class Slot:
         return max(0, self.attempt - 1 if is_new else self.attempt)
 
     @property
+    def is_under_way(self) -> bool:
+        """Whether it runs, or was told to."""
+        return self.is_starting or isinstance(self.state, Running | Waiting)
+
+    @property
     def is_running(self) -> bool:
         return isinstance(self.state, Running)
 

@@ -11,7 +11,7 @@ Goes out   a status as JSON; a strategic merge patch with what differs from the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
@@ -29,8 +29,7 @@ _LIST_OF_ROLE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodFacts(NamedTuple):
     """What a worker knows of its pod beside the containers."""
 
     phase: str
