@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from mooring.api.decode import decode_as
 from mooring.api.kinds import POD
+from mooring.api.views.base import View
+from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.local import LocalClient
@@ -15,6 +20,17 @@ from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.contract_play import NS
 from tests.client.objects import pod
+
+
+class WholePod(KeptWhole):
+    """A pod that somebody writes back."""
+
+
+class Named(View):
+    """Something that is no object: a part of one."""
+
+    kind: str = ""
+
 
 VALUE = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"},"spec":{}}'
 
@@ -56,6 +72,12 @@ def test_an_event_is_decoded_once_for_each_view() -> None:
     assert event.view(Pod) is event.view(Pod)
     assert event.view(Node).metadata.name == "web"
     assert (event.revision, event.view(Pod).metadata.resource_version) == ("7", "7")
+
+
+@pytest.mark.parametrize("kind", [Pod, ApiObject, WholePod, Named], ids=lambda kind: kind.__name__)
+def test_a_view_is_what_reading_the_bytes_of_the_event_gives(kind: type[View]) -> None:
+    event = LocalEvent(Change.ADDED, VALUE, 7)
+    assert event.view(kind) == decode_as(kind, event.raw)
 
 
 def test_a_bookmark_is_an_object_with_nothing_but_a_revision() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.store import sqlite_file
+from mooring.store.promise import StoreChange
 from mooring.store.sqlite import SqliteStore
-from mooring.store.sqlite_errors import DirectoryInUse, DiskFailing, DiskFull
+from mooring.store.sqlite_errors import DirectoryInUse, DiskFailing, DiskFull, FileError
 from mooring.store.sqlite_limits import SqliteLimits
 from tests.store.contract import DNS, PODS, WEB, fill
 from tests.store.sqlite_builders import DATABASE, LOG, contents, contents_of, play, play_real
@@ -49,6 +50,19 @@ def test_when_the_database_is_full_a_batch_is_refused_in_whole_and_the_next_may_
 
     play(tmp_path, scenario)
     assert contents_of(tmp_path)[1] == {WEB: (2, b"web"), DNS: (3, BIG)}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 128, 129, 300], ids=lambda rows: f"{rows} rows")
+def test_a_batch_of_any_size_is_taken_in_whole_or_not_at_all(rows: int, tmp_path: Path) -> None:
+    keys = [f"{PODS}default/p{number}" for number in range(rows)]
+    file, _ = sqlite_file.open_file(tmp_path, SqliteLimits())
+    broken = [StoreChange(key, 2 + number, b"x", None) for number, key in enumerate(keys)]
+    broken.append(StoreChange(WEB, 2, b"x", None))  # a revision that was there before
+    with pytest.raises(FileError):
+        file.append(broken)
+    file.append([StoreChange(key, 2 + number, b"y", None) for number, key in enumerate(keys)])
+    file.close()
+    assert contents_of(tmp_path)[1] == {key: (2 + number, b"y") for number, key in enumerate(keys)}
 
 
 @contextmanager

@@ -49,8 +49,7 @@ class Informer(Generic[AnyObject]):
         self.name = name
         self._views: dict[str, AnyObject] = {}
         self._index_functions: dict[str, IndexFunction[AnyObject]] = {}
-        self._indexes: dict[str, dict[str, dict[str, None]]] = {}
-        self._indexed_under: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._indexes: dict[str, dict[str, dict[str, AnyObject]]] = {}
         self._handlers: tuple[Handler[AnyObject], ...] = ()
         self._synced = asyncio.Event()
         self._revision = ""
@@ -99,10 +98,11 @@ class Informer(Generic[AnyObject]):
         if known is not None:
             return
         self._index_functions[name] = function
-        self._indexes[name] = {}
-        self._indexed_under[name] = {}
+        index: dict[str, dict[str, AnyObject]] = {}
+        self._indexes[name] = index
         for key, view in self._views.items():
-            self._move(name, key, (), tuple(function(view)))
+            for value in function(view):
+                index.setdefault(value, {})[key] = view
 
     def statistics(self) -> dict[str, int]:
         return {"objects": len(self._views), "handlers": len(self._handlers), **self._counts}
@@ -140,7 +140,8 @@ class Informer(Generic[AnyObject]):
                 old = None
         handlers = self._handlers
         self._views[key] = view
-        self._index(key, view)
+        if self._indexes:
+            self._index(key, old, view)
         if old is None:
             self._counts["added"] += 1
             self._tell_added(handlers, view, is_initial)
@@ -152,7 +153,8 @@ class Informer(Generic[AnyObject]):
         old = self._views.pop(key, None)
         if old is None:
             return
-        self._unindex(key)
+        if self._indexes:
+            self._index(key, old, None)
         self._counts["deleted"] += 1
         for handler in self._handlers:
             if handler.on_delete is not None:
@@ -161,28 +163,17 @@ class Informer(Generic[AnyObject]):
                 except Exception:
                     self._report(handler, "deleted", key)
 
-    def _index(self, key: str, view: AnyObject) -> None:
-        # Most changes move an object nowhere: then its old place is compared, not worked out again.
+    def _index(self, key: str, old: AnyObject | None, new: AnyObject | None) -> None:
         for name, function in self._index_functions.items():
-            under, values = self._indexed_under[name].get(key, ()), tuple(function(view))
-            if values != under:
-                self._move(name, key, under, values)
-
-    def _unindex(self, key: str) -> None:
-        for name, indexed_under in self._indexed_under.items():
-            self._move(name, key, indexed_under.get(key, ()), ())
-
-    def _move(self, name: str, key: str, under: tuple[str, ...], values: tuple[str, ...]) -> None:
-        index = self._indexes[name]
-        for value in under:
-            if value not in values:
-                _take_out(index, value, key)
-        for value in values:
-            index.setdefault(value, {})[key] = None
-        if values:
-            self._indexed_under[name][key] = values
-        else:
-            self._indexed_under[name].pop(key, None)
+            index = self._indexes[name]
+            values_new = () if new is None else function(new)
+            if old is not None:
+                for value in function(old):
+                    if value not in values_new:
+                        _take_out(index, value, key)
+            if new is not None:
+                for value in values_new:
+                    index.setdefault(value, {})[key] = new
 
     # ------------------------------------------------------------------------------------------ telling others
 
@@ -207,9 +198,9 @@ class Informer(Generic[AnyObject]):
         logger.exception("handler %s of informer %s failed when %s was %s", handler.name, self.name, key, what)
 
 
-def _take_out(index: dict[str, dict[str, None]], value: str, key: str) -> None:
-    keys = index.get(value)
-    if keys is not None:
-        keys.pop(key, None)
-        if not keys:
+def _take_out(index: dict[str, dict[str, AnyObject]], value: str, key: str) -> None:
+    objects = index.get(value)
+    if objects is not None:
+        objects.pop(key, None)
+        if not objects:
             del index[value]

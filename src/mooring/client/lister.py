@@ -40,8 +40,9 @@ class Lister(Generic[AnyObject]):
 
     __slots__ = ("_indexes", "_views")
 
-    def __init__(self, views: Mapping[str, AnyObject], indexes: Mapping[str, Mapping[str, Mapping[str, None]]]) -> None:
-        """An index holds keys, not objects: an object that changes in its place is written once, not in each."""
+    def __init__(
+        self, views: Mapping[str, AnyObject], indexes: Mapping[str, Mapping[str, Mapping[str, AnyObject]]]
+    ) -> None:
         self._views = views
         self._indexes = indexes
 
@@ -63,7 +64,7 @@ class Lister(Generic[AnyObject]):
     def by_index(self, index: str, value: str) -> Sequence[AnyObject]:
         """The objects that an index holds under a value."""
         assert index in self._indexes, f"no index {index!r} was registered; there are {sorted(self._indexes)}"
-        return [self._views[key] for key in self._indexes[index].get(value, ())]
+        return [*self._indexes[index].get(value, {}).values()]
 
     def keys(self) -> Sequence[str]:
         return [*self._views]
@@ -80,5 +81,5 @@ class Lister(Generic[AnyObject]):
     def _in_namespace(self, namespace: str) -> Iterable[AnyObject]:
         index = self._indexes.get(BY_NAMESPACE)
         if index is not None:
-            return (self._views[key] for key in index.get(namespace, ()))
+            return index.get(namespace, {}).values()
         return (view for view in self._views.values() if view.metadata.namespace == namespace)

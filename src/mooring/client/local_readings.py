@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from mooring.api.decode import decode_as
 from mooring.api.views.base import View
+from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.client.local_form import with_revision
 from mooring.client.promise import AnyView, Change
@@ -51,9 +52,17 @@ class LocalEvent:
     def view(self, kind: type[AnyView]) -> AnyView:
         # One place is enough: the readers of a kind nearly always use the same view of it.
         if self._view_kind is not kind:
-            self._view = decode_as(kind, with_revision(self._value, self.number))
+            self._view = self._read_as(kind)
             self._view_kind = kind
         return cast(AnyView, self._view)
+
+    def _read_as(self, kind: type[AnyView]) -> AnyView:
+        if not issubclass(kind, ApiObject) or issubclass(kind, KeptWhole):
+            return decode_as(kind, self.raw)
+        # Read as it is stored, and stamped then: a copy of the bytes with a stamp in them costs more than the stamp.
+        view = decode_as(kind, self._value)
+        force_setattr(view.metadata, "resource_version", self.revision)  # nobody else has seen it yet
+        return view
 
     def read_as_pod(self) -> Pod | None:
         """The view, if somebody has asked for it already."""

@@ -34,7 +34,8 @@ from mooring.store.sqlite_load import APPLICATION_ID, FORMAT_VERSION, Contents, 
 PAGE_BYTES = 4096  # measured with pods of 4.5 KB: half the file, and commits a quarter faster, than with 8192
 _ROW_OVERHEAD_BYTES = 64
 _PARAMETERS_MAX = 500
-_ROWS_AT_ONCE_MAX = 128  # a power of two, so that there are few different statements; four parameters each
+_ROWS_AT_ONCE_MAX = 128  # four parameters each
+_STATEMENTS_KEPT = 2 * _ROWS_AT_ONCE_MAX  # one for each number of rows, and some others
 _OPEN_TIMEOUT_S = 1.0  # somebody's backup may be about to end
 
 _TABLES = (
@@ -70,9 +71,7 @@ class StoreFile:
         if _identity(self._path) != self._identity:
             raise damaged(self._path, "it was removed or replaced while this process used it")
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
             self._insert(changes)
-            self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
             raise in_words(error, self._path, f"writing revision {changes[-1].revision}") from error
@@ -83,14 +82,17 @@ class StoreFile:
 
     def _insert(self, changes: Sequence[StoreChange]) -> None:
         """Many rows with one statement, not one after the other: between two statements this thread waits for the
-        interpreter, which the loop's thread has, and a commit would take as many turns as it has rows."""
-        start, count = 0, _ROWS_AT_ONCE_MAX
-        while start < len(changes):
-            while count > len(changes) - start:
-                count >>= 1
-            columns = [column for change in changes[start : start + count] for column in _row(change)]
-            self._connection.execute(_insertion(count), columns)
-            start += count
+        interpreter, which the loop's thread has, and a commit would take as many turns as it has rows. For the same
+        reason few rows are a statement that is a commit of its own."""
+        ask = self._connection.execute
+        if len(changes) <= _ROWS_AT_ONCE_MAX:
+            ask(_insertion(len(changes)), _columns_of(changes))
+            return
+        ask("BEGIN IMMEDIATE")
+        for start in range(0, len(changes), _ROWS_AT_ONCE_MAX):
+            some = changes[start : start + _ROWS_AT_ONCE_MAX]
+            ask(_insertion(len(some)), _columns_of(some))
+        ask("COMMIT")
 
     def note_acknowledged(self, revision: int) -> None:
         try:
@@ -226,7 +228,13 @@ def _lay_out(connection: sqlite3.Connection) -> None:
 
 def _connect_alone(path: Path) -> sqlite3.Connection:
     # The store's calls come from one thread at a time, but not from the one that opened it when time is virtual.
-    connection = sqlite3.connect(path, timeout=_OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path,
+        timeout=_OPEN_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=_STATEMENTS_KEPT,
+    )
     settings = (
         "locking_mode = EXCLUSIVE",
         "synchronous = FULL",
@@ -249,6 +257,10 @@ def _connect_alone(path: Path) -> sqlite3.Connection:
 @cache
 def _insertion(count: int) -> str:
     return f"INSERT INTO changes VALUES {','.join(['(?,?,?,?)'] * count)}"
+
+
+def _columns_of(changes: Sequence[StoreChange]) -> list[int | str | bytes | None]:
+    return [column for change in changes for column in _row(change)]
 
 
 def _row(change: StoreChange) -> tuple[int, int, str, bytes | None]:
