@@ -1,0 +1,174 @@
+"""Plugins that are timed: what is told of them, and that they answer and look afterwards as if nobody had looked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from mooring.kit.clock import VirtualClock
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Score, Skip
+from mooring.scheduler.framework.status import Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.reporting.metrics import Metrics
+from mooring.scheduler.reporting.plugin_timing import PluginTiming
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
+from tests.scheduler.queue.builders import profile
+
+RECORD = engine_of().record(pod("web"))
+ROWS = np.array([0, 1], dtype=np.int64)
+Answer = Proceed[None] | Skip | Rejection
+
+
+class Slow(PreFilter[None], Filter[None], Score[None]):
+    """Takes a second for each question, and two for a score."""
+
+    name = "Slow"
+
+    def __init__(self, clock: VirtualClock, answers: Sequence[Answer | Exception] = ()) -> None:
+        self._clock = clock
+        self._answers = list(answers)
+
+    def pre_filter(self, pod: PodRecord) -> Answer:
+        self._pass(1)
+        answer = self._answers.pop(0) if self._answers else Proceed(None)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        self._pass(1)
+        return np.zeros(2, dtype=np.int64)
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        self._pass(2)
+        return np.full(2, 7, dtype=np.int64)
+
+    def _pass(self, seconds: float) -> None:
+        self._clock.advance_to(self._clock.now_s() + seconds)
+
+
+class Timed:
+    """One slow plugin, its stopwatch, and what the metrics say."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        self.registry = CollectorRegistry()
+        clock = VirtualClock()
+        self.plugin = Slow(clock, answers)
+        self.timing = PluginTiming(profile(self.plugin, scheduler_name="mine"), Metrics(self.registry), clock)
+
+    def told(self, name: str, suffix: str = "_sum") -> dict[tuple[str, ...], float]:
+        """The samples of a metric that are not zero, by the values of their labels."""
+        return {
+            tuple(sample.labels.values()): sample.value
+            for metric in self.registry.collect()
+            for sample in metric.samples
+            if sample.name == f"scheduler_{name}{suffix}" and sample.value
+        }
+
+
+def test_a_plugin_is_told_once_for_each_point_with_all_the_time_it_took() -> None:
+    timed = Timed()
+    with timed.timing.sampling():
+        timed.plugin.pre_filter(RECORD)
+        for _ in range(3):
+            timed.plugin.filter(None, ROWS)
+        timed.plugin.score(None, ROWS)
+    durations = {("Slow", "PreFilter", "Success"): 1, ("Slow", "Filter", "Success"): 3, ("Slow", "Score", "Success"): 2}
+    assert timed.told("plugin_execution_duration_seconds") == durations
+    assert set(timed.told("plugin_execution_duration_seconds", "_count").values()) == {1}
+    assert timed.told("framework_extension_point_duration_seconds") == {
+        ("PreFilter", "Success", "mine"): 1,
+        ("Filter", "Success", "mine"): 3,
+        ("Score", "Success", "mine"): 2,
+    }
+    evaluated = {("Slow", point, "mine"): 1 for point in ("PreFilter", "Filter", "Score")}
+    assert timed.told("plugin_evaluation_total", "") == evaluated
+
+
+def test_normalising_is_a_point_but_no_evaluation() -> None:
+    timed = Timed()
+    with timed.timing.sampling():
+        timed.plugin.normalise(None, ROWS, ROWS)
+    assert timed.told("plugin_execution_duration_seconds", "_count") == {
+        ("Slow", "ScoreExtensionNormalize", "Success"): 1
+    }
+    assert timed.told("plugin_evaluation_total", "") == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        pytest.param(Proceed(None), "Success", id="it lets the pod through"),
+        pytest.param(SKIP, "Skip", id="the pod is none of its business"),
+        pytest.param(unschedulable("no"), "Unschedulable", id="it refuses"),
+        pytest.param(unresolvable("no"), "UnschedulableAndUnresolvable", id="it refuses for good"),
+        pytest.param(failure("oops"), "Error", id="it failed"),
+    ],
+)
+def test_the_status_is_what_it_answered_and_the_answer_is_passed_on(answer: Answer, status: str) -> None:
+    timed = Timed(answer)
+    with timed.timing.sampling():
+        assert timed.plugin.pre_filter(RECORD) is answer
+    assert timed.told("plugin_execution_duration_seconds") == {("Slow", "PreFilter", status): 1}
+
+
+def ask(timed: Timed) -> None:
+    timed.plugin.pre_filter(RECORD)
+
+
+def ask_one_that_breaks(timed: Timed) -> None:
+    with pytest.raises(ValueError, match="oops"):
+        timed.plugin.pre_filter(RECORD)
+
+
+@pytest.mark.parametrize(("answers", "asked"), [((), ask), ((ValueError("oops"),), ask_one_that_breaks)])
+def test_after_the_cycle_the_plugin_is_as_it_was(answers: Sequence[Exception], asked: Callable[[Timed], None]) -> None:
+    timed = Timed(*answers)
+    before = dict(vars(timed.plugin))
+    with timed.timing.sampling():
+        assert vars(timed.plugin).keys() != before.keys()
+        asked(timed)
+    assert vars(timed.plugin) == before
+    told = timed.told("plugin_execution_duration_seconds")
+    timed.plugin.pre_filter(RECORD)
+    assert timed.told("plugin_execution_duration_seconds") == told, "nobody looks any more"
+
+
+def test_a_cycle_that_breaks_unwraps_too() -> None:
+    timed = Timed()
+    before = dict(vars(timed.plugin))
+    with pytest.raises(KeyError), timed.timing.sampling():
+        raise KeyError("the cycle broke")
+    assert vars(timed.plugin) == before
+
+
+def test_each_sample_begins_anew() -> None:
+    timed = Timed()
+    for _ in range(2):
+        with timed.timing.sampling():
+            timed.plugin.pre_filter(RECORD)
+    key = ("Slow", "PreFilter", "Success")
+    assert timed.told("plugin_execution_duration_seconds") == {key: 2}
+    assert timed.told("plugin_execution_duration_seconds", "_count") == {key: 2}
+    with timed.timing.sampling():
+        pass
+    assert timed.told("plugin_execution_duration_seconds", "_count") == {key: 2}, "who was not asked is not told"
+
+
+def test_a_sampled_cycle_decides_as_any_other() -> None:
+    views = (node("n1", cpu=1), node("n2", cpu=4, zone="a"), node("n3", cpu=2, taints=["gpu:NoSchedule"]))
+    plain, watched = engine_of(*views), engine_of(*views)
+    clock = VirtualClock()
+    cycle = watched.cycles["default-scheduler"]
+    timing = PluginTiming(cycle.profile, Metrics(CollectorRegistry()), clock)
+    for view in (pod("a", cpu=1), pod("b", cpu=3), pod("c", cpu=64)):
+        expected = plain.decide(plain.record(view), in_full=True)
+        with timing.sampling():
+            decided = watched.decide(watched.record(view), in_full=True)
+        facts = [(each.node_name, each.message, each.scores, each.refusals) for each in (expected, decided)]
+        assert facts[0] == facts[1]

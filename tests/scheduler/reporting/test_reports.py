@@ -1,0 +1,355 @@
+"""Reports: what users read of a pod's fate, to the letter, and what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+
+from mooring.api.views.meta import Condition, ObjectReference
+from mooring.api.views.pod import Pod
+from mooring.client.absent import AbsentClient
+from mooring.client.events import EventKey, EventRecorder
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.scheduler.binding.pool import WorkerPool
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.status import unschedulable
+from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.reporting.metrics import Metrics
+from mooring.scheduler.reporting.plugin_timing import PluginTiming
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, Reports
+from mooring.scheduler.reporting.status_writer import StatusWriter
+from tests.builders import pod
+from tests.scheduler.harness import engine_of
+from tests.scheduler.queue.builders import profile
+
+ENGINE = engine_of()
+MINE = profile(scheduler_name="mine")
+
+
+def seen(view: Pod, revision: str) -> Pod:
+    return replace(view, metadata=replace(view.metadata, resource_version=revision))
+
+
+WEB = ENGINE.record(seen(pod("web", uid="web-uid", scheduler="mine"), "12"))
+VICTIM = ENGINE.record(seen(pod("victim", uid="victim-uid", on="n1"), "7"))
+FORGOTTEN = ENGINE.record(pod("gone", uid="gone-uid"))
+FORGOTTEN.view = None
+
+Written = tuple[str, Condition | None, str | None]
+
+
+class WrittenStatus(StatusWriter):
+    """Remembers what it should write."""
+
+    written: list[Written]
+
+    def write(self, pod: Pod, condition: Condition | None = None, nominated_node: str | None = None) -> None:
+        self.written.append((pod.metadata.name, condition, nominated_node))
+
+
+class Desk:
+    """Reports, and everything that went out."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.registry = CollectorRegistry()
+        self.events: list[tuple[EventKey, str]] = []
+        self.status = WrittenStatus(AbsentClient(), self.clock, WorkerPool("status", 1))
+        self.status.written = []
+        recorders = {
+            name: EventRecorder(lambda key, note: self.events.append((key, note)), name, f"{name}-0")
+            for name in ("mine", "default-scheduler")
+        }
+        self.reports = Reports(recorders, self.status, Metrics(self.registry), self.clock, Entropy(1))
+
+    def counted(self) -> dict[str, float]:
+        """All samples that are not zero, without buckets: `name{label values}`."""
+        found = {}
+        for metric in self.registry.collect():
+            for sample in metric.samples:
+                if sample.value and not sample.name.endswith("_bucket"):
+                    labels = f"{{{','.join(sample.labels.values())}}}" if sample.labels else ""
+                    found[sample.name.removeprefix("scheduler_") + labels] = sample.value
+        return found
+
+
+def reference(name: str, revision: str) -> ObjectReference:
+    return ObjectReference(
+        api_version="v1", kind="Pod", namespace="default", name=name, uid=f"{name}-uid", resource_version=revision
+    )
+
+
+ABOUT_WEB = reference("web", "12")
+
+
+@pytest.mark.parametrize(
+    ("act", "key", "note"),
+    [
+        pytest.param(
+            lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), MINE, "n1", 0.0),
+            ("Normal", "Binding", "Scheduled", "mine", "mine-0", ABOUT_WEB, None),
+            "Successfully assigned default/web to n1",
+            id="bound",
+        ),
+        pytest.param(
+            lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
+            ("Warning", "Scheduling", "FailedScheduling", "mine", "mine-0", ABOUT_WEB, None),
+            "0/1 nodes are available.",
+            id="refused",
+        ),
+        pytest.param(
+            lambda reports: reports.skipped(WEB, "mine"),
+            ("Warning", "Scheduling", "FailedScheduling", "mine", "mine-0", ABOUT_WEB, None),
+            "skip schedule deleting pod: default/web",
+            id="it is being deleted",
+        ),
+        pytest.param(
+            lambda reports: reports.preempted(VICTIM, WEB, "n1", "mine", is_in_memory=False),
+            ("Normal", "Preempting", "Preempted", "mine", "mine-0", reference("victim", "7"), ABOUT_WEB),
+            "Preempted by pod web-uid on node n1",
+            id="preempted: told of the victim, because of the preemptor",
+        ),
+        pytest.param(
+            lambda reports: reports.preempted(VICTIM, WEB, "n1", "mine", is_in_memory=True),
+            ("Normal", "Preempting", "Preempted", "mine", "mine-0", reference("victim", "7"), ABOUT_WEB),
+            "Preempted by pod web-uid on node n1 (in kube-scheduler memory).",
+            id="preempted before it was bound",
+        ),
+        pytest.param(
+            lambda reports: reports.tell(WEB, "Normal", "Reason", "Action", "a note"),
+            ("Normal", "Action", "Reason", "mine", "mine-0", ABOUT_WEB, None),
+            "a note",
+            id="what a plugin says comes from the pod's own scheduler",
+        ),
+        pytest.param(
+            lambda reports: reports.tell(FORGOTTEN, "Normal", "Reason", "Action", "a note"),
+            (
+                "Normal",
+                "Action",
+                "Reason",
+                "default-scheduler",
+                "default-scheduler-0",
+                reference("gone", ""),
+                None,
+            ),
+            "a note",
+            id="a pod that names no scheduler, and whose revision nobody remembers",
+        ),
+    ],
+)
+def test_events(act: Callable[[Reports], None], key: EventKey, note: str) -> None:
+    desk = Desk()
+    act(desk.reports)
+    assert desk.events == [(key, note)]
+
+
+def refused(message: str, reason: str) -> Condition:
+    return Condition(type="PodScheduled", status="False", reason=reason, message=message)
+
+
+@pytest.mark.parametrize(
+    ("act", "written"),
+    [
+        pytest.param(
+            lambda reports: reports.failed(WEB, WEB.view, MINE, "no room", False, None),
+            [("web", refused("no room", "Unschedulable"), None)],
+            id="refused: the nomination stays as it is",
+        ),
+        pytest.param(
+            lambda reports: reports.failed(WEB, WEB.view, MINE, "oops", True, ""),
+            [("web", refused("oops", "SchedulerError"), "")],
+            id="an error, and the nomination is void",
+        ),
+        pytest.param(
+            lambda reports: reports.failed(FORGOTTEN, None, MINE, "no room", False, None),
+            [],
+            id="nobody remembers the pod: its status cannot be told",
+        ),
+        pytest.param(lambda reports: reports.expect(WEB, "n1"), [("web", None, "n1")], id="it is on its way"),
+        pytest.param(lambda reports: reports.expect(FORGOTTEN, "n1"), [], id="it is on its way, and forgotten"),
+        pytest.param(
+            lambda reports: reports.nomination_is_void(WEB), [("web", None, "")], id="another pod needs the node"
+        ),
+        pytest.param(lambda reports: reports.nomination_is_void(FORGOTTEN), [], id="a nomination of one forgotten"),
+        pytest.param(lambda reports: reports.skipped(WEB, "mine"), [], id="a pod that goes needs no status"),
+    ],
+)
+def test_statuses(act: Callable[[Reports], None], written: list[Written]) -> None:
+    desk = Desk()
+    act(desk.reports)
+    assert desk.status.written == written
+
+
+def bound(*, attempts: int = 1, first_attempt_s: float | None = 1.0, was_flushed: bool = False) -> QueuedPod:
+    entry = QueuedPod(WEB, 0.0)
+    entry.attempts, entry.first_attempt_s, entry.was_flushed = attempts, first_attempt_s, was_flushed
+    return entry
+
+
+ATTEMPT_AT_3_S = {
+    "schedule_attempts_total{scheduled,mine}": 1,
+    "scheduling_attempt_duration_seconds_count{scheduled,mine}": 1,
+    "scheduling_attempt_duration_seconds_sum{scheduled,mine}": 3,
+    "pod_scheduling_attempts_count": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("act", "counted"),
+    [
+        pytest.param(
+            lambda reports: reports.scheduled(bound(attempts=2), MINE, "n1", 2.0),
+            ATTEMPT_AT_3_S
+            | {
+                "pod_scheduling_attempts_sum": 2,
+                "pod_scheduling_sli_duration_seconds_count{2}": 1,
+                "pod_scheduling_sli_duration_seconds_sum{2}": 4,
+            },
+            id="bound: from the start of the attempt, and from the first of them",
+        ),
+        pytest.param(
+            lambda reports: reports.scheduled(
+                bound(attempts=15, first_attempt_s=None, was_flushed=True), MINE, "n1", 2.0
+            ),
+            ATTEMPT_AT_3_S | {"pod_scheduling_attempts_sum": 15, "pod_scheduled_after_flush_total": 1},
+            id="bound after it had slept too long",
+        ),
+        pytest.param(
+            lambda reports: reports.scheduled(bound(attempts=40), MINE, "n1", 2.0),
+            ATTEMPT_AT_3_S
+            | {
+                "pod_scheduling_attempts_sum": 40,
+                "pod_scheduling_sli_duration_seconds_count{15+}": 1,
+                "pod_scheduling_sli_duration_seconds_sum{15+}": 4,
+            },
+            id="bound after very many attempts",
+        ),
+        pytest.param(
+            lambda reports: reports.attempt_failed(MINE, False, 2.0),
+            {
+                "schedule_attempts_total{unschedulable,mine}": 1,
+                "scheduling_attempt_duration_seconds_count{unschedulable,mine}": 1,
+                "scheduling_attempt_duration_seconds_sum{unschedulable,mine}": 3,
+            },
+            id="refused",
+        ),
+        pytest.param(
+            lambda reports: reports.attempt_failed(MINE, True, 5.0),
+            {
+                "schedule_attempts_total{error,mine}": 1,
+                "scheduling_attempt_duration_seconds_count{error,mine}": 1,
+            },
+            id="failed",
+        ),
+        pytest.param(
+            lambda reports: reports.permit_waited(None, 2.0),
+            {"permit_wait_duration_seconds_count{Success}": 1, "permit_wait_duration_seconds_sum{Success}": 2},
+            id="Permit let it go",
+        ),
+        pytest.param(
+            lambda reports: reports.permit_waited(unschedulable("no"), 2.0),
+            {
+                "permit_wait_duration_seconds_count{Unschedulable}": 1,
+                "permit_wait_duration_seconds_sum{Unschedulable}": 2,
+            },
+            id="Permit did not",
+        ),
+        pytest.param(
+            lambda reports: reports.preempting(3),
+            {"preemption_victims_count": 1, "preemption_victims_sum": 3},
+            id="victims",
+        ),
+        pytest.param(
+            lambda reports: reports.preemption_ended(True, 2.0),
+            {
+                "preemption_goroutines_execution_total{success}": 1,
+                "preemption_goroutines_duration_seconds_count{success}": 1,
+                "preemption_goroutines_duration_seconds_sum{success}": 2,
+            },
+            id="a preemption that was carried out",
+        ),
+        pytest.param(
+            lambda reports: reports.preemption_ended(False, 2.0),
+            {
+                "preemption_goroutines_execution_total{error}": 1,
+                "preemption_goroutines_duration_seconds_count{error}": 1,
+                "preemption_goroutines_duration_seconds_sum{error}": 2,
+            },
+            id="one that was not",
+        ),
+        pytest.param(
+            lambda reports: reports.came_in("active", "PodAdd"),
+            {"queue_incoming_pods_total{active,PodAdd}": 1},
+            id="the queue",
+        ),
+    ],
+)
+def test_what_is_counted_at_5_s(act: Callable[[Reports], None], counted: dict[str, float]) -> None:
+    desk = Desk()
+    desk.clock.advance_to(5.0)
+    act(desk.reports)
+    assert desk.counted() == counted
+
+
+@pytest.mark.parametrize(
+    ("decision", "preemption_attempts"),
+    [
+        pytest.param(Decision(WEB, node_name="n1"), 0, id="placed"),
+        pytest.param(Decision(WEB, message="0/1 nodes"), 1, id="refused: preemption was tried"),
+        pytest.param(Decision(WEB, message="oops", error="filter"), 0, id="the cycle failed: it was not"),
+    ],
+)
+def test_a_decision_is_kept_and_counted(decision: Decision, preemption_attempts: int) -> None:
+    desk = Desk()
+    desk.reports.decided(decision, 0.25)
+    counted = desk.counted()
+    assert counted.pop("preemption_attempts_total", 0) == preemption_attempts
+    assert counted == {
+        "scheduling_algorithm_duration_seconds_count": 1,
+        "scheduling_algorithm_duration_seconds_sum": 0.25,
+    }
+    assert [told["pod"] for told in desk.reports.decisions.told()] == ["default/web"]
+
+
+def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
+    reports, cycles = Desk().reports, 200 * SAMPLED_ONE_IN
+    timed = [number for number in range(cycles) if reports.sampled(MINE) is not None]
+    gaps = {after - before for before, after in pairwise(timed)}
+    assert timed[0] == 0
+    assert 150 <= len(timed) <= 250
+    assert min(gaps) >= 1
+    assert max(gaps) < 2 * SAMPLED_ONE_IN
+    assert len(gaps) > SAMPLED_ONE_IN, "no rhythm that a workload could fall in with"
+
+
+def test_each_profile_has_one_stopwatch() -> None:
+    reports, other = Desk().reports, profile(scheduler_name="default-scheduler")
+
+    def next_for(wanted: Profile) -> PluginTiming:
+        while (timing := reports.sampled(wanted)) is None:
+            pass
+        return timing
+
+    assert next_for(MINE) is next_for(MINE)
+    assert next_for(other) is not next_for(MINE)
+
+
+def test_before_a_binding_the_status_falls_silent() -> None:
+    asked: list[str] = []
+
+    class Silent(WrittenStatus):
+        async def wait_silent(self, uid: str) -> None:
+            asked.append(uid)
+
+    desk = Desk()
+    status = Silent(AbsentClient(), desk.clock, WorkerPool("status", 1))
+    reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
+    run(reports.wait_silent(WEB), desk.clock)
+    assert asked == ["web-uid"]
