@@ -1,0 +1,351 @@
+"""The binding cycle: what is asked in which order, and what is taken back from wherever it fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from mooring.api.kinds import POD
+from mooring.client.errors import ConflictError
+from mooring.scheduler.binding.binding import Stage
+from mooring.scheduler.binding.cycle import LOOK_UPS_MAX
+from mooring.scheduler.binding.permits import WaitingPod
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
+from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.scheduler import Limits
+from tests.builders import node, pod
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.world import Story, World, play
+
+
+class Diary(Reserve, Permit, PreBind, Bind, PostBind):
+    """Writes down what `web` is asked, and answers once as it is told; else it has nothing to say."""
+
+    name = "Diary"
+    lines: ClassVar[list[str]] = []
+    answers: ClassVar[dict[str, Any]] = {}
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (Wake(Subject.NODE, Action.ADD), Wake(Subject.ASSIGNED_POD, Action.DELETE))
+
+    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        answer: Rejection | None = self._asked("reserve", pod)
+        return answer
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        self._asked("unreserve", pod)
+
+    async def released(self, pod: PodRecord, node_name: str) -> None:
+        self._asked("released", pod)
+
+    def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
+        answer: Wait | Rejection | None = self._asked("permit", pod)
+        return answer
+
+    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+        return bool(self._asked("has_work", pod))
+
+    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        answer: Rejection | None = self._asked("pre_bind", pod)
+        return answer
+
+    async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None:
+        answer = self._asked("bind", pod)
+        return SKIP if answer is None else answer
+
+    def post_bind(self, pod: PodRecord, node_name: str) -> None:
+        self._asked("post_bind", pod)
+
+    def _asked(self, point: str, pod: PodRecord) -> Any:
+        if pod.name != "web":
+            return None
+        self.lines.append(point)
+        answer = self.answers.pop(point, None)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def write_diary(story: Story, *faults: Fault, bindings_max: int = 1_000, **answers: Any) -> list[str]:
+    """Plays a story with a diary; what was written."""
+    Diary.lines, Diary.answers = [], dict(answers)
+    config, registry = with_plugins(Diary)
+    config["profiles"][0]["plugins"]["bind"] = {"enabled": [{"name": "Diary"}, {"name": "DefaultBinder"}]}
+    play(
+        story,
+        config=config,
+        registry=registry,
+        limits=Limits(bindings_max=bindings_max),
+        through=lambda client, clock: FaultyClient(client, clock, Script(*faults)),
+    )
+    return Diary.lines
+
+
+def is_nothing_left(world: World) -> bool:
+    """The columns believe nobody anywhere, and nothing is under way."""
+    scheduler = world.scheduler
+    return not (scheduler.engine.columns.pods or scheduler.bindings.under_way or len(scheduler.assumptions))
+
+
+@pytest.mark.parametrize(
+    ("answers", "lines"),
+    [
+        pytest.param({}, ["reserve", "permit", "has_work", "bind", "post_bind"], id="nothing to prepare"),
+        pytest.param(
+            {"has_work": True},
+            ["reserve", "permit", "has_work", "pre_bind", "bind", "post_bind"],
+            id="something to prepare",
+        ),
+        pytest.param(
+            {"post_bind": ValueError("oops")},
+            ["reserve", "permit", "has_work", "bind", "post_bind"],
+            id="after it is bound nothing can go wrong",
+        ),
+    ],
+)
+def test_a_pod_is_bound(answers: dict[str, Any], lines: list[str]) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+        assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
+        assert world.scheduler.bindings.under_way == {}
+
+    assert write_diary(story, **answers) == lines
+
+
+UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
+
+
+@pytest.mark.parametrize(
+    ("answers", "lines", "reason", "message", "room"),
+    [
+        pytest.param(
+            {"permit": unschedulable("full")},
+            ["permit", "unreserve"],
+            UNSCHEDULABLE,
+            "0/1 nodes are available: 1 full.",
+            Room.UNSCHEDULABLE,
+            id="Permit refuses: about the node, so the pod sleeps until something helps",
+        ),
+        pytest.param(
+            {"permit": failure("away")},
+            ["permit", "unreserve"],
+            ERROR,
+            'running Permit plugin "Diary": away',
+            Room.ERROR_BACKOFF,
+            id="Permit fails",
+        ),
+        pytest.param(
+            {"permit": Wait(float("nan"))},
+            ["permit", "unreserve"],
+            ERROR,
+            'running Permit plugin "Diary": it answered Wait(timeout_s=nan), which is no answer to Permit',
+            Room.ERROR_BACKOFF,
+            id="Permit answers what is no time",
+        ),
+        pytest.param(
+            {"has_work": ValueError("oops")},
+            ["permit", "has_work", "unreserve"],
+            ERROR,
+            'running PreBindPreFlight plugin "Diary": ValueError: oops',
+            Room.ERROR_BACKOFF,
+            id="nobody can say whether there is something to prepare",
+        ),
+        pytest.param(
+            {"has_work": True, "pre_bind": unschedulable("not ready")},
+            ["permit", "has_work", "pre_bind", "unreserve", "released"],
+            UNSCHEDULABLE,
+            "not ready",
+            Room.ERROR_BACKOFF,
+            id="PreBind refuses: nobody knows what helps, so it is tried again; what it wrote is taken back",
+        ),
+        pytest.param(
+            {"has_work": True, "pre_bind": ValueError("oops")},
+            ["permit", "has_work", "pre_bind", "unreserve", "released"],
+            ERROR,
+            'running PreBind plugin "Diary": ValueError: oops',
+            Room.ERROR_BACKOFF,
+            id="PreBind fails",
+        ),
+        pytest.param(
+            {"bind": unschedulable("not here")},
+            ["permit", "has_work", "bind", "unreserve"],
+            UNSCHEDULABLE,
+            "not here",
+            Room.ERROR_BACKOFF,
+            id="Bind refuses: nothing was written, and nothing is taken back",
+        ),
+        pytest.param(
+            {"bind": ConflictError("somebody was faster")},
+            ["permit", "has_work", "bind", "unreserve"],
+            ERROR,
+            'running Bind plugin "Diary": somebody was faster',
+            Room.ERROR_BACKOFF,
+            id="Bind fails",
+        ),
+    ],
+)
+def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
+    answers: dict[str, Any], lines: list[str], reason: str, message: str, room: Room
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        assert is_nothing_left(world)
+        assert await world.condition("web") == ("False", reason, message)
+        assert await world.events() == [("web", "FailedScheduling", message)]
+        entry = world.scheduler.queue.get((await world.pod("web")).metadata.uid)
+        assert entry is not None
+        assert (entry.room, entry.pod.node_name) == (room, "")
+        assert Diary.lines == ["reserve", *lines]
+        await world.create(pod("other", cpu=1))
+        await world.settle(0.4)
+        assert await world.node_of("other") == "n1", "the room is free"
+
+    write_diary(story, **answers)
+
+
+@pytest.mark.parametrize(
+    ("end", "room"),
+    [
+        pytest.param(WaitingPod.reject, Room.UNSCHEDULABLE, id="after a refusal: it itself sleeps on"),
+        pytest.param(WaitingPod.preempt, Room.ERROR_BACKOFF, id="after an error"),
+    ],
+)
+def test_others_who_sleep_are_told_of_the_room_that_becomes_free(
+    end: Callable[[WaitingPod, str, str], bool], room: Room
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.1)
+        await world.create(pod("other", cpu=1))
+        await world.settle(5)
+        (waiting,) = world.scheduler.waiting_pods
+        assert await world.node_of("other") == ""
+        assert end(waiting, "Diary", "go")
+        entry = world.scheduler.queue.get(waiting.pod.uid)
+        assert entry is not None
+        assert entry.room is room
+        await world.settle(0.5)
+        assert await world.node_of("other") == "n1"
+
+    write_diary(story, permit=Wait(60))
+
+
+# --- 1. A waiting pod costs no place among the bindings ---------------------------------------------------------------
+
+
+def test_a_pod_that_waits_for_permit_keeps_nobody_from_being_bound() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("web", cpu=1))
+        await world.settle(0.1)
+        uid = (await world.pod("web")).metadata.uid
+        assert world.scheduler.bindings.under_way[uid].stage is Stage.WAITING
+        assert world.scheduler.binding_pool.statistics().running == 0
+        assert (await world.pod("web")).status.nominated_node_name == "n1", "others can read where it is going"
+        await world.create(pod("other", cpu=1))
+        await world.settle(0.1)
+        assert (await world.node_of("web"), await world.node_of("other")) == ("", "n1")
+        world.scheduler.waiting_pods.get(uid).allow("Diary")  # type: ignore[union-attr]
+        await world.settle(0.1)
+        assert await world.node_of("web") == "n1"
+
+    lines = write_diary(story, bindings_max=1, permit=Wait(60))
+    assert lines == ["reserve", "permit", "has_work", "bind", "post_bind"]
+
+
+# --- 2. A binding whose outcome is unknown ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "look_ups_lost", "event"),
+    [
+        pytest.param(Outcome.ANSWER_LOST, 0, "Scheduled", id="it was carried out"),
+        pytest.param(Outcome.ANSWER_LOST, 3, "Scheduled", id="it was carried out, and that is found out late"),
+        pytest.param(Outcome.REQUEST_LOST, 0, "FailedScheduling", id="it was not, so the pod is tried again"),
+    ],
+)
+def test_the_pod_is_looked_up_before_its_room_is_given_away(outcome: Outcome, look_ups_lost: int, event: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(8)
+        told = [reason for _, reason, _ in await world.events()]
+        assert told[0] == event
+        assert told.count("Scheduled") == 1
+        assert await world.node_of("web") == "n1"
+
+    broken = Fault("get", Outcome.BROKEN, kind=POD, times=look_ups_lost)
+    write_diary(story, Fault("bind", outcome), broken)
+
+
+def test_as_long_as_nobody_can_say_the_assumption_stands_and_not_for_ever() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(5)
+        await world.create(pod("other", cpu=1))
+        await world.settle(100)
+        assert len(world.scheduler.assumptions) == 1
+        assert [await world.node_of(name) for name in ("web", "other")] == ["", ""]
+        await world.settle(10.0 * LOOK_UPS_MAX)
+        assert await world.node_of("other") == "n1"
+        assert ("web", "FailedScheduling") in {(name, reason) for name, reason, _ in await world.events()}
+        assert world.scheduler.bindings.under_way == {}
+
+    nobody_answers = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=LOOK_UPS_MAX)
+    write_diary(story, Fault("bind", Outcome.REQUEST_LOST), nobody_answers)
+
+
+def test_who_was_forestalled_on_the_very_node_has_no_success_to_tell() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        uid = (await world.pod("web")).metadata.uid
+        await world.client.bind("default", "web", uid, "n1")  # another scheduler
+        await world.settle(20)
+        assert [reason for _, reason, _ in await world.events()] == ["FailedScheduling"]
+        assert world.scheduler.engine.columns.pods[uid].node_name == "n1"
+        assert world.scheduler.bindings.under_way == {}
+
+    lines = write_diary(story, Fault("bind", delay_s=1), Fault("next_batch", kind=POD, delay_s=5, after=1))
+    assert "unreserve" in lines
+    assert "post_bind" not in lines
+
+
+# --- 3. The standstill ------------------------------------------------------------------------------------------------
+
+
+def test_while_the_cluster_stands_still_a_failure_waits() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.1)
+        (waiting,) = world.scheduler.waiting_pods
+        with world.scheduler.standstill.held():
+            assert waiting.reject("Diary", "no")
+            await world.settle(5)
+            assert len(world.scheduler.engine.columns.pods) == 1
+            assert await world.events() == []
+        assert is_nothing_left(world)
+        await world.settle(0.5)
+        assert ("web", "FailedScheduling", "0/1 nodes are available: 1 no.") in await world.events()
+
+    write_diary(story, permit=Wait(60))
+
+
+def test_what_cannot_be_released_is_logged_and_the_pod_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        with caplog.at_level(logging.ERROR):
+            await world.settle(0.5)
+        assert "plugin Diary could not let go of what pod default/web had" in caplog.text
+        await world.settle(20)
+        assert await world.node_of("web") == "n1"
+
+    write_diary(story, has_work=True, pre_bind=failure("away"), released=ValueError("oops"))
