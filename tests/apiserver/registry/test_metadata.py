@@ -1,0 +1,154 @@
+"""What is the server's in metadata, and what an address says that the object must say too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import NODE, POD, Kind
+from mooring.apiserver.registry.metadata import (
+    GENERATED_NAME_LENGTH_MAX,
+    drop_duplicate_owners,
+    ensure_name,
+    ensure_namespace,
+    fill_system_fields,
+    generated_name,
+    keep_system_fields,
+    wipe_system_fields,
+)
+from mooring.client.errors import BadRequestError
+from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
+from tests.apiserver.registry.pod_desk import NOW, call
+
+FORGED: Document = {
+    "uid": "mine",
+    "creationTimestamp": "1999-01-01T00:00:00Z",
+    "deletionTimestamp": "1999-01-01T00:00:00Z",
+    "deletionGracePeriodSeconds": 5,
+    "selfLink": "/here",
+}
+
+
+def test_a_creators_values_of_the_systems_fields_are_dropped_and_the_server_gives_its_own() -> None:
+    metadata = {"name": "p", "labels": {"a": "b"}, **FORGED}
+    wipe_system_fields(metadata)
+    assert metadata == {"name": "p", "labels": {"a": "b"}}
+    fill_system_fields(metadata, call(POD, "p"), Entropy(1))
+    other: Document = {}
+    fill_system_fields(other, call(POD, "q"), Entropy(2))
+    assert (metadata["creationTimestamp"], len(metadata["uid"])) == (NOW, 36)
+    assert metadata["uid"] != other["uid"]
+
+
+OLD: Document = {"name": "p", "uid": "u", "creationTimestamp": NOW}
+DYING: Document = {**OLD, "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
+
+
+@pytest.mark.parametrize(
+    ("sent", "old", "kept"),
+    [
+        pytest.param({"name": "p"}, OLD, OLD, id="what was not said is as it was"),
+        pytest.param({**OLD, "creationTimestamp": "1999-01-01T00:00:00Z"}, OLD, OLD, id="when it was made, overruled"),
+        pytest.param({**OLD, "selfLink": "/here"}, OLD, OLD, id="nobody has a self link"),
+        pytest.param({**OLD, "uid": "x"}, OLD, {**OLD, "uid": "x"}, id="another uid stays, to be refused"),
+        pytest.param(OLD, DYING, DYING, id="an update cannot revive"),
+        pytest.param(
+            {**OLD, "deletionGracePeriodSeconds": 5},
+            DYING,
+            {**DYING, "deletionGracePeriodSeconds": 5},
+            id="another grace stays, to be refused",
+        ),
+    ],
+)
+def test_an_updaters_values_are_overruled(sent: Document, old: Document, kept: Document) -> None:
+    metadata = dict(sent)
+    keep_system_fields(metadata, old)
+    assert metadata == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "kept"),
+    [
+        pytest.param(POD, {}, {"namespace": "team"}, id="it need not say its namespace"),
+        pytest.param(POD, {"namespace": ""}, {"namespace": "team"}, id="nor anything about it"),
+        pytest.param(POD, {"namespace": "team"}, {"namespace": "team"}, id="it says the right one"),
+        pytest.param(NODE, {"namespace": "team"}, {}, id="a node can have none, and loses it"),
+    ],
+)
+def test_the_namespace_is_that_of_the_address(kind: Kind, sent: Document, kept: Document) -> None:
+    metadata = dict(sent)
+    ensure_namespace(kind, metadata, "team")
+    assert metadata == kept
+
+
+def test_another_namespace_is_refused() -> None:
+    with pytest.raises(BadRequestError) as caught:
+        ensure_namespace(POD, {"namespace": "other"}, "team")
+    assert caught.value.message == (
+        "the namespace of the provided object does not match the namespace sent on the request"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        pytest.param(
+            {}, "the name of the object (p based on URL) was undeterminable: name must be provided", id="no name"
+        ),
+        pytest.param(
+            {"name": "q"}, "the name of the object (q) does not match the name on the URL (p)", id="another name"
+        ),
+    ],
+)
+def test_the_name_must_be_that_of_the_address(metadata: Document, message: str) -> None:
+    ensure_name({"name": "p"}, call(POD, "p"))
+    with pytest.raises(BadRequestError) as caught:
+        ensure_name(metadata, call(POD, "p"))
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("prefix", ["web-", "x" * 200], ids=["short", "too long"])
+def test_a_generated_name_begins_with_its_prefix_and_is_a_label(prefix: str) -> None:
+    name, other = generated_name(prefix, Entropy(1)), generated_name(prefix, Entropy(2))
+    assert len(name) == min(len(prefix) + SUFFIX_LENGTH, GENERATED_NAME_LENGTH_MAX)
+    assert name[:-SUFFIX_LENGTH] == prefix[: GENERATED_NAME_LENGTH_MAX - SUFFIX_LENGTH]
+    assert name != other
+
+
+def owner(uid: str, **more: Any) -> Document:
+    return {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": uid, **more}
+
+
+WARNING = (
+    ".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+)
+
+
+@pytest.mark.parametrize(
+    ("owners", "kept", "uids"),
+    [
+        pytest.param([owner("a")], [owner("a")], "", id="one"),
+        pytest.param([owner("a"), owner("b")], [owner("a"), owner("b")], "", id="two"),
+        pytest.param([owner("a"), owner("b"), owner("a")], [owner("a"), owner("b")], "a", id="one of them twice"),
+        pytest.param([owner("a")] * 3 + [owner("b")] * 2, [owner("a"), owner("b")], "a, b", id="each told once"),
+        pytest.param(
+            [owner("a"), owner("a", controller=True)],
+            [owner("a"), owner("a", controller=True)],
+            "",
+            id="of one uid, but not the same: that is for validation",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("is_after", "after"), [(False, ""), (True, " after mutating admission happens")], ids=["before", "after"]
+)
+def test_an_owner_is_named_once(
+    owners: list[Document], kept: list[Document], uids: str, is_after: bool, after: str
+) -> None:
+    asked, metadata = call(POD, "p"), {"ownerReferences": list(owners)}
+    drop_duplicate_owners(metadata, asked, is_after_admission=is_after)
+    assert metadata["ownerReferences"] == kept
+    assert asked.warnings == ([WARNING.format(after=after, uids=uids)] if uids else [])

@@ -1,0 +1,153 @@
+"""What the registry refuses: the code, the reason, the text and the details, as kube-apiserver has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.kinds import DEPLOYMENT, EVENT, NODE, POD
+from mooring.apiserver.faults import invalid, required
+from mooring.apiserver.registry.refusals import (
+    forbidden,
+    internal,
+    invalid_kind,
+    invalid_object,
+    method_not_allowed,
+    method_not_supported,
+    no_such_thing,
+    other_namespace,
+    plain_error,
+    revision_required,
+    uid_mismatch_on_create,
+)
+from mooring.client.errors import Cause, StatusError
+
+ONE = required("spec.containers")
+TWO = invalid("spec.replicas", -1, "must be positive")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "message", "details"),
+    [
+        pytest.param(
+            invalid_kind(POD, "p", [ONE]),
+            (422, "Invalid"),
+            'Pod "p" is invalid: spec.containers: Required value',
+            {"name": "p", "kind": "Pod"},
+            id="one fault",
+        ),
+        pytest.param(
+            invalid_kind(DEPLOYMENT, "d", [ONE, TWO]),
+            (422, "Invalid"),
+            'Deployment.apps "d" is invalid: [spec.containers: Required value, spec.replicas: Invalid value: -1: '
+            "must be positive]",
+            {"name": "d", "group": "apps", "kind": "Deployment"},
+            id="all faults, and the group",
+        ),
+        pytest.param(
+            invalid_kind(EVENT, "e", [ONE]),
+            (422, "Invalid"),
+            'Event "e" is invalid: spec.containers: Required value',
+            {"name": "e", "kind": "Event"},
+            id="events of either API are core events",
+        ),
+        pytest.param(
+            invalid_object("DeleteOptions", "meta.k8s.io", "", [ONE]),
+            (422, "Invalid"),
+            'DeleteOptions.meta.k8s.io "" is invalid: spec.containers: Required value',
+            {"group": "meta.k8s.io", "kind": "DeleteOptions"},
+            id="something without a name",
+        ),
+        pytest.param(
+            revision_required(DEPLOYMENT, "d"),
+            (422, "Invalid"),
+            'deployments.apps "d" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an '
+            "update",
+            {"name": "d", "group": "apps", "kind": "deployments"},
+            id="an update that does not say of what: here the resource is named",
+        ),
+        pytest.param(
+            forbidden(POD, "p", "exceeded quota"),
+            (403, "Forbidden"),
+            'pods "p" is forbidden: exceeded quota',
+            {"name": "p", "kind": "pods"},
+            id="forbidden",
+        ),
+        pytest.param(
+            forbidden(DEPLOYMENT, "", "no"),
+            (403, "Forbidden"),
+            "deployments.apps is forbidden: no",
+            {"group": "apps", "kind": "deployments"},
+            id="forbidden, before there is a name",
+        ),
+        pytest.param(
+            internal("oops"),
+            (500, "InternalError"),
+            "Internal error occurred: oops",
+            {},
+            id="an internal error",
+        ),
+        pytest.param(plain_error("oops"), (500, ""), "oops", {}, id="an error that nobody foresaw"),
+        pytest.param(
+            uid_mismatch_on_create(NODE, "n", "u"),
+            (409, "Conflict"),
+            'Operation cannot be fulfilled on nodes "n": uid mismatch: the provided object specified uid u, and no '
+            "existing object was found",
+            {"name": "n", "kind": "nodes"},
+            id="a PUT with a uid of something that is not there",
+        ),
+        pytest.param(
+            no_such_thing(),
+            (404, "NotFound"),
+            "the server could not find the requested resource",
+            {},
+            id="no such address",
+        ),
+        pytest.param(
+            method_not_allowed(),
+            (405, "MethodNotAllowed"),
+            "the server does not allow this method on the requested resource",
+            {},
+            id="no such method",
+        ),
+        pytest.param(
+            method_not_supported(DEPLOYMENT, "create"),
+            (405, "MethodNotAllowed"),
+            'create is not supported on resources of kind "deployments.apps"',
+            {"group": "apps", "kind": "deployments"},
+            id="no such method, of a custom kind",
+        ),
+        pytest.param(
+            other_namespace(),
+            (400, "BadRequest"),
+            "the namespace of the provided object does not match the namespace sent on the request",
+            {},
+            id="another namespace",
+        ),
+    ],
+)
+def test_the_words(refusal: StatusError, status: tuple[int, str], message: str, details: dict[str, str]) -> None:
+    assert ((refusal.code, refusal.reason), refusal.message, refusal.details) == (status, message, details)
+
+
+def test_every_fault_is_a_cause_with_its_field() -> None:
+    assert invalid_kind(POD, "p", [ONE, TWO]).causes == (
+        Cause("FieldValueRequired", "Required value", "spec.containers"),
+        Cause("FieldValueInvalid", "Invalid value: -1: must be positive", "spec.replicas"),
+    )
+
+
+def test_an_internal_error_has_its_text_as_cause() -> None:
+    assert internal("oops").causes == (Cause("", "oops", ""),)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "has_details"),
+    [
+        pytest.param(no_such_thing(), True, id="empty ones, where kube-apiserver writes empty ones"),
+        pytest.param(method_not_allowed(), True, id="here too"),
+        pytest.param(other_namespace(), False, id="none"),
+        pytest.param(plain_error("oops"), False, id="none of an error that nobody foresaw"),
+    ],
+)
+def test_whether_details_are_told_at_all(refusal: StatusError, has_details: bool) -> None:
+    assert refusal.has_details is has_details

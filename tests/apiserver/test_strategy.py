@@ -1,0 +1,167 @@
+"""An ordinary kind: what may be written through which of its doors, and who counts the generation."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
+from mooring.apiserver.call import Call
+from mooring.apiserver.faults import Fault, required
+from mooring.apiserver.strategy import Judgement, Strategy
+from tests.apiserver.registry.pod_desk import NOW, call
+
+ASKED = call(POD, "p")
+
+
+def stored(kind: Kind, **parts: object) -> Document:
+    metadata: Document = {"name": "p", "uid": "u", "creationTimestamp": NOW, "resourceVersion": "3"}
+    if kind.is_namespaced:
+        metadata["namespace"] = "team"
+    return {"metadata": metadata, **deepcopy(parts)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "prepared"),
+    [
+        pytest.param(POD, {"spec": {}, "status": {}, "generation": 1}, id="a status and a generation"),
+        pytest.param(NODE, {"spec": {}, "status": {}}, id="a status"),
+        pytest.param(CONFIG_MAP, {"spec": {}, "status": {"phase": "mine"}}, id="neither: nothing is taken away"),
+    ],
+)
+def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> None:
+    obj = stored(kind, spec={}, status={"phase": "mine"})
+    Strategy(kind).prepare_for_create(obj, ASKED)
+    told = {field: value for field, value in obj.items() if field != "metadata"}
+    if "generation" in obj["metadata"]:
+        told["generation"] = obj["metadata"]["generation"]
+    assert told == prepared
+
+
+@pytest.mark.parametrize(
+    ("through", "changed"),
+    [
+        pytest.param("", {"spec": {"a": 2}, "status": {"phase": "old"}}, id="the object: its status stays"),
+        pytest.param("status", {"spec": {"a": 1}, "status": {"phase": "new"}}, id="the status: its spec stays"),
+    ],
+)
+def test_each_door_changes_its_own_part(through: str, changed: Document) -> None:
+    main = Strategy(NODE)
+    strategy = main.subresources[through] if through else main
+    old = stored(NODE, spec={"a": 1}, status={"phase": "old"})
+    before = deepcopy(old)
+    obj = stored(NODE, spec={"a": 2}, status={"phase": "new"})
+    strategy.prepare_for_update(obj, old, ASKED)
+    assert {field: obj[field] for field in ("spec", "status")} == changed
+    assert old == before, "what is stored is never changed"
+
+
+def test_a_part_that_was_not_there_cannot_be_slipped_in() -> None:
+    obj, old = stored(NODE, spec={}, status={"phase": "new"}), stored(NODE, spec={})
+    Strategy(NODE).prepare_for_update(obj, old, ASKED)
+    assert "status" not in obj
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "generation"),
+    [
+        pytest.param(POD, {"spec": {"a": 2}}, 8, id="a change of the spec counts"),
+        pytest.param(POD, {"spec": {"a": 1}}, 7, id="the same spec does not"),
+        pytest.param(POD, {"spec": {"a": 1}, "data": {}}, 7, id="nor does anything else"),
+        pytest.param(NODE, {"spec": {"a": 2}}, 7, id="nor a kind without a generation"),
+    ],
+)
+def test_the_generation_counts_the_changes_of_the_spec(kind: Kind, change: Document, generation: int) -> None:
+    old, obj = stored(kind, spec={"a": 1}), stored(kind, **change)
+    old["metadata"]["generation"] = obj["metadata"]["generation"] = 7
+    Strategy(kind).prepare_for_update(obj, old, ASKED)
+    assert obj["metadata"]["generation"] == generation
+
+
+def test_the_first_change_of_an_object_that_was_never_counted() -> None:
+    old, obj = stored(POD, spec={"a": 1}), stored(POD, spec={"a": 2})
+    Strategy(POD).prepare_for_update(obj, old, ASKED)
+    assert obj["metadata"]["generation"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "doors", "ignored", "ignored_by_status"),
+    [
+        pytest.param(POD, {"status"}, (("status",),), (("spec",),), id="a kind with a status"),
+        pytest.param(CONFIG_MAP, set(), (), None, id="a kind without"),
+    ],
+)
+def test_what_a_write_ignores_nobody_manages_by_it(
+    kind: Kind, doors: set[str], ignored: object, ignored_by_status: object
+) -> None:
+    strategy = Strategy(kind)
+    assert set(strategy.subresources) == doors
+    assert tuple(strategy.ignored_fields) == ignored
+    if doors:
+        assert tuple(strategy.subresources["status"].ignored_fields) == ignored_by_status
+        assert strategy.subresources["status"].subresources == {}, "there is nothing below a status"
+
+
+class Strict(Strategy):
+    """Wants a colour, warns of red, and may only be replaced by those who know what they replace."""
+
+    allows_unconditional_update = False
+
+    def default(self, obj: Document) -> None:
+        obj.setdefault("spec", {})["size"] = 1
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return [] if "colour" in obj["spec"] else [required("spec.colour")]
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return ["red is loud"] if obj["spec"].get("colour") == "red" else []
+
+
+def test_a_status_is_written_under_the_rules_of_its_object() -> None:
+    status = Strict(NODE).subresources["status"]
+    obj: Document = {}
+    status.default(obj)
+    assert obj == {"spec": {"size": 1}}
+    assert not status.allows_unconditional_update
+
+
+def judged(metadata: Document, spec: Document) -> Judgement:
+    obj = stored(NODE, spec=spec)
+    obj["metadata"].update(metadata)
+    return Strict(NODE).judge_new(obj, ASKED)
+
+
+def test_what_is_wrong_is_told_the_metadata_first() -> None:
+    judgement = judged({"name": "Not a name"}, {})
+    assert [fault.field for fault in judgement.faults] == ["metadata.name", "spec.colour"]
+    assert judgement.warnings == ()
+
+
+def test_what_is_unwise_is_told_only_of_what_is_right() -> None:
+    assert judged({}, {"colour": "red"}).warnings == ["red is loud"]
+    assert judged({"name": "Not a name"}, {"colour": "red"}).warnings == ()
+
+
+class Lenient(Strategy):
+    refuses_odd_finalizers = False
+
+
+@pytest.mark.parametrize(("strategy", "faults"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])
+def test_a_finalizer_without_a_domain_must_be_one_of_kubernetes_own(strategy: Strategy, faults: int) -> None:
+    obj, old = stored(NODE, spec={}), stored(NODE, spec={})
+    obj["metadata"]["finalizers"] = ["odd"]
+    assert len(strategy.validate(obj, ASKED)) == faults
+    assert len(strategy.validate_update(obj, old, ASKED)) == faults
+    obj["metadata"]["finalizers"] = ["orphan", "example.com/mine"]
+    assert strategy.validate(obj, ASKED) == []
+
+
+def test_an_ordinary_object_is_just_deleted_and_selected_by_nothing_special() -> None:
+    strategy, obj = Strategy(NODE), stored(NODE, spec={})
+    assert strategy.graceful_s(obj, 30, ASKED) is None
+    assert not strategy.is_held(obj)
+    assert strategy.selectable_fields(obj) == {}
+    assert strategy.warnings_on_delete(is_propagation_said=False) == []
+    assert (strategy.allows_create_on_update, strategy.allows_unconditional_update) == (False, True)

@@ -1,0 +1,111 @@
+"""The tree of errors: the two questions that callers ask of it, for each of its leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.client.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    Cause,
+    ClientError,
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidError,
+    NoAnswerError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+
+AGAIN, UNKNOWN = "the same request may help later", "it may have been carried out"
+
+ANSWERS: dict[type[ClientError], set[str]] = {
+    ClientError: set(),
+    NoAnswerError: {AGAIN, UNKNOWN},
+    StatusError: set(),
+    InvalidError: set(),
+    BadRequestError: set(),
+    UnauthorizedError: set(),
+    ForbiddenError: set(),
+    NotFoundError: set(),
+    AlreadyExistsError: set(),
+    ConflictError: set(),
+    ExpiredError: set(),
+    TooManyRequestsError: {AGAIN},
+    ServerError: {AGAIN},
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS, ids=lambda kind: kind.__name__)
+def test_whether_to_try_again_and_whether_to_look_first(kind: type[ClientError]) -> None:
+    error = kind("oops")
+    said = {text for text, is_so in ((AGAIN, error.can_help_to_retry), (UNKNOWN, error.is_outcome_unknown)) if is_so}
+    assert said == ANSWERS[kind]
+
+
+def test_the_table_has_the_whole_tree() -> None:
+    def below(kind: type[ClientError]) -> set[type[ClientError]]:
+        found = {kind}
+        for each in kind.__subclasses__():
+            if each.__module__ == ClientError.__module__:
+                found |= below(each)
+        return found
+
+    assert below(ClientError) == set(ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "reason"),
+    [
+        (StatusError, 0, ""),
+        (InvalidError, 422, "Invalid"),
+        (BadRequestError, 400, "BadRequest"),
+        (UnauthorizedError, 401, "Unauthorized"),
+        (ForbiddenError, 403, "Forbidden"),
+        (NotFoundError, 404, "NotFound"),
+        (AlreadyExistsError, 409, "AlreadyExists"),
+        (ConflictError, 409, "Conflict"),
+        (ExpiredError, 410, "Expired"),
+        (TooManyRequestsError, 429, "TooManyRequests"),
+        (ServerError, 500, "InternalError"),
+    ],
+)
+def test_what_a_status_says_unless_the_server_says_otherwise(kind: type[StatusError], code: int, reason: str) -> None:
+    plain, said = kind("oops"), kind("oops", code=599, reason="")
+    assert (plain.code, plain.reason) == (code, reason)
+    assert (said.code, said.reason) == (599, ""), "also an empty reason is one that was said"
+    assert (kind.code, kind.reason) == (code, reason), "one answer does not change the next"
+
+
+def test_the_text_is_the_servers_to_the_letter() -> None:
+    error = ConflictError('Operation cannot be fulfilled on pods "p": 100 %')
+    assert str(error) == error.message == 'Operation cannot be fulfilled on pods "p": 100 %'
+
+
+def test_a_plain_status_has_nothing_but_its_text() -> None:
+    error = NotFoundError("gone")
+    assert (error.causes, error.details, error.has_details, error.retry_after_s) == ((), {}, False, None)
+
+
+def test_what_else_the_server_told() -> None:
+    details = {"name": "p"}
+    causes = [Cause("FieldValueInvalid", "no", "spec")]
+    error = TooManyRequestsError("later", causes=causes, details=details, retry_after_s=2.5)
+    details["name"] = "q"
+    causes.clear()
+    assert error.details == {"name": "p"}
+    assert error.causes == (Cause("FieldValueInvalid", "no", "spec"),)
+    assert error.retry_after_s == 2.5
+
+
+def test_details_may_be_there_and_empty() -> None:
+    error = NotFoundError("gone", details={})
+    assert (error.details, error.has_details) == ({}, True)
+
+
+def test_only_a_list_in_pages_that_expired_can_go_on() -> None:
+    assert ExpiredError("too old").continue_token == ""
