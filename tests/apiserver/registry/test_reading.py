@@ -1,0 +1,256 @@
+"""Reading: which state an answer shows, and what may be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from mooring.api import kinds
+from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
+from mooring.apiserver.registry.reading import Reader, check_continue_token, watch_revision
+from mooring.apiserver.resources import Resource
+from mooring.client.errors import BadRequestError, ExpiredError, NotFoundError, ServerError, StatusError
+from mooring.client.local import LocalClient
+from mooring.client.promise import Listing, Selection
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from tests.apiserver.registry.pod_desk import NS, PodDesk
+
+OF_TEAM = Selection(namespace=NS)
+
+
+class Room:
+    """Config maps a, b and c, of which b was deleted again; the history is known from the second write on."""
+
+    def __init__(self) -> None:
+        self.desk = PodDesk()
+        clock = VirtualClock()
+        self.reader = Reader(LocalClient(self.desk.store, clock, Entropy(1)))
+        self.revisions: dict[str, int] = {}
+
+    async def fill(self) -> None:
+        for name in "abc":
+            self.revisions[name] = await self.desk.put(CONFIG_MAP, name)
+        self.revisions["gone"] = await self.desk.parts.shelf.delete(
+            CONFIG_MAP, NS, "b", if_revision=self.revisions["b"]
+        )
+
+    def resource(self, kind: Kind) -> Resource:
+        return self.desk.parts.resources.of_kind(kind)
+
+    async def list(
+        self, *, limit: int = 0, continue_token: str = "", revision: str = "", is_exact: bool | None = None
+    ) -> Listing:
+        return await self.reader.list(
+            self.resource(CONFIG_MAP),
+            OF_TEAM,
+            limit=limit,
+            continue_token=continue_token,
+            revision=revision,
+            is_exact=is_exact,
+        )
+
+
+def in_room(story: Callable[[Room], Awaitable[None]]) -> None:
+    async def play() -> None:
+        room = Room()
+        await room.fill()
+        await story(room)
+
+    run(play(), VirtualClock())
+
+
+def names(listing: Listing) -> str:
+    return "".join(msgspec.json.decode(raw)["metadata"]["name"] for raw in listing.items)
+
+
+@pytest.mark.parametrize(
+    ("revision", "limit", "is_exact", "listed"),
+    [
+        pytest.param("", 0, None, "ac", id="nothing said: the last state"),
+        pytest.param("0", 0, None, "ac", id="any state: the last"),
+        pytest.param("0", 1, None, "ac", id="any state, whatever the limit"),
+        pytest.param("b", 0, None, "ac", id="not older than that: the last"),
+        pytest.param("b", 0, True, "ab", id="exactly that"),
+        pytest.param("b", 5, None, "ab", id="with a limit and nothing said, exactly that"),
+        pytest.param("b", 5, False, "ac", id="with a limit, not older than that"),
+        pytest.param("", 1, None, "a", id="a page"),
+    ],
+)
+def test_which_state_is_listed(revision: str, limit: int, is_exact: bool | None, listed: str) -> None:
+    async def story(room: Room) -> None:
+        at = str(room.revisions[revision]) if revision in room.revisions else revision
+        assert names(await room.list(revision=at, limit=limit, is_exact=is_exact)) == listed
+
+    in_room(story)
+
+
+def test_pages_show_one_state_although_the_world_goes_on() -> None:
+    async def story(room: Room) -> None:
+        first = await room.list(limit=1)
+        await room.desk.put(CONFIG_MAP, "b")
+        second = await room.list(limit=1, continue_token=first.continue_token)
+        assert (names(first), names(second), second.continue_token) == ("a", "c", "")
+        assert second.revision == first.revision
+
+    in_room(story)
+
+
+async def refusal(asked: Awaitable[object]) -> StatusError:
+    with pytest.raises(StatusError) as caught:
+        await asked
+    return caught.value
+
+
+def test_a_state_that_is_not_there_yet_is_not_shown() -> None:
+    async def story(room: Room) -> None:
+        last = room.revisions["gone"]
+        for asked in (
+            room.list(revision=str(last + 7)),
+            room.list(revision=str(last + 7), is_exact=True),
+            room.reader.get(room.resource(CONFIG_MAP), NS, "a", str(last + 7)),
+        ):
+            error = await refusal(asked)
+            assert (error.code, error.reason) == (504, "Timeout")
+            assert error.message == f"Timeout: Too large resource version: {last + 7}, current: {last}"
+
+    in_room(story)
+
+
+def test_a_state_that_is_forgotten_is_expired_and_a_list_in_pages_may_go_on_as_of_now() -> None:
+    async def story(room: Room) -> None:
+        first = await room.list(limit=1)
+        now = await room.desk.put(CONFIG_MAP, "d")
+        await room.desk.store.compact(now)
+        exact = await refusal(room.list(revision=str(room.revisions["b"]), is_exact=True))
+        assert isinstance(exact, ExpiredError)
+        assert exact.message == "The resourceVersion for the provided list is too old."
+        page = await refusal(room.list(limit=1, continue_token=first.continue_token))
+        assert isinstance(page, ExpiredError)
+        assert page.message.startswith("The provided continue parameter is too old to display a consistent list")
+        assert names(await room.list(continue_token=page.continue_token)) == "cd"
+
+    in_room(story)
+
+
+def test_a_page_cannot_be_asked_for_as_of_another_state() -> None:
+    async def story(room: Room) -> None:
+        first = await room.list(limit=1)
+        error = await refusal(room.list(continue_token=first.continue_token, revision="2"))
+        assert isinstance(error, BadRequestError)
+        assert error.message == "specifying resource version is not allowed when using continue"
+        assert names(await room.list(continue_token=first.continue_token, revision="0")) == "c"
+
+    in_room(story)
+
+
+def test_one_object_is_read_as_it_is_now() -> None:
+    async def story(room: Room) -> None:
+        resource, last = room.resource(CONFIG_MAP), str(room.revisions["gone"])
+        for revision in ("", "0", str(room.revisions["a"]), last):
+            raw = msgspec.json.decode(await room.reader.get(resource, NS, "a", revision))
+            assert raw["metadata"]["resourceVersion"] == str(room.revisions["a"])
+        with pytest.raises(NotFoundError, match='configmaps "b" not found'):
+            await room.reader.get(resource, NS, "b", str(room.revisions["b"]))
+
+    in_room(story)
+
+
+# --- numbers and tokens that are none ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("x", "invalid syntax", id="a word"),
+        pytest.param("-1", "invalid syntax", id="below zero"),
+        pytest.param("٣", "invalid syntax", id="a number, but not to Go"),
+        pytest.param(str(1 << 64), "value out of range", id="too large"),
+    ],
+)
+def test_what_is_no_revision_is_refused_by_each_verb_in_its_own_words(text: str, why: str) -> None:
+    message = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
+    with pytest.raises(ServerError) as caught:
+        watch_revision(text)
+    assert (caught.value.message, caught.value.code, caught.value.reason) == (message, 500, "")
+
+    async def story(room: Room) -> None:
+        error = await refusal(room.list(revision=text))
+        assert isinstance(error, BadRequestError)
+        assert error.message == f"invalid resource version: {message}"
+
+    in_room(story)
+
+
+@pytest.mark.parametrize(("text", "number"), [("", 0), ("0", 0), ("12", 12), (str((1 << 64) - 1), (1 << 64) - 1)])
+def test_a_revision(text: str, number: int) -> None:
+    assert watch_revision(text) == number
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        pytest.param("!", "illegal base64 data at input byte 0", id="no token at all"),
+        pytest.param("abcdefgh!", "illegal base64 data at input byte 8", id="a token, and something behind it"),
+        pytest.param("ab+d", "illegal base64 data at input byte 2", id="a letter of the other alphabet"),
+        pytest.param("abcde", "illegal base64 data at input byte 4", id="a letter that begins nothing"),
+        pytest.param("e30=", "illegal base64 data at input byte 3", id="padding"),
+        pytest.param("eyJ2", "unexpected end of JSON input", id="half a token"),
+        pytest.param("eA", "invalid character 'x' looking for beginning of value", id="no JSON"),
+    ],
+)
+def test_what_is_no_continue_token(token: str, why: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        check_continue_token(token)
+    assert caught.value.message == f"invalid continue token: continue key is not valid: {why}"
+
+
+# --- field selectors --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "understood"),
+    [
+        pytest.param(POD, "spec.nodeName=n", "spec.nodeName=n", id="a field that the kind allows"),
+        pytest.param(
+            POD, "metadata.name=p,metadata.namespace=team", "metadata.name=p,metadata.namespace=team", id="all"
+        ),
+        pytest.param(POD, "spec.host=n,status.phase!=Failed", "spec.nodeName=n,status.phase!=Failed", id="an old name"),
+        pytest.param(kinds.JOB, "status.successful=1", "status.succeeded=1", id="a name that is no path"),
+        pytest.param(NODE, "metadata.name=n", "metadata.name=n", id="of a kind without namespaces"),
+        pytest.param(POD, "", "", id="nothing"),
+    ],
+)
+def test_what_may_be_selected(kind: Kind, asked: str, understood: str) -> None:
+    room = Room()
+    selection = Selection(namespace=NS, labels="a=b", fields=asked)
+    assert room.reader.checked(room.resource(kind), selection) == Selection(NS, "a=b", understood)
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "message"),
+    [
+        pytest.param(POD, "spec.colour=red", "field label not supported: spec.colour", id="a kind with fields"),
+        pytest.param(
+            CONFIG_MAP,
+            "data=x",
+            '"data" is not a known field selector: only "metadata.name", "metadata.namespace"',
+            id="a kind without",
+        ),
+        pytest.param(kinds.JOB, "spec.x=1", 'field label "spec.x" not supported for Job', id="a kind with own words"),
+        pytest.param(
+            kinds.RESOURCE_SLICE,
+            "spec.x=1",
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x",
+            id="another one",
+        ),
+    ],
+)
+def test_what_may_not(kind: Kind, asked: str, message: str) -> None:
+    room = Room()
+    with pytest.raises(BadRequestError) as caught:
+        room.reader.checked(room.resource(kind), Selection(fields=asked))
+    assert caught.value.message == message
