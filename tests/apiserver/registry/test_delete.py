@@ -1,0 +1,265 @@
+"""Deleting: gone at once, ending, or ending on; and what is answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, POD, REPLICATION_CONTROLLER, SERVICE, Kind
+from mooring.apiserver.admission.chain import Chain
+from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.registry.delete import Deleted, DeleteOptions, delete
+from mooring.client.errors import ConflictError, NotFoundError, StatusError
+from mooring.kit.clock import format_rfc3339
+from mooring.kit.loop import run
+from tests.apiserver.registry.pod_desk import NOW, NOW_S, NS, PodDesk, call
+
+ORPHAN, FOREGROUND, OWN = "orphan", "foregroundDeletion", "example.com/mine"
+PLAIN = DeleteOptions()
+
+
+class After(NamedTuple):
+    answer: Deleted
+    left: Document | None
+    """What is stored; None if it is gone."""
+    warnings: list[str]
+
+
+def deleted(
+    kind: Kind = CONFIG_MAP,
+    options: DeleteOptions = PLAIN,
+    metadata: Document | None = None,
+    *,
+    is_dry_run: bool = False,
+    **parts: Any,
+) -> After:
+    """One object, and what a deletion makes of it."""
+
+    async def play() -> After:
+        desk = PodDesk()
+        await desk.put(kind, "o", metadata, **parts)
+        asked = call(kind, "o", is_dry_run=is_dry_run)
+        answer = await delete(desk.parts, desk.parts.resources.of_kind(kind), asked, options)
+        found = await desk.parts.shelf.find(kind, NS, "o")
+        return After(answer, found.document if found is not None else None, asked.warnings)
+
+    return run(play())
+
+
+def running(metadata: Document | None = None, grace_s: int | None = None, **how: Any) -> After:
+    """A pod on a node, which has 30 seconds to end unless the request says otherwise."""
+    spec = {"containers": [], "nodeName": "n", "terminationGracePeriodSeconds": 30}
+    return deleted(POD, DeleteOptions(grace_s=grace_s), metadata, spec=spec, status={"phase": "Running"}, **how)
+
+
+# --- gone -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_nothing_holds_is_gone_and_a_status_says_of_whom() -> None:
+    after = deleted()
+    assert after.left is None
+    assert after.answer == Deleted(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": {"name": "o", "kind": "configmaps", "uid": "uid-o"},
+        },
+        is_gone=True,
+    )
+
+
+def test_some_kinds_are_answered_with_the_object_as_of_its_deletion() -> None:
+    answer = deleted(SERVICE, spec={}).answer
+    assert answer.is_gone
+    assert (answer.document["metadata"]["name"], answer.document["metadata"]["resourceVersion"]) == ("o", "3")
+
+
+@pytest.mark.parametrize(
+    ("spec", "phase"),
+    [
+        pytest.param({}, "Pending", id="it has no node yet: nobody has to stop it"),
+        pytest.param({"nodeName": "n"}, "Succeeded", id="it has ended"),
+        pytest.param({"nodeName": "n"}, "Failed", id="it has failed"),
+    ],
+)
+def test_a_pod_that_does_not_run_is_gone_at_once(spec: Document, phase: str) -> None:
+    spec = {"containers": [], "terminationGracePeriodSeconds": 30, **spec}
+    after = deleted(POD, spec=spec, status={"phase": phase})
+    assert after.left is None
+    assert after.answer.is_gone
+    assert after.answer.document["metadata"]["deletionGracePeriodSeconds"] == 0
+
+
+# --- ending -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grace_s", "stamp", "given_s"),
+    [
+        pytest.param(None, "2026-01-02T03:04:35Z", 30, id="what the pod says"),
+        pytest.param(5, "2026-01-02T03:04:10Z", 5, id="what the request says"),
+        pytest.param(60, "2026-01-02T03:05:05Z", 60, id="also if that is longer"),
+        pytest.param(-7, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
+    ],
+)
+def test_a_running_pod_is_marked_and_stays(grace_s: int | None, stamp: str, given_s: int) -> None:
+    after = running({"generation": 4}, grace_s)
+    assert after.left is not None
+    metadata = after.left["metadata"]
+    assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == (stamp, given_s)
+    assert metadata["generation"] == 5
+    assert not after.answer.is_gone
+    assert after.answer.document["metadata"]["deletionTimestamp"] == stamp
+    assert after.answer.document["metadata"]["resourceVersion"] == "3"
+
+
+def test_a_running_pod_can_be_taken_out_at_once() -> None:
+    after = running(grace_s=0)
+    assert (after.left, after.answer.is_gone) == (None, True)
+
+
+def begun(s_ago: int = 0) -> Document:
+    """The deletion began so long ago, with 30 seconds to end in."""
+    at = format_rfc3339(NOW_S + 30 - s_ago)
+    return {"deletionTimestamp": at, "deletionGracePeriodSeconds": 30, "generation": 5}
+
+
+@pytest.mark.parametrize(
+    ("grace_s", "began_s_ago", "stamp", "left_s"),
+    [
+        pytest.param(None, 0, "2026-01-02T03:04:35Z", 30, id="nobody says: it ends on"),
+        pytest.param(30, 0, "2026-01-02T03:04:35Z", 30, id="the same: it ends on"),
+        pytest.param(60, 0, "2026-01-02T03:04:35Z", 30, id="grace is never lengthened"),
+        pytest.param(10, 0, "2026-01-02T03:04:15Z", 10, id="it is shortened, from when the deletion began"),
+        pytest.param(10, 4, "2026-01-02T03:04:11Z", 10, id="and not from now"),
+        pytest.param(10, 20, "2026-01-02T03:04:05Z", 1, id="the shorter one is over already"),
+    ],
+)
+def test_a_time_of_grace_can_only_be_shortened(grace_s: int | None, began_s_ago: int, stamp: str, left_s: int) -> None:
+    after = running(begun(began_s_ago), grace_s)
+    assert after.left is not None
+    metadata = after.left["metadata"]
+    assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == (stamp, left_s)
+    assert metadata["generation"] == 5, "it is not deleted a second time"
+    assert not after.answer.is_gone
+
+
+def test_a_pod_that_ends_is_taken_out_by_whoever_stopped_it() -> None:
+    after = running(begun(), grace_s=0)
+    assert (after.left, after.answer.is_gone) == (None, True)
+
+
+# --- finalizers and dependents ----------------------------------------------------------------------------------------
+
+
+def test_finalizers_hold_an_object_that_would_be_gone_and_are_counted_once() -> None:
+    after = deleted(metadata={"finalizers": [OWN], "generation": 2})
+    assert after.left is not None
+    metadata = after.left["metadata"]
+    assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == (NOW, 0)
+    assert (metadata["finalizers"], metadata["generation"]) == ([OWN], 3)
+    assert not after.answer.is_gone
+    again = deleted(metadata={key: metadata[key] for key in metadata if key != "resourceVersion"})
+    assert again.left is not None
+    assert again.left["metadata"]["generation"] == 3
+    assert again.left["metadata"]["resourceVersion"] == "2", "nothing was written"
+
+
+@pytest.mark.parametrize(
+    ("kind", "have", "options", "finalizers"),
+    [
+        pytest.param(CONFIG_MAP, [OWN], PLAIN, [OWN], id="nobody says"),
+        pytest.param(CONFIG_MAP, [], DeleteOptions(propagation="Orphan"), [ORPHAN], id="leave what it owns"),
+        pytest.param(CONFIG_MAP, [], DeleteOptions(orphans=True), [ORPHAN], id="the same, the old way"),
+        pytest.param(
+            CONFIG_MAP, [OWN], DeleteOptions(propagation="Foreground"), [OWN, FOREGROUND], id="what it owns goes first"
+        ),
+        pytest.param(
+            CONFIG_MAP, [ORPHAN], DeleteOptions(propagation="Foreground"), [FOREGROUND], id="said otherwise before"
+        ),
+        pytest.param(CONFIG_MAP, [FOREGROUND], PLAIN, [FOREGROUND], id="said before, and not now"),
+        pytest.param(CONFIG_MAP, [ORPHAN], DeleteOptions(propagation="Background"), None, id="it goes, they follow"),
+        pytest.param(CONFIG_MAP, [ORPHAN], DeleteOptions(orphans=False), None, id="the same, the old way, too"),
+        pytest.param(REPLICATION_CONTROLLER, [], PLAIN, [ORPHAN], id="an old kind leaves what it owns"),
+        pytest.param(
+            REPLICATION_CONTROLLER, [], DeleteOptions(propagation="Background"), None, id="unless somebody says"
+        ),
+        pytest.param(
+            CORE_EVENT, [], DeleteOptions(propagation="Foreground"), None, id="a kind that owns nothing waits for none"
+        ),
+    ],
+)
+def test_what_becomes_of_dependents(
+    kind: Kind, have: list[str], options: DeleteOptions, finalizers: list[str] | None
+) -> None:
+    after = deleted(kind, options, {"finalizers": have} if have else {}, spec={})
+    assert (None if after.left is None else after.left["metadata"]["finalizers"]) == finalizers
+    assert after.answer.is_gone is (finalizers is None)
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        pytest.param(
+            DeleteOptions(uid="x"),
+            "the UID in the precondition (x) does not match the UID in record (uid-o). The object might have been "
+            "deleted and then recreated",
+            id="another one of this name",
+        ),
+        pytest.param(
+            DeleteOptions(uid="uid-o", revision="1"),
+            "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2). The object "
+            "might have been modified",
+            id="in another state",
+        ),
+    ],
+)
+def test_only_what_was_meant_is_deleted(options: DeleteOptions, why: str) -> None:
+    with pytest.raises(ConflictError) as caught:
+        deleted(CONFIG_MAP, options)
+    assert caught.value.message == f'Operation cannot be fulfilled on ConfigMap "o": {why}'
+    assert deleted(CONFIG_MAP, DeleteOptions(uid="uid-o", revision="2")).left is None
+
+
+def test_what_is_not_there_cannot_be_deleted() -> None:
+    async def play() -> None:
+        desk = PodDesk()
+        await delete(desk.parts, desk.parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
+
+    with pytest.raises(NotFoundError, match='configmaps "o" not found'):
+        run(play())
+
+
+@pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["gone at once", "gone gracefully"])
+def test_a_dry_run_answers_and_leaves_everything(kind: Kind) -> None:
+    real, tried = deleted(kind, spec={"containers": []}), deleted(kind, spec={"containers": []}, is_dry_run=True)
+    assert (real.answer.is_gone, tried.answer.is_gone) == (True, True)
+    assert tried.left is not None
+    assert "deletionTimestamp" not in tried.left["metadata"]
+    assert running(is_dry_run=True).left is not None
+    assert "deletionTimestamp" not in running(is_dry_run=True).left["metadata"]  # type: ignore[index]
+
+
+def test_admission_is_asked_before_anything_is_done() -> None:
+    class Guard(Chain):
+        async def check_deletion(self, attempt: Attempt) -> None:
+            assert attempt.old is not None
+            raise StatusError(f"not {attempt.old['metadata']['name']}", code=403)
+
+    async def play() -> None:
+        desk = PodDesk()
+        await desk.put(CONFIG_MAP, "o")
+        parts = replace(desk.parts, admission=Guard((), (), desk.parts.lookup))
+        with pytest.raises(StatusError, match="not o"):
+            await delete(parts, parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
+        await desk.get(CONFIG_MAP, "o")
+
+    run(play())
