@@ -1,0 +1,183 @@
+"""Scaling: the replicas and nothing else, by whoever may, and who manages them afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import DEPLOYMENT
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.registry.patches import Patch
+from mooring.apiserver.registry.scale import patch_scale, put_scale
+from mooring.client.errors import StatusError
+from mooring.client.promise import PatchForm
+from tests.apiserver.desks import with_desk
+from tests.client.objects import read
+
+NS = "default"
+SPEC: Document = {
+    "replicas": 2,
+    "selector": {"matchLabels": {"app": "web"}},
+    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}},
+}
+
+
+class Scaled:
+    """A deployment of two replicas, and those who scale it."""
+
+    def __init__(self, desk: Desk, client: InsideClient) -> None:
+        self._desk = desk
+        self._client = client
+
+    async def create(self) -> Document:
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": SPEC}
+        return read(await self._client.create(DEPLOYMENT, NS, body))
+
+    async def stored(self) -> Document:
+        return read(await self._client.get(DEPLOYMENT, NS, "web"))
+
+    async def put(self, replicas: int, **metadata: Any) -> Document:
+        body = {"metadata": {"name": "web", **metadata}, "spec": {"replicas": replicas}}
+        resource = self._desk.resources.of_kind(DEPLOYMENT)
+        return await put_scale(self._desk.parts, resource, self._call("hand"), lambda: body)
+
+    async def patch(self, content: object, form: PatchForm = PatchForm.MERGE, by: str = "hand") -> Document:
+        reader = self._desk.other_document_reader("autoscaling/v1", "Scale")
+        resource = self._desk.resources.of_kind(DEPLOYMENT)
+        return await patch_scale(self._desk.parts, resource, self._call(by), Patch(form, content), reader)
+
+    def _call(self, manager: str) -> Call:
+        return Call(
+            verb="update",
+            kind=DEPLOYMENT,
+            user=User("tester"),
+            now_s=0.0,
+            now="2026-01-01T00:00:00Z",
+            namespace=NS,
+            name="web",
+            subresource="scale",
+            field_manager=manager,
+        )
+
+
+def play(story: Any) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        scaled = Scaled(desk, client)
+        await scaled.create()
+        await story(scaled)
+
+    with_desk(scenario)
+
+
+def by_manager(obj: Document) -> dict[tuple[str, str], bool]:
+    """Who manages anything, through which subresource, and whether that includes the replicas."""
+    return {
+        (entry["manager"], entry.get("subresource", "")): "f:replicas" in entry["fieldsV1"].get("f:spec", {})
+        for entry in obj["metadata"].get("managedFields", ())
+    }
+
+
+@pytest.mark.parametrize("way", ["put", "merge", "json"])
+def test_only_the_replicas_change_and_the_scale_tells_of_the_object_as_it_is_now(way: str) -> None:
+    async def story(scaled: Scaled) -> None:
+        before = await scaled.stored()
+        if way == "put":
+            answer = await scaled.put(5)
+        elif way == "merge":
+            answer = await scaled.patch({"spec": {"replicas": 5}})
+        else:
+            step = {"op": "replace", "path": "/spec/replicas", "value": 5}
+            answer = await scaled.patch([step], PatchForm.JSON)
+        after = await scaled.stored()
+        assert after["spec"] == {**before["spec"], "replicas": 5}
+        assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1, "by the object's own strategy"
+        assert answer["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+        assert (answer["kind"], answer["spec"]) == ("Scale", {"replicas": 5})
+        assert answer["status"] == {"replicas": 0, "selector": "app=web"}
+
+    play(story)
+
+
+def test_whoever_writes_a_scale_becomes_the_manager_of_the_replicas() -> None:
+    async def story(scaled: Scaled) -> None:
+        assert by_manager(await scaled.stored()) == {("tester", ""): True}
+        await scaled.put(5)
+        assert by_manager(await scaled.stored()) == {("tester", ""): False, ("hand", "scale"): True}
+
+    play(story)
+
+
+def test_replicas_that_somebody_has_set_are_not_applied_over_unasked() -> None:
+    async def story(scaled: Scaled) -> None:
+        applied = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}}
+        await scaled.patch({"spec": {"replicas": 4}})
+        with pytest.raises(StatusError) as caught:
+            await scaled.patch({**applied, "spec": {"replicas": 7}}, PatchForm.APPLY, by="other")
+        assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+        assert (await scaled.stored())["spec"]["replicas"] == 4
+        await scaled.patch({**applied, "spec": {"replicas": 4}}, PatchForm.APPLY, by="other")
+        assert {("hand", "scale"), ("other", "scale")} <= by_manager(await scaled.stored()).keys(), "both say the same"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "metadata", "code", "words"),
+    [
+        pytest.param(
+            -1,
+            {},
+            422,
+            'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0',
+            id="fewer than none",
+        ),
+        pytest.param(
+            5,
+            {"name": "db"},
+            400,
+            "the name of the object (db) does not match the name on the URL (web)",
+            id="the scale of another one",
+        ),
+        pytest.param(
+            5,
+            {"namespace": "other"},
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+            id="in another namespace",
+        ),
+        pytest.param(5, {"uid": "x"}, 409, "Precondition failed: UID in precondition: x", id="of its predecessor"),
+        pytest.param(5, {"resourceVersion": "1"}, 409, "the object has been modified", id="in another state"),
+    ],
+)
+def test_what_is_refused_changes_nothing(replicas: int, metadata: Document, code: int, words: str) -> None:
+    async def story(scaled: Scaled) -> None:
+        before = await scaled.stored()
+        with pytest.raises(StatusError) as caught:
+            await scaled.put(replicas, **metadata)
+        assert caught.value.code == code
+        assert words in caught.value.message
+        assert await scaled.stored() == before
+
+    play(story)
+
+
+def test_the_condition_that_a_scale_names_is_kept() -> None:
+    async def story(scaled: Scaled) -> None:
+        metadata = (await scaled.stored())["metadata"]
+        await scaled.put(5, uid=metadata["uid"], resourceVersion=metadata["resourceVersion"])
+        assert (await scaled.stored())["spec"]["replicas"] == 5
+
+    play(story)
+
+
+def test_down_to_nothing() -> None:
+    async def story(scaled: Scaled) -> None:
+        assert (await scaled.put(0))["spec"] == {}
+        assert (await scaled.stored())["spec"]["replicas"] == 0
+
+    play(story)

@@ -1,0 +1,152 @@
+"""Profiles of this process: one of a kind at a time, memory traced only while somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import inspect
+import sys
+import tracemalloc
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.serving.answers import Answer, Question
+from mooring.serving.profiling import CPU_S, HEAP_S, PROFILE_S_MAX, Profiler
+
+
+class Room:
+    """A profiler on virtual time, and its pages."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self._pages = Profiler(self.clock).pages()
+
+    async def ask(self, page: str, **query: str) -> Answer:
+        question = Question("GET", f"/debug/pprof/{page}", {name: [value] for name, value in query.items()})
+        answer = self._pages[question.path](question)
+        found = await answer if inspect.isawaitable(answer) else answer
+        assert isinstance(found, Answer)
+        return found
+
+
+def play(story: Callable[[Room], Awaitable[None]]) -> None:
+    room = Room()
+    run(story(room), room.clock)
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "took_s"),
+    [
+        pytest.param("profile", {}, CPU_S, id="CPU, for as long as Go takes"),
+        pytest.param("heap", {}, HEAP_S, id="memory"),
+        pytest.param("allocs", {}, HEAP_S, id="memory by its other name"),
+        pytest.param("profile", {"seconds": "2.5"}, 2.5, id="as long as was asked for"),
+        pytest.param("heap", {"seconds": "0"}, 0.0, id="no time at all"),
+        pytest.param("profile", {"seconds": "-1"}, 0.0, id="less than none is none"),
+        pytest.param("profile", {"seconds": "1e9"}, PROFILE_S_MAX, id="at most so long"),
+        pytest.param("profile", {"seconds": "banana"}, CPU_S, id="what is no number is not heard"),
+    ],
+)
+def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> None:
+    async def story(room: Room) -> None:
+        answer = await room.ask(page, **query)
+        assert room.clock.now_s() == pytest.approx(took_s)
+        assert (answer.code, answer.content_type) == (200, "application/octet-stream")
+        gzip.decompress(answer.body)
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("page", "refusal"),
+    [
+        ("profile", b"Could not enable CPU profiling: cpu profiling already in use\n"),
+        ("heap", b"Could not enable memory profiling: it is already in use\n"),
+    ],
+    ids=["CPU", "memory"],
+)
+def test_one_of_a_kind_at_a_time(page: str, refusal: bytes) -> None:
+    async def story(room: Room) -> None:
+        async with TaskGroup("askers") as group:
+            first = group.start(room.ask(page, seconds="5"), name="first")
+            await room.clock.wait(1)
+            second = await room.ask(page, seconds="5")
+            assert (second.code, second.body) == (500, refusal)
+            assert room.clock.now_s() == 1, "it is refused at once"
+            other = await room.ask("heap" if page == "profile" else "profile", seconds="1")
+            assert other.code == 200, "one of another kind is none of its business"
+            assert (await first).code == 200
+        assert (await room.ask(page, seconds="1")).code == 200, "and then it is the next one's turn"
+
+    play(story)
+
+
+@pytest.mark.parametrize("page", ["profile", "heap"])
+def test_somebody_who_hangs_up_leaves_nothing_behind(page: str) -> None:
+    async def story(room: Room) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await room.ask(page, seconds="60")
+        assert not tracemalloc.is_tracing()
+        assert (await room.ask(page, seconds="1")).code == 200
+
+    play(story)
+
+
+def test_memory_is_traced_only_while_somebody_asks() -> None:
+    async def story(room: Room) -> None:
+        async with TaskGroup("askers") as group:
+            asked = group.start(room.ask("heap", seconds="5"), name="asked")
+            await room.clock.wait(1)
+            assert tracemalloc.is_tracing()
+            kept = [bytearray(100_000)]
+            heap = gzip.decompress((await asked).body)
+        assert not tracemalloc.is_tracing()
+        assert b"serving/test_profiling.py:" in heap, "what was allocated meanwhile and is still there"
+        assert kept
+
+    play(story)
+
+
+def test_a_process_that_traces_all_the_time_goes_on_doing_so_and_answers_at_once() -> None:
+    async def story(room: Room) -> None:
+        tracemalloc.start()
+        try:
+            assert (await room.ask("heap")).code == 200
+            assert room.clock.now_s() == 0
+            assert tracemalloc.is_tracing()
+        finally:
+            tracemalloc.stop()
+
+    play(story)
+
+
+def test_the_tasks_that_are_alive_and_where_they_wait() -> None:
+    async def waits_for_spring(room: Room) -> None:
+        await room.clock.wait(100)
+
+    async def story(room: Room) -> None:
+        async with TaskGroup("garden") as group:
+            group.start(waits_for_spring(room), name="a bear")
+            await room.clock.wait(1)
+            told = (await room.ask("goroutine")).body.decode()
+        assert "a bear:\n" in told
+        assert "waits_for_spring" in told
+        assert told.splitlines()[0].endswith(" tasks")
+
+    play(story)
+
+
+def test_what_there_is() -> None:
+    async def story(room: Room) -> None:
+        index = (await room.ask("")).body.decode()
+        for name in ("allocs", "cmdline", "goroutine", "heap", "profile"):
+            assert f'href="/debug/pprof/{name}"' in index
+            assert (await room.ask(name, seconds="0")).code == 200
+        assert (await room.ask("cmdline")).body.decode() == "\0".join(sys.argv)
+
+    play(story)
