@@ -1,0 +1,324 @@
+"""One container over its runs: what is told of it, in which order, and how it is stopped. The processes are real."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mooring.kit.clock import SystemClock
+from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.probes.commands import CommandError, CommandTimeout
+from mooring.kubelet.probes.keeper import Prober
+from mooring.kubelet.processes.container import Household, ProcessContainer
+from mooring.kubelet.processes.directories import PodDirectories
+from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.shim_client import Wanted
+from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
+from mooring.kubelet.views import KubeletPod
+from mooring.kubelet.whole_views import WholeContainer, WholePod
+from tests.kubelet.processes.test_shim import entered, is_alive, played, wait_gone, wait_written
+from tests.kubelet.whole import pod_with
+
+FOREVER = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done"
+STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
+LOOK_S = 0.01
+
+
+class Prepares(Preparation):
+    """Has a shell ready, or says in this order what is missing; remembers who was alive when it was asked."""
+
+    def __init__(self, directories: PodDirectories, script: str, missing: list[Exception]) -> None:
+        self._directories = directories
+        self._script = script
+        self._missing = missing
+        self.alive_when_asked: list[list[int]] = []
+        self.pids: list[int] = []
+
+    async def prepare(self, pod: WholePod, container: WholeContainer, attempt: int) -> Prepared:
+        self.alive_when_asked.append([pid for pid in self.pids if is_alive(pid)])
+        if self._missing:
+            raise self._missing.pop(0)
+        uid, name, directories = pod.metadata.uid, container.name, self._directories
+        directories.make_container(uid, name, attempt)
+        log, record = directories.log(uid, name, attempt), directories.record(uid, name)
+        command = entered("/bin/sh", "-c", self._script)
+        return Prepared(Wanted(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
+
+    def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
+        return entered(*argv)
+
+
+class Nobody:
+    """Asks no probe, and hears of none."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError("nothing is probed here")
+
+
+class Stage:
+    """A container, and everything that was told of it."""
+
+    def __init__(self, group: TaskGroup, folder: Path, script: str, missing: list[Exception]) -> None:
+        clock = SystemClock()
+        self._clock = clock
+        self._directories = PodDirectories.open(folder / "pods")
+        self.preparation = Prepares(self._directories, script, missing)
+        self.told: list[tuple[int, ContainerState]] = []
+        self.events: list[tuple[str, str]] = []
+        self.when_told: Callable[[ContainerState], None] = lambda state: None
+        prober = Prober(clock, Nobody(), Nobody())  # type: ignore[arg-type]
+        prober.start(group)
+        pod = pod_with()
+        household = Household(
+            clock=clock,
+            alarms=Alarms(clock),
+            directories=self._directories,
+            preparation=self.preparation,
+            prober=prober,
+            group=group,
+            address="127.0.0.1",
+            tell=self._tell,
+            tell_event=self._tell_event,
+        )
+        self.container = ProcessContainer(pod, pod.spec.containers[0], Role.CONTAINER, household)
+
+    async def start(self, attempt: int = 0) -> int:
+        """Starts it, and waits until it has said that it is ready; its process."""
+        self.container.start(attempt)
+        await self.wait_told(Running)
+        uid, name = self.container.pod.metadata.uid, self.container.container.name
+        log, record = self._directories.log(uid, name, attempt), self._directories.record(uid, name)
+        while "ready" not in log.read_text():
+            await self._clock.wait(LOOK_S)
+        pid = int(msgspec.json.decode(record.read_bytes())["pid"])
+        self.preparation.pids.append(pid)
+        return pid
+
+    async def wait_told(self, kind: type[ContainerState], count: int = 1) -> None:
+        while sum(isinstance(state, kind) for _, state in self.told) < count:
+            await self._clock.wait(LOOK_S)
+
+    def close(self) -> None:
+        self._directories.close()
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{attempt} {_words(state)}" for attempt, state in self.told]
+
+    def _tell(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
+        self.told.append((attempt, state))
+        self.when_told(state)
+
+    def _tell_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
+        self.events.append((reason, note))
+
+
+def _words(state: ContainerState) -> str:
+    match state:
+        case Waiting():
+            return f"waiting {state.reason}"
+        case Running():
+            return "running"
+        case Exited():
+            return f"exited {state.code} {state.reason}"
+
+
+def play(
+    folder: Path, story: Callable[[Stage], Awaitable[None]], script: str = FOREVER, missing: tuple[Exception, ...] = ()
+) -> None:
+    async def staged() -> None:
+        async with TaskGroup("containers") as group:
+            stage = Stage(group, folder, script, list(missing))
+            try:
+                await story(stage)
+            finally:
+                stage.container.kill()
+                await stage.container.wait_ended()
+                stage.close()
+
+    played(staged)
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        pytest.param("true", "exited 0 Completed", id="well"),
+        pytest.param("exit 3", "exited 3 Error", id="badly"),
+        pytest.param("kill -KILL $$", "exited 137 Error", id="killed"),
+    ],
+)
+def test_a_run_is_told_from_its_beginning_to_its_end(tmp_path: Path, script: str, end: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.container.start(4)
+        await stage.container.wait_ended()
+        assert stage.lines == ["4 running", f"4 {end}"]
+        (_, running), (_, exited) = stage.told
+        assert isinstance(running, Running)
+        assert isinstance(exited, Exited)
+        assert exited.started_s == running.started_s <= exited.finished_s
+        assert not stage.container.is_running(4)
+
+    play(tmp_path, story, script)
+
+
+# --- 1. The next run begins after the last one is through -------------------------------------------------------------
+
+
+def test_the_next_run_begins_after_the_last_one_is_through_with_everything(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        def again(state: ContainerState) -> None:
+            if stage.lines[-1] == "0 exited 5 Error":
+                stage.container.start(1)
+
+        stage.when_told = again
+        pid = await stage.start()
+        stage.container.stop(20)
+        await stage.wait_told(Running, 2)
+        assert stage.lines == ["0 running", "0 exited 5 Error", "1 running"]
+        assert stage.preparation.alive_when_asked == [[], []], f"{pid} was gone before the next was prepared"
+        assert stage.container.is_running(1)
+        assert not stage.container.is_running(0)
+
+    play(tmp_path, story)
+
+
+# --- 2. A container that is stopped before it runs --------------------------------------------------------------------
+
+MISSING = NotReadyError(Waiting("CreateContainerConfigError", "no map"), "Failed", "Error: no map")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.kubelet.processes.container.RETRY_S_MIN", 0.01)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_container_that_is_stopped_before_it_runs_is_told_no_more(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.container.start(0)
+        await stage.wait_told(Waiting)
+        stage.container.stop(20)
+        await stage.container.wait_ended()
+        assert stage.lines == ["0 waiting CreateContainerConfigError"]
+
+    play(tmp_path, story, missing=(MISSING,) * 100)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_is_missing_is_told_once_and_it_runs_when_it_is_there(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.container.start(0)
+        await stage.container.wait_ended()
+        assert len(stage.preparation.alive_when_asked) == 4
+        assert stage.lines == [
+            "0 waiting CreateContainerConfigError",
+            "0 waiting ContainerCreating",
+            "0 running",
+            "0 exited 0 Completed",
+        ]
+        assert stage.events == [("Failed", "Error: no map"), ("FailedMount", "no disk")]
+
+    play(tmp_path, story, "true", missing=(MISSING, MISSING, NotReadyError(None, "FailedMount", "no disk")))
+
+
+def test_what_can_never_be_there_is_not_waited_for(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.container.start(0)
+        await stage.container.wait_ended()
+        assert stage.lines == ["0 waiting CreateContainerError"]
+
+    never = NotReadyError(Waiting("CreateContainerError"), "Failed", "no command", can_help_to_retry=False)
+    play(tmp_path, story, missing=(never,))
+
+
+# --- 3. Ends that nobody foresaw --------------------------------------------------------------------------------------
+
+
+def test_a_run_that_ends_as_nobody_foresaw_is_told_as_one_that_could_not_be_started(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.container.start(0)
+        await stage.container.wait_ended()
+        assert stage.lines == ["0 exited 128 StartError"]
+        assert stage.events == [("Failed", "Error: RuntimeError: the moon fell")]
+        _, state = stage.told[0]
+        assert isinstance(state, Exited)
+        assert (state.started_s, state.message) == (0.0, "RuntimeError: the moon fell")
+
+    play(tmp_path, story, missing=(RuntimeError("the moon fell"),))
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "grace_s", "end"),
+    [
+        pytest.param(FOREVER, 20.0, "exited 5 Error", id="it is asked, and ends as it likes"),
+        pytest.param(STUBBORN, 0.05, "exited 137 Error", id="it does not want to, and is killed after the grace"),
+    ],
+)
+def test_how_it_is_stopped(tmp_path: Path, script: str, grace_s: float, end: str) -> None:
+    async def story(stage: Stage) -> None:
+        pid = await stage.start()
+        stage.container.stop(grace_s)
+        await stage.container.wait_ended()
+        assert stage.lines == ["0 running", f"0 {end}"]
+        await wait_gone(pid)
+
+    play(tmp_path, story, script)
+
+
+def test_to_stop_it_again_only_moves_its_end(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.start()
+        stage.container.stop(1_000)
+        stage.container.stop(0.05)
+        await stage.container.wait_ended()
+        assert stage.lines[-1] == "0 exited 137 Error"
+        stage.container.stop(1)
+        stage.container.kill()
+        assert len(stage.told) == 2, "what has ended cannot be stopped"
+
+    play(tmp_path, story, STUBBORN)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_commands_beside_its_process(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        with pytest.raises(CommandError, match="the container does not run"):
+            await stage.container.run_command(("/bin/true",), 1)
+        await stage.start()
+        result = await stage.container.run_command(("/bin/sh", "-c", "echo out; echo err >&2; exit 4"), 20)
+        assert (result.code, sorted(result.output.split())) == (4, [b"err", b"out"])
+        with pytest.raises(CommandError):
+            await stage.container.run_command(("/nowhere/at/all",), 20)
+        with pytest.raises(CommandTimeout):
+            await stage.container.run_command(("/bin/sleep", "600"), 0.05)
+
+    play(tmp_path, story)
+
+
+def test_whoever_waits_for_a_command_of_a_container_that_ends_is_not_left_waiting(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.start()
+        begun = tmp_path / "begun"
+        async with TaskGroup("askers") as group:
+            asked = group.start(_refusal(stage, f"echo 1 > {begun}; exec sleep 600"), name="asked")
+            await wait_written(begun)
+            stage.container.kill()
+            assert await asked in ("137", "the container has ended")
+
+    play(tmp_path, story)
+
+
+async def _refusal(stage: Stage, script: str) -> str:
+    try:
+        return str((await stage.container.run_command(("/bin/sh", "-c", script), 600)).code)
+    except CommandError as error:
+        return str(error)
