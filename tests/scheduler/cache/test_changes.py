@@ -60,3 +60,14 @@ def test_the_log_forgets_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     recent = log.since(8)
     assert recent is not None
     assert recent.tolist() == [8, 9]
+
+
+def test_many_at_once_are_logged_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "LOG_LENGTH_MAX", 4)
+    log = log_of(1)
+    log.extend([2, 3, 2, 5, 6])
+    assert log.position == 6
+    assert log.since(3) is None, "it keeps the last two"
+    recent = log.since(4)
+    assert recent is not None
+    assert recent.tolist() == [5, 6]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -11,7 +13,8 @@ from mooring.api.views.node import Node
 from mooring.scheduler.cache.columns import PRIORITY_NONE, Columns
 from mooring.scheduler.cache.resources import CPU, PODS
 from tests.api.builders import taint
-from tests.builders import node, pod
+from tests.builders import node, pod, pods_like
+from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.harness import engine_of
 
 
@@ -95,6 +98,36 @@ def test_a_pod_cannot_be_placed_twice() -> None:
     columns.place(record, "n1")
     with pytest.raises(AssertionError, match="is placed already"):
         columns.place(record, "n2")
+
+
+SORTS_OF_PODS: list[dict[str, Any]] = [
+    {"cpu": 1},
+    {"memory": "1Gi", "priority": 7},
+    {"terminating": True},
+    {"ports": ["8080"]},
+    {"claims": ["data"]},
+    {"apart": [pods_like("zone", app="web")]},
+]
+
+
+@pytest.mark.parametrize("copies", [1, 40], ids=["one by one", "by shape"])
+def test_pods_that_are_placed_together_count_as_if_placed_alone(copies: int) -> None:
+    alone, together = (engine_of(node("n1", zone="a"), node("n2", zone="b")).columns for _ in range(2))
+    views = [
+        pod(f"p{number}-{copy}-{name}", labels={"app": "web"}, on=name, **sort)
+        for number, sort in enumerate(SORTS_OF_PODS)
+        for copy in range(copies)
+        for name in ("n1", "n2", "unknown")
+    ]
+    for view in views:
+        alone.place(alone.record(view), view.spec.node_name)
+    together.place_all([together.record(view) for view in views])
+    assert logical_state(together) == logical_state(alone)
+    assert together.priority_lowest.tolist() == alone.priority_lowest.tolist()
+    assert [each.arrival for each in together.pods.values()] == [each.arrival for each in alone.pods.values()]
+    changed = together.usage_changes.since(0)
+    assert changed is not None
+    assert changed.tolist() == [0, 1]
 
 
 def test_changes_are_logged_by_what_they_touch() -> None:

@@ -35,9 +35,17 @@ class ChangeLog:
         self._rows.append(row)
         self.position += 1
         if len(self._rows) > LOG_LENGTH_MAX:
-            half = LOG_LENGTH_MAX // 2
-            del self._rows[:half]
-            self._forgotten += half
+            self._forget(LOG_LENGTH_MAX // 2)
+
+    def extend(self, rows: Sequence[int]) -> None:
+        self._rows.extend(rows)
+        self.position += len(rows)
+        if len(self._rows) > LOG_LENGTH_MAX:
+            self._forget(len(self._rows) - LOG_LENGTH_MAX // 2)
+
+    def _forget(self, count: int) -> None:
+        del self._rows[:count]
+        self._forgotten += count
 
     def since(self, position: int) -> Int64s | None:
         """The distinct rows that changed after `position`, or None when the log no longer knows."""

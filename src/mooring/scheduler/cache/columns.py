@@ -32,7 +32,7 @@ from mooring.scheduler.cache.labels import LabelColumns
 from mooring.scheduler.cache.nodes import NodeSelection
 from mooring.scheduler.cache.nominations import Nominations
 from mooring.scheduler.cache.objects import Objects
-from mooring.scheduler.cache.pods import PodRecord, shape_key
+from mooring.scheduler.cache.pods import PodRecord, Shape, shape_key
 from mooring.scheduler.cache.ports import PortColumns
 from mooring.scheduler.cache.resources import ResourceColumns
 from mooring.scheduler.cache.selectors import SelectorColumns
@@ -163,6 +163,26 @@ class Columns:
             pod.arrival = self._arrivals
         self.add_to_row(pod, row)
         self.usage_changes.append(row)
+
+    def place_all(self, pods: Iterable[PodRecord]) -> None:
+        """Counts many pods, as `place` would one after the other. Those that only add numbers are added by shape."""
+        rows_by_shape: dict[Shape, list[int]] = {}
+        for pod in pods:
+            row, shape = self.row_of.get(pod.node_name), pod.shape
+            is_plain = shape.registered and not (shape.terms or shape.host_ports or pod.volumes or pod.terminating)
+            if row is None or not is_plain or pod.arrival:
+                self.place(pod, pod.node_name)
+                continue
+            self._arrivals += 1
+            pod.arrival, pod.row = self._arrivals, row
+            self.pods[pod.uid] = self.pods_on[row][pod.uid] = pod
+            rows_by_shape.setdefault(shape, []).append(row)
+        for shape, rows in rows_by_shape.items():
+            shape.pods_placed += len(rows)
+            self.resources.add_all(rows, shape.request_vector)
+            self.selectors.place_all(shape.label_class, rows)
+            np.minimum.at(self.priority_lowest, rows, shape.priority)
+            self.usage_changes.extend(rows)
 
     def displace(self, pod: PodRecord) -> None:
         """Takes a pod off its node."""

@@ -13,7 +13,7 @@ scores use those, filters use the real requests. They lie in the same table so t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +25,9 @@ EPHEMERAL_STORAGE = 2
 PODS = 3
 CPU_NON_ZERO = 4
 MEMORY_NON_ZERO = 5
+
+ROWS_AT_ONCE_MIN = 64
+"""Fewer additions are made one by one: touching the whole table costs as much as about so many."""
 
 _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", "memory (non-zero)")
 
@@ -81,6 +84,16 @@ class ResourceColumns:
         self._looked_at = (-1, [], [])
         used = self.used[: len(vector), row]
         np.add(used, vector, out=used)  # not `+=`, which would also write the sum back to where it is
+
+    def add_all(self, rows: Sequence[int], vector: Int64s) -> None:
+        """`add` for each of the rows, some of them perhaps several times."""
+        if len(rows) < ROWS_AT_ONCE_MIN:
+            for row in rows:
+                self.add(row, vector)
+            return
+        self._looked_at = (-1, [], [])
+        counts = np.bincount(rows, minlength=self.used.shape[1])
+        self.used[: len(vector)] += vector[:, np.newaxis] * counts
 
     def take(self, row: int, vector: Int64s) -> None:
         self._looked_at = (-1, [], [])

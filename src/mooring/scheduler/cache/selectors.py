@@ -17,6 +17,7 @@ pods; after that a pod that comes or goes adds one at its row for each counter o
 
 from __future__ import annotations
 
+from collections import Counter as CountOf
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -202,6 +203,13 @@ class SelectorColumns:
             _tally(label_class.rows_terminating, row, count)
         for counter in label_class.counters:
             if counter.wants_terminating or not terminating:
+                counter.add(row, count)
+
+    def place_all(self, label_class: LabelClass, rows: Iterable[int]) -> None:
+        """Adds one pod of a class, which is not being deleted, on each of the rows."""
+        for row, count in CountOf(rows).items():
+            _tally(label_class.rows, row, count)
+            for counter in label_class.counters:
                 counter.add(row, count)
 
     def moving(self, columns: Iterable[LabelColumn], row: int, sign: int) -> None:

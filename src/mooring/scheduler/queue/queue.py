@@ -119,6 +119,11 @@ class SchedulingQueue:
             self._rooms.move(entry, Room.OUTSIDE, Cause.DELETED)
         return True
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether there is anybody whom an event could help."""
+        return bool(self._sleepers or self._in_flight)
+
     def wake(
         self, event: ClusterEvent, old: Any = None, new: Any = None, only: Callable[[PodRecord], bool] | None = None
     ) -> int:
