@@ -22,6 +22,9 @@ HEADER_BYTES_MAX = 1 << 16
 _HEAD_END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
 _BODILESS = (204, 304)
+_CONNECTION = b"\r\nconnection:"
+_ENCODING = b"\r\ntransfer-encoding:"
+_LENGTH = b"\r\ncontent-length:"
 
 
 class BrokenAnswerError(ConnectionError):
@@ -117,9 +120,9 @@ class AnswerReader:
     def _understand(self, code: int, head: bytes) -> None:
         self.code, self.head = code, head
         lower = head.lower()
-        self.keeps_alive = head[7:8] != b"0" and b"close" not in _field(lower, b"connection")
-        encoding = _field(lower, b"transfer-encoding")
-        length = _field(lower, b"content-length")
+        self.keeps_alive = head[7:8] != b"0" and b"close" not in _field(lower, _CONNECTION)
+        encoding = _field(lower, _ENCODING)
+        length = _field(lower, _LENGTH)
         if code in _BODILESS:
             self.is_complete = True
         elif encoding:
@@ -193,12 +196,12 @@ def _code_in(head: bytes) -> int:
     return int(head[9:12])
 
 
-def _field(lower: bytes, name: bytes) -> bytes:
+def _field(lower: bytes, line_start: bytes) -> bytes:
     """The value of a header in a head of small letters; nothing if it is not there."""
-    start = lower.find(b"\r\n%b:" % name)
+    start = lower.find(line_start)
     if start < 0:
         return b""
-    start += len(name) + 3
+    start += len(line_start)
     return lower[start : lower.index(_LINE_END, start)].strip()
 
 

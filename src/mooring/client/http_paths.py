@@ -9,6 +9,7 @@ Goes out   the path with its query; or a `BadRequestError` for a name that would
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
@@ -17,6 +18,8 @@ from mooring.client.errors import BadRequestError
 from mooring.client.promise import Selection
 
 _HARMLESS = ":@!$&'()*+,;=~"
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+"""Nearly every name: nothing in it has to be quoted."""
 _roots: dict[Kind, str] = {}
 
 
@@ -60,6 +63,8 @@ def with_query(path: str, selection: Selection, parameters: Mapping[str, str | i
 
 
 def _step(text: str, what: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
     if text in (".", "..") or "/" in text or "%" in text:
         raise BadRequestError(f"invalid {what} {text!r}: may not be '.' or '..', or contain '/' or '%'")
-    return text if text.isalnum() and text.isascii() else quote(text, safe=_HARMLESS)
+    return quote(text, safe=_HARMLESS)

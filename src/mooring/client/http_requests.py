@@ -70,18 +70,20 @@ class HttpRequests:
         content_type: str = JSON,
     ) -> bytes:
         """The body of a good answer. `about` names the resource and the object, for people."""
-        turn = _Turn(self, method, about, repeat)
+        turn: _Turn | None = None  # nearly always the first try is good
         while True:
-            identity = await self._next_identity()
+            identity = self._next_identity_nowait() or await self._next_identity()
             try:
                 answer = await self._transport.ask(
                     method, target, identity, content_type if body is not None else "", body
                 )
             except NoAnswerError as error:
+                turn = turn or _Turn(self, method, about, repeat)
                 await turn.after_loss(error)
                 continue
             if answer.code < 300:
                 return answer.body
+            turn = turn or _Turn(self, method, about, repeat)
             await turn.after_refusal(answer.code, answer.headers, answer.body, identity)
 
     @asynccontextmanager
@@ -112,6 +114,15 @@ class HttpRequests:
             raise self._transport.cut(target, error) from error
 
     # ------------------------------------------------------------------------------------------- taking turns
+
+    def _next_identity_nowait(self) -> Identity | None:
+        """The same, if there is nothing to wait for."""
+        if self._bucket is not None or not self._is_secure:
+            return None
+        identity = self._credentials.identity_nowait()
+        if identity is not None:
+            self._counts["requests"] += 1
+        return identity
 
     async def _next_identity(self) -> Identity:
         """Our identity, when it is our turn."""

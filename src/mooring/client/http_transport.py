@@ -98,18 +98,23 @@ class HttpTransport:
         request = self._request(method, target, content_type, body)
         wire = self._pool.take_nowait()
         try:
-            if wire is not None:
-                return await self._exchanged(wire, request)
-            async with asyncio.timeout(self._request_s_max):
-                return await self._exchanged(await self._pool.take(), request)
+            if wire is None:
+                return await self._answer_after_waiting(request)
+            try:
+                return await wire.ask(request)
+            finally:
+                self._pool.give_back(wire)
         except OSError as error:
             raise self._no_answer(method, target, error) from error
 
-    async def _exchanged(self, wire: Wire, request: bytes) -> Answer:
-        try:
-            return await wire.ask(request)
-        finally:
-            self._pool.give_back(wire)
+    async def _answer_after_waiting(self, request: bytes) -> Answer:
+        """The time in line, or for dialling, is part of the time that a request may take."""
+        async with asyncio.timeout(self._request_s_max):
+            wire = await self._pool.take()
+            try:
+                return await wire.ask(request)
+            finally:
+                self._pool.give_back(wire)
 
     @asynccontextmanager
     async def stream(self, target: str, identity: Identity, s_max: float) -> AsyncIterator[HttpStream]:
