@@ -244,8 +244,12 @@ class History:
 
 @contextmanager
 def forgetful(is_forgetful: bool) -> Iterator[None]:
-    """Sweeps that spare nobody, and counters, answers and changes that are forgotten all the time."""
+    """Sweeps that spare nobody, and counters, answers and changes that are forgotten all the time.
+
+    Bands are formed for every pod in either case: histories are too short for pods of one kind in a row.
+    """
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(keeper, "PODS_BEFORE_BANDS", 0)
         if is_forgetful:
             patched.setattr(shapes, "RECENT_USES", 0)
             patched.setattr(selectors, "COUNTERS_BYTES_MAX", 2048)

@@ -1,11 +1,11 @@
-"""How columns grow, and how many rows a question is about."""
+"""How columns grow, how many rows a question is about, and which have the most."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from mooring.scheduler.cache.arrays import CAPACITY_MIN, Rows, capacity_for, grown, length_of
+from mooring.scheduler.cache.arrays import CAPACITY_MIN, Rows, capacity_for, grown, length_of, places_of_max
 
 
 @pytest.mark.parametrize(("length", "capacity"), [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (5000, 8192)])
@@ -30,3 +30,8 @@ def test_an_array_that_is_long_enough_stays_the_same() -> None:
 @pytest.mark.parametrize(("rows", "length"), [(slice(0, 7), 7), (slice(2, 7), 5), (np.array([4, 1]), 2)])
 def test_how_many_rows_are_asked_about(rows: Rows, length: int) -> None:
     assert length_of(rows) == length
+
+
+@pytest.mark.parametrize(("values", "best"), [([3, 1, 3], [0, 2]), ([1], [0]), ([-5, -3], [1]), ([0, 0, 0], [0, 1, 2])])
+def test_where_the_largest_is(values: list[int], best: list[int]) -> None:
+    assert places_of_max(np.array(values)).tolist() == best

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-from mooring.scheduler.cycle.scoring import rows_at_max
 from mooring.scheduler.framework.plugin import InvalidScoreError
 from tests.api.builders import preferred
 from tests.builders import MIB, ZONE, node, pod, pods_like
@@ -13,11 +9,6 @@ from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import decide, engine_of
 
 WEB = {"app": "web"}
-
-
-@pytest.mark.parametrize(("totals", "best"), [([3, 1, 3], [0, 2]), ([1], [0]), ([-5, -3], [1]), ([0, 0, 0], [0, 1, 2])])
-def test_the_best_of_all(totals: list[int], best: list[int]) -> None:
-    assert rows_at_max(np.array(totals)).tolist() == best
 
 
 def test_a_total_is_the_sum_of_weighted_scores() -> None:

@@ -41,6 +41,12 @@ def capacity_for(length: int) -> int:
     return capacity
 
 
+def places_of_max(values: Int64s) -> Int64s:
+    """Where the largest value is, ascending."""
+    is_largest: Bools = values == values.max()
+    return is_largest.nonzero()[0]
+
+
 def length_of(rows: Rows) -> int:
     """How many rows are asked about."""
     return rows.stop - (rows.start or 0) if isinstance(rows, slice) else len(rows)

@@ -25,9 +25,10 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
+from mooring.scheduler.cycle.banded import best_in_bands
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
-from mooring.scheduler.cycle.filtering import ask_everywhere, find_feasible
+from mooring.scheduler.cycle.filtering import ask_everywhere, begin, find_feasible, look
 from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.sampling import Sampling
@@ -133,9 +134,14 @@ class Cycle:
             if attempt is not None:
                 return attempt
             kept = self._keeper.kept(pod)
+            attempt = begin(self.profile, self._columns, kept, pod)
+            bands = self._keeper.bands(kept, pod) if self._sampling is None and not in_full else None
+            best = best_in_bands(attempt, bands) if bands is not None else None
         except InvalidScoreError as error:
             return failed_decision(pod, failure(str(error)), "score")
-        attempt = find_feasible(self.profile, self._columns, kept, pod, self._sampling)
+        if best is not None:
+            return self._placed(attempt, self._chosen(best.rows), best.feasible_count)
+        look(attempt, self._sampling)
         if attempt.rejection is None and not attempt.asked:
             return attempt  # who is kept has not failed
         return self._failure(attempt, in_full) or attempt
@@ -162,7 +168,7 @@ class Cycle:
         if length_of(attempt.feasible) == 1 and not in_full:
             # As kube-scheduler: where there is no choice nobody is asked for scores, and so nobody can fail at it.
             (row,) = self._numbers(attempt.feasible)
-            return self._placed(attempt, row)
+            return self._placed(attempt, row, 1)
         asked = cluster_scores(attempt)
         if isinstance(asked, Rejection):
             return failed_decision(attempt.pod, asked, "prescore")
@@ -171,18 +177,19 @@ class Cycle:
             details = {**scores_in_full(attempt, asked), **advice} if in_full else {}
         except InvalidScoreError as error:
             return failed_decision(attempt.pod, failure(str(error)), "score")
-        row = int(best[0] if len(best) == 1 else self._tie_break(best))
+        placed = self._placed(attempt, self._chosen(best), length_of(attempt.feasible))
         if not in_full:
-            return self._placed(attempt, row)
-        return replace(
-            self._placed(attempt, row), refusals=self._refusals(attempt), scores=self._scores(attempt, details)
-        )
+            return placed
+        return replace(placed, refusals=self._refusals(attempt), scores=self._scores(attempt, details))
 
-    def _placed(self, attempt: Attempt, row: int) -> Decision:
+    def _chosen(self, best: Sequence[int] | Int64s) -> int:
+        return int(best[0] if len(best) == 1 else self._tie_break(best))
+
+    def _placed(self, attempt: Attempt, row: int, feasible_count: int) -> Decision:
         return Decision(
             attempt.pod,
             node_name=self._columns.node_names[row],
-            feasible_count=length_of(attempt.feasible),
+            feasible_count=feasible_count,
             node_names=attempt.node_names,
         )
 

@@ -34,17 +34,29 @@ def find_feasible(
     profile: Profile, columns: Columns, kept: Kept, pod: PodRecord, sampling: Sampling | None = None
 ) -> Attempt:
     """Asks all filters. The attempt's `feasible` rows are ascending."""
+    attempt = begin(profile, columns, kept, pod)
+    look(attempt, sampling)
+    return attempt
+
+
+def begin(profile: Profile, columns: Columns, kept: Kept, pod: PodRecord) -> Attempt:
+    """Asks the PreFilters."""
     attempt = Attempt(pod, profile, columns, kept)
     run_pre_filters(attempt)
-    if attempt.rejection is not None:
-        return attempt
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
         attempt.is_ordinary = False
+    return attempt
+
+
+def look(attempt: Attempt, sampling: Sampling | None = None) -> None:
+    """Asks the filters, unless a PreFilter has ended the attempt."""
+    if attempt.rejection is not None:
+        return
+    if not attempt.is_ordinary:
         _except_own_nomination(attempt)
         if _fits_where_nominated(attempt):
-            return attempt
+            return
     search(attempt, sampling)
-    return attempt
 
 
 def search(attempt: Attempt, sampling: Sampling | None) -> None:

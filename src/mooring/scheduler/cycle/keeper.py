@@ -24,13 +24,18 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cycle.bands import Bands
 from mooring.scheduler.cycle.kept import FITS, NO_TWINS, REFUSED, ROW_BYTES, Kept, Twins
-from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, InvalidScoreError, Plugin, Reads
+from mooring.scheduler.framework.plugin import SCORE_MAX, Axis, Banded, Filter, InvalidScoreError, Plugin, Reads
 from mooring.scheduler.framework.profile import FilterUse, Profile
 
 KEPT_BYTES_MAX = 64 << 20
 KEPT_MIN = 8
 """So many shapes are kept however large the cluster."""
+PODS_BEFORE_BANDS = 3
+"""Forming bands costs as much as deciding for a few pods without them."""
+NO_BANDS_FOR = 1000
+"""Where there were too many bands, so many pods are decided without asking again."""
 FEW_ROWS = 16
 """Up to so many rows are asked one by one, in plain Python: below that numpy's overhead is larger than its gain."""
 
@@ -54,6 +59,7 @@ class Keeper:
             for use in profile.cluster_filters
             if type(use.plugin).row_twin is not Filter.row_twin and use not in profile.prepared_filters
         ]
+        self._banded = [plugin for plugin in profile.plugins.values() if isinstance(plugin, Banded)]
         self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
 
     def kept(self, pod: PodRecord) -> Kept:
@@ -97,6 +103,34 @@ class Keeper:
             kept.best = is_best.nonzero()[0].tolist()
         return kept.best
 
+    def bands(self, kept: Kept, pod: PodRecord) -> Bands | None:
+        """The rows by band, if the pod is one of many of its kind, and they are all that is left to decide."""
+        if not self._banded or len(self._columns.nominations):
+            return None
+        axes: tuple[Axis, ...] = ()
+        for plugin in self._banded:
+            told_apart_by = plugin.axes(pod)
+            if told_apart_by is None:
+                return None
+            axes += told_apart_by
+        self.refresh_normalised(kept)
+        if not axes or kept.varying_scores:
+            return None
+        if kept.bands is None or kept.bands.axes != axes:
+            self._form_bands(kept, axes)
+        return kept.bands
+
+    def _form_bands(self, kept: Kept, axes: tuple[Axis, ...]) -> None:
+        kept.bands = None
+        kept.bands_asked = kept.bands_asked + 1 if kept.bands_wanted == axes else 1
+        kept.bands_wanted = axes
+        if kept.bands_asked > PODS_BEFORE_BANDS:
+            bands = Bands(axes, kept.ranked[: self._columns.height])
+            if bands.are_too_many:
+                kept.bands_asked = -NO_BANDS_FOR
+            else:
+                kept.bands = bands
+
     def refresh_normalised(self, kept: Kept) -> None:
         """Normalised scores of row-local plugins over the rows that fit; they change only when some row flips."""
         if kept.normalised_for == kept.fits_version:
@@ -109,7 +143,7 @@ class Keeper:
         total = np.zeros(len(feasible), dtype=np.int64)
         for use, state, raw in kept.varying_scores:
             total += use.weight * use.plugin.normalise(state, raw.take(feasible), feasible)
-        kept.best = None
+        kept.forget_best()
         kept.normalised[rows] = 0
         kept.normalised[feasible] = total
         kept.ranked[rows] = REFUSED
@@ -157,7 +191,7 @@ class Keeper:
         alive = self._columns.alive
         changed = np.union1d(fact_rows, usage_rows)
         did_fit = kept.fits[changed]
-        kept.best = None
+        kept.forget_best()
         dead = changed[~alive[changed]]
         kept.fits[dead] = False
         kept.ranked[dead] = REFUSED
@@ -183,8 +217,11 @@ class Keeper:
                 kept.fits[row] = fits
                 kept.fits_version += 1
             kept.first[row], kept.bits[row], kept.scores[row] = number, bits, score
-            kept.ranked[row] = rank = score + kept.normalised.item(row) if fits else REFUSED
+            old_rank, rank = kept.ranked.item(row), score + kept.normalised.item(row) if fits else REFUSED
+            kept.ranked[row] = rank
             kept.move_among_best(row, rank)
+            if kept.bands is not None and not kept.bands.move(row, old_rank, rank):
+                kept.bands, kept.bands_asked = None, -NO_BANDS_FOR
         if len(self._columns.nominations) or kept.victims is not None:
             changed = np.array(rows, dtype=np.int64)
             self._overlay_nominations(kept, pod, changed)
@@ -193,7 +230,7 @@ class Keeper:
 
     def _answer(self, kept: Kept, pod: PodRecord, fact_rows: Rows, rows: Rows) -> None:
         """Asks the plugins about rows: those that read facts about `fact_rows`, the others about `rows`."""
-        kept.best = None
+        kept.forget_best()
         if length_of(fact_rows):
             first, bits = first_refusals(kept.facts_filters, fact_rows)
             kept.facts_first[fact_rows], kept.facts_bits[fact_rows] = first, bits
@@ -242,7 +279,7 @@ class Keeper:
                 experiment.place(nominated, row)
             number, bits = self._refusal_of_row(kept, row)
         if number != FITS:
-            kept.best = None
+            kept.forget_best()
             if kept.fits[row]:
                 kept.fits_version += 1
             kept.first[row], kept.bits[row] = number, bits

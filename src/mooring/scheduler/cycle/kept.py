@@ -21,11 +21,12 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, UInt8s
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.framework.plugin import SKIP, Proceed, Reads, RowTwin, Skip
+from mooring.scheduler.framework.plugin import SKIP, Axis, Proceed, Reads, RowTwin, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
 
 if TYPE_CHECKING:
+    from mooring.scheduler.cycle.bands import Bands
     from mooring.scheduler.cycle.diagnosis import Diagnosis
 
 FITS = 255
@@ -51,6 +52,9 @@ class Kept:
     """The answers of row-local plugins for one shape."""
 
     __slots__ = (
+        "bands",
+        "bands_asked",
+        "bands_wanted",
         "best",
         "best_rank",
         "bits",
@@ -112,6 +116,11 @@ class Kept:
         self.best: list[int] | None = None
         """The rows with the highest rank, ascending, while only few rows change; None: look for them again."""
         self.best_rank = REFUSED
+        self.bands: Bands | None = None
+        """The rows by what plugins of the cluster can tell of them, while only few rows change."""
+        self.bands_wanted: tuple[Axis, ...] = ()
+        self.bands_asked = 0
+        """The axes by which bands were wanted last, and how often since only few rows change."""
         self.diagnosis: Diagnosis | None = None
         """What is said when no row fits, while nothing changes."""
         self.victims: Forgetful | None = None
@@ -145,6 +154,11 @@ class Kept:
         self.normalised: Int64s = np.zeros(capacity, dtype=np.int64)
         self.ranked: Int64s = np.full(capacity, REFUSED, dtype=np.int64)
         self.raw_scores = [(use, state, np.zeros(capacity, dtype=np.int64)) for use, state, _ in self.raw_scores]
+
+    def forget_best(self) -> None:
+        """Many rows have changed: nobody knows the best any more."""
+        self.best = self.bands = None
+        self.bands_asked = 0
 
     def move_among_best(self, row: int, rank: int) -> None:
         """Keeps the list of best rows right when one row's rank has changed."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.keeper import Keeper, check_scores
 from mooring.scheduler.framework.plugin import EVEN, SKIP
@@ -32,7 +32,7 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
         return _as_error(attempt.kept.score_failure)
     found: list[ClusterScore] = []
     for use in attempt.profile.scores:
-        if use.is_row_local:
+        if use.is_row_local or not use.plugin.may_score(attempt.pod):
             continue
         pod, feasible = attempt.pod, attempt.feasible
         state = use.pre_score.pre_score(pod, feasible) if use.pre_score else use.plugin.prepare_score(pod)
@@ -65,13 +65,8 @@ def best_rows(
         total = total + _weighted(use, state, rows)
     for scores in advice:
         total = total + scores
-    best = rows_at_max(total)
+    best = places_of_max(total)
     return best if isinstance(rows, slice) else rows.take(best)
-
-
-def rows_at_max(total: Int64s) -> Int64s:
-    is_best: Bools = total == total.max()
-    return is_best.nonzero()[0]
 
 
 def scores_in_full(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:

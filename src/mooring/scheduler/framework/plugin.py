@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.labels import LabelColumn
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.selectors import Counter
 from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.status import Reason, Rejection
 
@@ -174,6 +176,27 @@ class Adjustable(Filter[State], Generic[State]):
         """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
 
 
+Axis: TypeAlias = LabelColumn | Counter
+"""Something by which rows can be told apart: their value of a label, or how many pods of a kind they have."""
+
+
+class Banded(Plugin, ABC):
+    """A filter or score of the cluster that tells rows apart by a few axes only, and need not be asked about each row.
+
+    Rows that are the same on all axes get the same answer of `filter` and `score`; and what `normalise` makes of a
+    score depends on which scores there are, not on how many rows have each. One row of each band is asked, with
+    `filter_row` and `score_row`: numpy is slow on a handful of numbers.
+    """
+
+    @abstractmethod
+    def axes(self, pod: PodRecord) -> tuple[Axis, ...] | None:
+        """The axes for this pod, none if the plugin has nothing to say; None if they do not tell everything."""
+
+    def normalise_few(self, scores: list[int]) -> list[int]:
+        """As `Score.normalise`, of the different scores that feasible rows have."""
+        return scores
+
+
 Tell: TypeAlias = Callable[[PodRecord, Literal["Normal", "Warning"], str, str, str], None]
 """An event about a pod: (pod, type, reason, action, note). The service `tell`."""
 
@@ -212,6 +235,10 @@ class Score(Plugin, ABC, Generic[ScoreState]):
 
     score_reads: ClassVar[Reads] = Reads.CLUSTER
     normalises: ClassVar[bool] = False
+
+    def may_score(self, pod: PodRecord) -> bool:
+        """Whether the plugin may have something to say, as far as the pod alone tells. If not, it is not asked."""
+        return True
 
     def prepare_score(self, pod: PodRecord) -> ScoreState | Skip | Even:
         """What `score` needs to know of the pod, for a plugin that does not serve PreScore."""

@@ -220,6 +220,9 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Score
 
+    def may_score(self, pod: PodRecord) -> bool:
+        return not _is_indifferent(pod.shape)
+
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Preferred | Skip:
         shape = pod.shape
         if _is_indifferent(shape):

@@ -11,8 +11,7 @@ counter itself and nothing is summed at all.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT
+from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import Wake
@@ -29,6 +28,8 @@ from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
     SKIP,
     Adjustable,
+    Axis,
+    Banded,
     PreFilter,
     PreScore,
     Proceed,
@@ -55,8 +56,7 @@ _NO_DOMAIN = np.iinfo(np.int32).max
 """The fewest pods of any domain when there is no domain at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hard:
+class Hard(NamedTuple):
     """One hard constraint, counted: matching pods of each domain, and which domains count."""
 
     constraint: Constraint
@@ -71,8 +71,7 @@ class Hard:
     eligible: Bools
 
 
-@dataclass(frozen=True, slots=True)
-class Soft:
+class Soft(NamedTuple):
     """The soft constraints of a pod, counted for the nodes that can take it."""
 
     constraints: tuple[tuple[Constraint, Int64s, float], ...]
@@ -83,7 +82,7 @@ class Soft:
     """Every node has the labels of all constraints."""
 
 
-class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
+class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft], Banded):
     name = "PodTopologySpread"
     filter_reasons = (
         Reason("node(s) didn't match pod topology spread constraints"),
@@ -127,6 +126,16 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         assert bits is not None, "a pod without hard constraints is skipped"
         return bits
 
+    def filter_row(self, state: tuple[Hard, ...], row: int) -> int:
+        for hard in state:
+            code = hard.constraint.column.codes.item(row)
+            if code == ABSENT:
+                return _UNLABELLED
+            skew = hard.domain_counts.item(code) + hard.constraint.matches_itself - hard.fewest
+            if skew > hard.constraint.max_skew:
+                return _UNEVEN
+        return 0
+
     def measures(self, state: tuple[Hard, ...]) -> int:
         return len(state)
 
@@ -165,6 +174,12 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Score
 
+    def may_score(self, pod: PodRecord) -> bool:
+        try:
+            return bool(self._constraints(pod.shape, SOFT))
+        except LabelSelectorError:
+            return True  # which PreScore tells
+
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Soft | Skip | Rejection:
         try:
             constraints = self._constraints(pod.shape, SOFT)
@@ -172,7 +187,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
         if not constraints:
             return SKIP
-        requires_all = bool(pod.shape.spec.topology_spread_constraints) or not self._system_defaults
+        requires_all = self._requires_all(pod.shape)
         reaches = self._domains.reaches(pod.shape, constraints, requires_all)
         ignored = ~reaches.labelled if requires_all and not reaches.all_labelled else None
         scored = feasible if ignored is None else _only(feasible, reaches.labelled)
@@ -200,6 +215,16 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         scores = total.astype(np.int64)
         return scores if state.ignored is None else np.where(state.ignored[rows], 0, scores)
 
+    def score_row(self, state: Soft, row: int) -> int:
+        if state.ignored is not None and state.ignored.item(row):
+            return 0
+        total = 0.5
+        for constraint, counts, weight in state.constraints:
+            code = constraint.column.codes.item(row)
+            if code != ABSENT:
+                total += counts.item(row if constraint.is_per_host else code) * weight + (constraint.max_skew - 1)
+        return int(total)
+
     def normalise(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
         ignored = None if state.ignored is None else state.ignored[rows]
         scored = scores if ignored is None else scores[~ignored]
@@ -211,6 +236,12 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
                 scores, lambda values: SCORE_MAX * (highest + lowest - values) // highest, min(lowest, 0), highest
             )
         return normalised if ignored is None else np.where(ignored, 0, normalised)
+
+    def normalise_few(self, scores: list[int]) -> list[int]:
+        lowest, highest = min(scores), max(scores)
+        if highest == 0:
+            return [SCORE_MAX] * len(scores)
+        return [SCORE_MAX * (highest + lowest - score) // highest for score in scores]
 
     def _count_soft(self, constraint: Constraint, reach: Reach, scored: Rows) -> tuple[Constraint, Int64s, float]:
         column, height = constraint.column, self._columns.height
@@ -231,7 +262,34 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             domain_count -= int(ABSENT in domains and empty_value in domains)
         return constraint, counts, math.log(domain_count + 2)
 
+    def _requires_all(self, shape: Shape) -> bool:
+        """Whether a node without one of the labels counts for none of the soft constraints."""
+        return bool(shape.spec.topology_spread_constraints) or not self._system_defaults
+
     # Both
+
+    def axes(self, pod: PodRecord) -> tuple[Axis, ...] | None:
+        shape = pod.shape
+        version = (self._selectors_version, self._columns.fact_changes.position)
+        known = shape.memo.get((self, "axes"))
+        if known is None or known[0] != version or not _are_counted(known[1]):  # type: ignore[index]
+            known = shape.memo[self, "axes"] = (version, self._find_axes(shape))
+        return known[1]  # type: ignore[index,no-any-return]
+
+    def _find_axes(self, shape: Shape) -> tuple[Axis, ...] | None:
+        try:
+            hard, soft = self._constraints(shape, HARD), self._constraints(shape, SOFT)
+        except LabelSelectorError:
+            return None
+        if soft and not self._domains.reaches(shape, soft, self._requires_all(shape)).all_labelled:
+            return None
+        axes: list[Axis] = [constraint.column for constraint in hard]
+        for constraint in soft:
+            if not constraint.is_per_host:
+                axes.append(constraint.column)
+            elif constraint.counter is not None:
+                axes.append(self._columns.selectors.fresh(constraint.counter))
+        return tuple(dict.fromkeys(axes))
 
     def wakes(self) -> tuple[Wake, ...]:
         has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
@@ -269,6 +327,11 @@ def _two_smallest(counts: Int64s) -> tuple[int, int, bool]:
         return int(counts[0]), _NO_DOMAIN, True
     smallest, second = sorted(counts.tolist())[:2] if len(counts) <= 16 else np.partition(counts, 1)[:2].tolist()
     return smallest, second, smallest != second
+
+
+def _are_counted(axes: tuple[Axis, ...] | None) -> bool:
+    """Whether no counter among them has been retired."""
+    return axes is None or all(isinstance(axis, LabelColumn) or axis.registered for axis in axes)
 
 
 def _only(rows: Rows, wanted: Bools) -> Int64s:
