@@ -113,9 +113,9 @@ class Keeper:
             if told_apart_by is None:
                 return None
             axes += told_apart_by
-        self.refresh_normalised(kept)
         if not axes or kept.varying_scores:
             return None
+        self.refresh_normalised(kept)
         if kept.bands is None or kept.bands.axes != axes:
             self._form_bands(kept, axes)
         return kept.bands
