@@ -7,7 +7,8 @@ import gzip
 import inspect
 import sys
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class Room:
         return found
 
 
-def play(story: Callable[[Room], Awaitable[None]]) -> None:
+def play(story: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
     room = Room()
     run(story(room), room.clock)
 

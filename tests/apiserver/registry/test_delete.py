@@ -138,6 +138,7 @@ def begun(s_ago: int = 0) -> Document:
         pytest.param(10, 0, "2026-01-02T03:04:15Z", 10, id="it is shortened, from when the deletion began"),
         pytest.param(10, 4, "2026-01-02T03:04:11Z", 10, id="and not from now"),
         pytest.param(10, 20, "2026-01-02T03:04:05Z", 1, id="the shorter one is over already"),
+        pytest.param(-7, 0, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
     ],
 )
 def test_a_time_of_grace_can_only_be_shortened(grace_s: int | None, began_s_ago: int, stamp: str, left_s: int) -> None:
