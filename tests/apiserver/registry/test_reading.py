@@ -221,6 +221,9 @@ def test_what_is_no_continue_token(token: str, why: str) -> None:
         pytest.param(POD, "spec.host=n,status.phase!=Failed", "spec.nodeName=n,status.phase!=Failed", id="an old name"),
         pytest.param(kinds.JOB, "status.successful=1", "status.succeeded=1", id="a name that is no path"),
         pytest.param(NODE, "metadata.name=n", "metadata.name=n", id="of a kind without namespaces"),
+        pytest.param(
+            kinds.STORAGE_CLASS, "metadata.namespace=x", "metadata.namespace=x", id="in vain, where no field is named"
+        ),
         pytest.param(POD, "", "", id="nothing"),
     ],
 )
@@ -234,6 +237,9 @@ def test_what_may_be_selected(kind: Kind, asked: str, understood: str) -> None:
     ("kind", "asked", "message"),
     [
         pytest.param(POD, "spec.colour=red", "field label not supported: spec.colour", id="a kind with fields"),
+        pytest.param(
+            NODE, "metadata.namespace=x", "field label not supported: metadata.namespace", id="what it cannot have"
+        ),
         pytest.param(
             CONFIG_MAP,
             "data=x",

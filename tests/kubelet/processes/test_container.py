@@ -95,7 +95,7 @@ class Stage:
         while "ready" not in log.read_text():
             await self._clock.wait(LOOK_S)
         pid = int(msgspec.json.decode(record.read_bytes())["pid"])
-        self.preparation.pids.append(pid)
+        self.preparation.pids += [pid, parent_of(pid)]
         return pid
 
     async def wait_told(self, kind: type[ContainerState], count: int = 1) -> None:
@@ -125,6 +125,11 @@ def _words(state: ContainerState) -> str:
             return "running"
         case Exited():
             return f"exited {state.code} {state.reason}"
+
+
+def parent_of(pid: int) -> int:
+    """Whose child it is: its shim's."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def play(
@@ -179,7 +184,7 @@ def test_the_next_run_begins_after_the_last_one_is_through_with_everything(tmp_p
         stage.container.stop(20)
         await stage.wait_told(Running, 2)
         assert stage.lines == ["0 running", "0 exited 5 Error", "1 running"]
-        assert stage.preparation.alive_when_asked == [[], []], f"{pid} was gone before the next was prepared"
+        assert stage.preparation.alive_when_asked == [[], []], f"{pid} and its shim were gone before the next came"
         assert stage.container.is_running(1)
         assert not stage.container.is_running(0)
 
