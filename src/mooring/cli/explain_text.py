@@ -30,6 +30,9 @@ HEADINGS: Mapping[str, str] = {
     "DynamicResources": "devices",
     "NodeLabel": "has label",
     "ServiceAffinity": "service",
+    "NodeResourcesLeastAllocated": "free",
+    "NodeResourcesMostAllocated": "full",
+    "RequestedToCapacityRatio": "ratio",
     "SelectorSpread": "selector",
 }
 """What a plugin is called above its column."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mooring.scheduler.config import expand_profiles, load_configuration
+from mooring.scheduler.config.policy_names import STRATEGY_PLUGINS
 from mooring.scheduler.plugins.catalogue import PLUGINS, default_registry
 
-OF_OLD_POLICIES = {"NodeLabel", "ServiceAffinity", "SelectorSpread"}
+OF_OLD_POLICIES = {"NodeLabel", "ServiceAffinity", "SelectorSpread", *STRATEGY_PLUGINS.values()}
 """kube-scheduler dropped them with Policy or after it; here they can be enabled by name."""
 
 
