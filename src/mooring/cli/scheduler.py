@@ -49,6 +49,9 @@ def _run(**values: Any) -> None:
       mooring scheduler --kubeconfig ~/.kube/config --plugin my_rule.py
     """
     with loading():
+        # First: behind msgspec, and the typing_extensions that it takes along, its import takes half as long again.
+        import numpy  # noqa: F401
+
         from mooring.cli.scheduling import run_scheduler
 
         end_loading()
