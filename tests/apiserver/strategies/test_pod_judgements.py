@@ -9,13 +9,26 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.apiserver.strategies.pod import PodStrategy
-from mooring.apiserver.strategies.pod_judgements import question_about
+from mooring.apiserver.strategies.pod_judgements import PodJudgement, PodJudgements, question_about
 from tests.apiserver.pod_builders import call_for, pod
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": ["k"]}
 KEYED = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}}
 APPARMOR = {"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}
+TIMES_UNTIL_KEPT = 2
 CLAIM = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def test_what_comes_once_is_not_kept() -> None:
+    judgements, made = PodJudgements(), pod()
+    question = question_about(made)
+    assert question is not None
+    made["status"] = {"qosClass": "BestEffort"}
+    for time in range(1, TIMES_UNTIL_KEPT + 1):
+        assert judgements.find(question) is None
+        judgements.note(question, made, ["unwise"])
+        assert (judgements.find(question) is not None) is (time == TIMES_UNTIL_KEPT)
+    assert judgements.find(question) == PodJudgement("BestEffort", ("unwise",))
 
 
 def with_token(name: str, metadata: Document | None = None, mounted: str = "", **spec: object) -> Document:
@@ -67,7 +80,8 @@ def test_the_second_pod_is_judged_as_if_it_were_the_first(
 ) -> None:
     expected = judged(PodStrategy(POD), second)
     strategy = PodStrategy(POD)
-    judged(strategy, first)
+    for _ in range(TIMES_UNTIL_KEPT):
+        judged(strategy, first)
     assert judged(strategy, second) == expected
     assert judged(strategy, second) == expected
     one, other = question_about(first), question_about(second)
@@ -95,5 +109,6 @@ def test_what_is_judged_by_more_than_the_spec_is_not_remembered(first: Document,
     assert question_about(first) is None
     expected = judged(PodStrategy(POD), second)
     strategy = PodStrategy(POD)
-    judged(strategy, first)
+    for _ in range(TIMES_UNTIL_KEPT):
+        judged(strategy, first)
     assert judged(strategy, second) == expected

@@ -10,6 +10,7 @@ Goes out   the same for the next pod with the same spec and the same annotations
  3. The volume with the token is named by chance, and its name is left out of the question. It is a name that every rule
     likes, and it says the same of two pods if it stands in the same places: so one may be put for the other, unless a
     text for users holds it.
+ 4. Of what comes for the first time only a mark is kept: most never comes again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH
 
 JUDGEMENTS_KEPT_MAX = 256
+SEEN_MAX = 4096
 QUESTION_BYTES_MAX = 64 * 1024
 TOKEN_VOLUME_PREFIX = "kube-api-access-"
 
@@ -77,12 +79,17 @@ class PodJudgements:
 
     def __init__(self) -> None:
         self._known: Memory[bytes, PodJudgement] = Memory(JUDGEMENTS_KEPT_MAX)
+        self._seen: Memory[int, None] = Memory(SEEN_MAX)
 
     def find(self, question: Question) -> PodJudgement | None:
         return self._known.get(question.content)
 
     def note(self, question: Question, pod: Document, warnings: Sequence[str]) -> None:
         """A pod without faults was prepared, and its spec is worth these warnings."""
+        mark = hash(question.content)
+        if mark not in self._seen:
+            self._seen.keep(mark, None)
+            return
         is_told = question.token_volume and any(question.token_volume in text for text in warnings)
         if not is_told and question_about(pod) == question and _is_as_stored(question.spec):
             self._known.keep(question.content, PodJudgement(pod["status"]["qosClass"], tuple(warnings)))
