@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mooring.api.kinds import Kind
-from mooring.api.memory import Memory
+from mooring.api.memory import Marks, Memory
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.reads import RecordingLookup, are_unchanged, parts_with
 from mooring.apiserver.registry.create import Created
@@ -74,7 +74,7 @@ class Repeats:
         self._store = store
         self._parts = parts
         self._known: Memory[Question, _Known] = Memory(REPEATS_KEPT_MAX)
-        self._noted: Memory[int, None] = Memory(NOTED_MAX)
+        self._noted = Marks(NOTED_MAX)
 
     async def create(self, call: Call, data: bytes, long_way: LongWay) -> Created | bytes:
         """Create an object from its body: what the registry says, or what clients get if it was not asked."""
@@ -82,7 +82,7 @@ class Repeats:
             return await long_way(self._parts)
         question = (call.kind, call.namespace, call.field_manager, call.field_validation, data)
         known = self._known.get(question)
-        if known is None and self._is_new(question):
+        if known is None and self._noted.is_new(question):
             return await long_way(self._parts)
         if known is None or not known.is_proven or not await are_unchanged(self._store, known.reads):
             return await self._learn(question, call, known, long_way)
@@ -93,13 +93,6 @@ class Repeats:
         except WriteConflict:
             return await long_way(self._parts)
         return with_revision(value, revision)
-
-    def _is_new(self, question: Question) -> bool:
-        mark = hash(question)
-        if mark in self._noted:
-            return False
-        self._noted.keep(mark, None)
-        return True
 
     async def _learn(self, question: Question, call: Call, known: _Known | None, long_way: LongWay) -> Created:
         lookup = RecordingLookup(self._parts.lookup)

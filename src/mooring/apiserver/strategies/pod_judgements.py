@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.memory import Memory
+from mooring.api.memory import Marks, Memory
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH
@@ -79,16 +79,14 @@ class PodJudgements:
 
     def __init__(self) -> None:
         self._known: Memory[bytes, PodJudgement] = Memory(JUDGEMENTS_KEPT_MAX)
-        self._seen: Memory[int, None] = Memory(SEEN_MAX)
+        self._seen = Marks(SEEN_MAX)
 
     def find(self, question: Question) -> PodJudgement | None:
         return self._known.get(question.content)
 
     def note(self, question: Question, pod: Document, warnings: Sequence[str]) -> None:
         """A pod without faults was prepared, and its spec is worth these warnings."""
-        mark = hash(question.content)
-        if mark not in self._seen:
-            self._seen.keep(mark, None)
+        if self._seen.is_new(question.content):
             return
         is_told = question.token_volume and any(question.token_volume in text for text in warnings)
         if not is_told and question_about(pod) == question and _is_as_stored(question.spec):
