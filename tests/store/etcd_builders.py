@@ -18,14 +18,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd import EtcdStore
+from mooring.store.etcd_errors import EtcdUnreachable
 from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import Store
+
+Answer = TypeVar("Answer")
 
 PROGRAM: Final = shutil.which("etcd")
 
@@ -172,6 +175,20 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
             await writer.drain()
     writer.transport.abort()
+
+
+async def once_reachable(question: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer, as soon as an etcd that was away is found again: on a busy machine that takes longer than hasty
+    limits allow."""
+    clock = SystemClock()
+    began_s = clock.now_s()
+    while True:
+        try:
+            return await question()
+        except EtcdUnreachable:
+            if clock.now_s() - began_s > START_S_MAX:
+                raise
+            await clock.wait(0.05)
 
 
 def free_port() -> int:

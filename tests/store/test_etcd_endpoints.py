@@ -11,9 +11,9 @@ from mooring.store.etcd_errors import EtcdUnreachable
 from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import OutcomeUnknown, StoreChange
 from tests.store.contract import PODS, WEB, gather
-from tests.store.etcd_builders import QUICK, Etcd, Proxy, free_port, play
+from tests.store.etcd_builders import QUICK, Etcd, Proxy, free_port, once_reachable, play
 
-HASTY = EtcdLimits(request_s_max=0.2, unreachable_s_max=0.3, retry_s=0.02, retry_s_max=0.1, compaction_interval_s=0)
+HASTY = EtcdLimits(request_s_max=0.5, unreachable_s_max=0.3, retry_s=0.02, retry_s_max=0.1, compaction_interval_s=0)
 
 
 def test_an_endpoint_where_nobody_listens_is_passed_over(etcd: Etcd) -> None:
@@ -69,7 +69,7 @@ def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_late
             with pytest.raises(EtcdUnreachable, match="did not answer in time"):
                 await store.get(WEB)
             etcd_alone.resume()
-            found = await store.get(WEB)
+            found = await once_reachable(lambda: store.get(WEB))
             if found is not None:
                 assert [change.value for change in await gather(watch.next_batch, 1)] == [b"one"]
             await store.put(WEB, b"two")
@@ -87,6 +87,7 @@ def test_a_write_that_was_never_sent_is_not_unknown(etcd_alone: Etcd) -> None:
         with pytest.raises(EtcdUnreachable):
             await store.put(WEB, b"one")
         etcd_alone.start()
+        await once_reachable(lambda: store.get(WEB))
         await store.put(WEB, b"two")
         assert store.statistics()["writes_outcome_unknown"] == 0
 

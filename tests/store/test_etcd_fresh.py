@@ -11,9 +11,9 @@ from mooring.store.etcd import EtcdStore
 from mooring.store.etcd_errors import EtcdUnreachable
 from mooring.store.etcd_limits import EtcdLimits
 from tests.store.contract import PODS, WEB, fill
-from tests.store.etcd_builders import Etcd, Proxy, play
+from tests.store.etcd_builders import Etcd, Proxy, once_reachable, play
 
-HASTY = EtcdLimits(request_s_max=0.3, unreachable_s_max=0.3, retry_s=0.02, retry_s_max=0.05, compaction_interval_s=0)
+HASTY = EtcdLimits(request_s_max=0.5, unreachable_s_max=0.3, retry_s=0.02, retry_s_max=0.05, compaction_interval_s=0)
 
 
 def test_a_hundred_readers_at_once_share_a_question(etcd: Etcd) -> None:
@@ -70,7 +70,7 @@ def test_everybody_who_waits_is_told_that_etcd_is_away(etcd: Etcd) -> None:
 
             await run_bounded(read, range(5), limit=5, name="readers")
             await proxy.mend()
-            assert await store.get(WEB) is None
+            assert await once_reachable(lambda: store.get(WEB)) is None
 
     run_real(scenario())
 
