@@ -8,7 +8,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-PYTHON ?= python3
+# Asked for only when .venv is made. `make PYTHON=python3.12 ...` names one.
+PYTHON ?= $(shell tools/quick_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
@@ -60,13 +61,14 @@ clean:  ## remove what the other commands made
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP_VENV):
-	@command -v "$(PYTHON)" >/dev/null || { \
-	  echo "make: there is no '$(PYTHON)' here; install Python 3.11 or newer, or name one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "make: $$("$(PYTHON)" --version 2>&1) found as '$(PYTHON)', but 3.11 or newer is needed; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
-	  echo "make: '$(PYTHON)' lacks the venv module; install it (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
-	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	@python="$(PYTHON)"; \
+	command -v "$$python" >/dev/null || { \
+	  echo "make: there is no '$$python' here; install Python 3.11 or newer, or name one: make PYTHON=python3.12 ..." >&2; exit 1; }; \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: $$("$$python" --version 2>&1) found as '$$python', but 3.11 or newer is needed; name one: make PYTHON=python3.12 ..." >&2; exit 1; }; \
+	"$$python" -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "make: '$$python' lacks the venv module; install it (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }; \
+	test -x $(BIN)/python || "$$python" -m venv $(VENV)
 	@touch $@
 
 # setuptools first: from Python 3.12 a fresh venv has none, and the build below runs without isolation so that

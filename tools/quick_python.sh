@@ -1,0 +1,89 @@
+#!/bin/sh
+# quick_python.sh [PYTHON...]: print the Python to set up with: `python3`, or another one of this machine that is clearly quicker.
+#
+# Mooring's speed is its interpreter's. A Python that was built without profile-guided optimisation, as pyenv builds
+# one when it is not told otherwise, takes up to half as long again as the one of the distribution; no flag of a build
+# tells them apart for certain, so the candidates run a short loop in turns and the best of each counts. `python3`
+# stays unless another is quicker by more than noise; what was taken instead, and how to keep `python3`, is said.
+#
+# A candidate is a Python of at least 3.11 with what setting up and running need. If there is none, `python3` is
+# printed, and whoever uses it says what is wrong with it. Arguments, if any, are the candidates instead of those of the
+# machine; the first one then is the usual one.
+set -u
+
+rounds=5
+clearly_percent=15
+
+# Prints its path and version; fails for a Python that is too old or lacks a part.
+fit='
+import os, sys
+assert sys.version_info >= (3, 11)
+import ensurepip, sqlite3, ssl, venv
+print(os.path.realpath(sys.executable), sys.version.split()[0])
+'
+
+# What an interpreter does all day: calls, attributes, dicts, strings. Prints microseconds.
+loop='
+import time
+class Pod:
+    __slots__ = ("labels", "size")
+    def __init__(self, labels, size):
+        self.labels = labels
+        self.size = size
+    def weight(self, key):
+        return self.labels.get(key, 0) + self.size
+def work():
+    seen = {}
+    for number in range(20_000):
+        pod = Pod({"app": number}, number)
+        seen[f"pod-{number}"] = pod.weight("app")
+best = min((lambda began: (work(), time.process_time() - began)[1])(time.process_time()) for _ in range(2))
+print(int(best * 1e6))
+'
+
+of_the_machine() {
+    for name in python3 python3.11 python3.12 python3.13 python3.14; do
+        command -v "$name"
+        echo "/usr/bin/$name"
+        echo "/usr/local/bin/$name"
+    done
+}
+
+candidates() {
+    if [ $# -gt 0 ]; then printf '%s\n' "$@"; else of_the_machine; fi | while read -r path; do
+        [ -x "$path" ] && "$path" -c "$fit" 2>/dev/null
+    done | awk '!seen[$1]++'
+}
+
+measure() {
+    for _ in $(seq "$rounds"); do
+        echo "$found" | while read -r path version; do
+            echo "$path $version $("$path" -c "$loop")"
+        done
+    done
+}
+
+found=$(candidates "$@")
+if [ -z "$found" ]; then
+    echo python3
+    exit 0
+fi
+if [ "$(echo "$found" | wc -l)" -eq 1 ]; then
+    echo "${found%% *}"
+    exit 0
+fi
+measure | awk -v clearly="$clearly_percent" '
+    !($1 in best) { order[++count] = $1; version[$1] = $2; best[$1] = $3 }
+    $3 < best[$1] { best[$1] = $3 }
+    END {
+        usual = order[1]
+        quickest = usual
+        for (number = 2; number <= count; number++)
+            if (best[order[number]] < best[quickest]) quickest = order[number]
+        if (best[usual] <= best[quickest] * (1 + clearly / 100)) quickest = usual
+        else
+            printf "python: %s (%s) is %.1f times as quick as %s (%s) and is taken; PYTHON=python3 keeps that one\n",
+                quickest, version[quickest], best[usual] / best[quickest], usual, version[usual] > "/dev/stderr"
+        print quickest
+    }
+'
