@@ -194,7 +194,7 @@ def test_nobody_outlives_the_shim(tmp_path: Path, how: str) -> None:
     [
         pytest.param("echo fine", 10.0, 0, "fine\n", False, id="well"),
         pytest.param("echo bad >&2; exit 4", 10.0, 4, "bad\n", False, id="with a code"),
-        pytest.param("echo slow; exec sleep 600", 0.2, 137, "slow\n", True, id="too late"),
+        pytest.param("echo slow; exec sleep 600", 1.0, 137, "slow\n", True, id="too late"),
         pytest.param("yes | head -c 100000", 10.0, 0, "y\n" * 5120, False, id="with too much to say"),
     ],
 )
