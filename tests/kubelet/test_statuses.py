@@ -64,7 +64,7 @@ def test_a_whole_status() -> None:
     one = view(pod(initContainers=[container("init")], ephemeralContainers=[container("shell")]), uid="u", generation=2)
     slots = slots_of(one.spec)
     slots["main"].state, slots["main"].attempt = Running(1.0), 0
-    facts = PodFacts("Running", "172.16.0.1", "10.0.0.2", "t0", has_sandbox=True, resize=dict(RESIZE))
+    facts = PodFacts("Running", "172.16.0.1", "10.0.0.2", "t0", has_sandbox=True, resize=[dict(RESIZE)])
     status = status_of(one, [*slots.values()], facts, {})
     assert [(name, len(value)) for name, value in status.items() if isinstance(value, list)] == [
         ("hostIPs", 1),

@@ -227,6 +227,21 @@ def test_a_resize_is_granted_or_waits_for_room() -> None:
     played(story, SETTINGS)
 
 
+def test_a_resize_that_asks_for_a_new_run_gets_one() -> None:
+    policy = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
+    main = container(resources={"requests": {"cpu": "1"}}, resizePolicy=[policy])
+
+    async def story(play: Play) -> None:
+        await play.create(pod(containers=[main], life="polite"))
+        await play.wait(2.0)
+        await play.change("web", {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}})
+        await play.wait(6.0)
+        (told,) = (await play.status("web"))["containerStatuses"]
+        assert (told["allocatedResources"], told["restartCount"]) == ({"cpu": "2"}, 1)
+
+    played(story, SETTINGS)
+
+
 def test_another_image_is_another_run() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(life="polite"))

@@ -1,6 +1,6 @@
 """The runtime: who really has the containers. A small promise, so that there can be several keepers.
 
-Comes in   from workers: start this container, stop that one, forget the pod
+Comes in   from workers: start this container, stop that one, give it other amounts, forget the pod
 Goes out   to a listener: what became of it, as a `ContainerState`; and what it wrote, run by run
 
                  start                                   stop, or by itself
@@ -9,8 +9,8 @@ Goes out   to a listener: what became of it, as a `ContainerState`; and what it 
 
  1. `start` and `stop` never wait. What comes of them is told to the listener, later or at once, with the attempt that
     it belongs to.
- 2. Starting and stopping is all that a runtime does: which container is to run, when it is started again and what is
-    told of it, others decide.
+ 2. Starting, stopping and giving amounts is all that a runtime does: which container is to run, when it is started
+    again and what is told of it, others decide.
  3. Readiness is the runtime's to tell, because it asks the container (by probes, or because its life says so).
  4. After `forget` nothing is told of a pod any more, and nothing of it is left.
  5. It works while it is `opened`; when that ends, everything that it runs has ended.
@@ -141,6 +141,10 @@ class Runtime(Protocol):
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
         """Ask it to end, and end it after `grace_s`."""
+        ...
+
+    def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
+        """Let a run go on with the amounts that the container has now. Says why that cannot be."""
         ...
 
     def forget(self, pod_uid: str) -> None:

@@ -121,6 +121,10 @@ class SimulatedRuntime:
         code, signal = (KILLED_CODE, SIGKILL) if is_killed else (stop.exit_code, 0)
         self._alarms.set(_key(one), min(for_s, grace_s), lambda: self._exit(one, code, "", "", signal))
 
+    def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
+        """Nothing is ever too much."""
+        return ""
+
     def forget(self, pod_uid: str) -> None:
         for one in self._pods.pop(pod_uid, {}).values():
             self._alarms.cancel(_key(one))

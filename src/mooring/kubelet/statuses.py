@@ -40,8 +40,8 @@ class PodFacts(NamedTuple):
     has_sandbox: bool
     reason: str = ""
     message: str = ""
-    resize: Document | None = None
-    """The condition PodResizePending, if a resize waits."""
+    resize: Sequence[Document] = ()
+    """The conditions of a resize that waits, or that the runtime could not carry out."""
 
 
 def status_of(
@@ -58,8 +58,8 @@ def status_of(
     if facts.pod_ip:
         status["podIP"] = facts.pod_ip
         status["podIPs"] = [{"ip": facts.pod_ip}]
-    conditions = conditions_of(pod, slots, facts.phase, has_sandbox=facts.has_sandbox)
-    status["conditions"] = [*conditions, facts.resize] if facts.resize is not None else conditions
+    status["conditions"] = conditions_of(pod, slots, facts.phase, has_sandbox=facts.has_sandbox)
+    status["conditions"] += facts.resize
     is_initializing = bool(pod.spec.init_containers)
     uid = pod.metadata.uid
     for slot in slots:

@@ -42,9 +42,15 @@ class VolumeMount(View):
     read_only: bool = False
 
 
+class ResizePolicy(View):
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
 class KubeletContainer(Container):
     restart_policy_rules: tuple[RestartRule, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
+    resize_policy: tuple[ResizePolicy, ...] = ()
 
 
 class ReadinessGate(View):

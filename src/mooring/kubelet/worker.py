@@ -81,7 +81,7 @@ class PodWorker:
         """Whether the API was told that it can let go of the pod; others (finalizers) may still hold it there."""
         self._services = services
         self._slots = slots_of(pod.spec)
-        self._resizing = Resizing()
+        self._resizing = Resizing(services.runtime, services.tell_event)
         self._address = ""
         self._start_time = ""
         self._phase = pod.status.phase or "Pending"
@@ -246,13 +246,16 @@ class PodWorker:
                 continue
             slot.container = container
             if container.image != slot.image and slot.is_running and role in (Role.CONTAINER, Role.SIDECAR):
-                slot.is_restart_wanted = True
-                self._services.runtime.stop(self.uid, container.name, self._grace_s())
+                self._start_again(slot)
         self._resize()
 
     def _resize(self) -> None:
-        if self._resizing.consider(self.pod, self.node):
-            self.node.take(self.pod, fit_filter_requests(self.pod))
+        for slot in self._resizing.consider(self.pod, self.node, self._slots.values()):
+            self._start_again(slot)
+
+    def _start_again(self, slot: Slot) -> None:
+        slot.is_restart_wanted = True
+        self._services.runtime.stop(self.uid, slot.container.name, self._grace_s())
 
     def _take_over(self) -> None:
         """Go on with what an earlier kubelet began."""
@@ -346,7 +349,7 @@ class PodWorker:
             has_sandbox=has_sandbox and self.step is not Step.OVER,
             reason=reason,
             message=message,
-            resize=self._resizing.pending,
+            resize=self._resizing.conditions,
         )
         status = status_of(self.pod, slots, facts, self._resizing.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)

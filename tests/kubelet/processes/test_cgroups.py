@@ -56,6 +56,23 @@ def test_limits_in_one_tree(tmp_path: Path) -> None:
     assert [Path(path).name for path in made.oom_files] == ["memory.events"]
 
 
+def test_a_run_that_goes_on_gets_other_limits(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    cgroups = handing_down(tmp_path / "tree", tmp_path)
+    cgroups.make("run", LIMITS)
+    assert cgroups.change("run", ResourceRequirements(limits={"memory": "128Mi", "cpu": "2"})) == ""
+    assert written(tmp_path / "tree") == {
+        "memory.max": "134217728",
+        "memory.oom.group": "1",
+        "cpu.max": "200000 100000",
+    }
+
+
+def test_limits_that_a_run_cannot_get_are_told_with_the_kernels_word(tmp_path: Path) -> None:
+    cgroups = Cgroups([v1(tmp_path / "cpu", "cpu")], tmp_path)
+    assert cgroups.change("gone", LIMITS) == "cpu.cfs_quota_us cannot be 50000: no such file or directory"
+
+
 def test_limits_in_a_tree_for_each_controller(tmp_path: Path) -> None:
     trees = [v1(tmp_path / "memory", "memory"), v1(tmp_path / "cpu", "cpu")]
     cgroups = Cgroups(trees, tmp_path)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, NODE
-from mooring.kubelet.processes.cgroups import Cgroups
+from mooring.kubelet.processes.cgroups import Cgroups, Tree
 from mooring.store.memory import MemoryStore
 from tests.kubelet.play import Body, container, pod
 from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
@@ -315,3 +315,24 @@ def test_limits_that_cannot_be_set_are_told_of_the_node(tmp_path: Path, monkeypa
         assert told["message"].startswith("limits of memory and cpu are not enforced")
 
     played_for_real(story, tmp_path)
+
+
+def test_a_resize_in_place_changes_the_limits_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree(tmp_path / "cpu", False, ("cpu",))
+    tree.place.mkdir()
+    monkeypatch.setattr("mooring.kubelet.processes.runtime.find_cgroups", lambda directory: Cgroups([tree], directory))
+
+    def limits(cpu: str) -> Body:
+        return {"limits": {"cpu": cpu}}
+
+    async def story(play: RealPlay) -> None:
+        await play.create(shell_pod("web", "exec sleep 600", fields={"resources": limits("100m")}))
+        await play.wait_line("web", "Running ready main=running")
+        (quota,) = tree.place.glob("*/*_main_0/cpu.cfs_quota_us")
+        assert quota.read_text() == "10000"
+        await play.change("web", {"spec": {"containers": [{"name": "main", "resources": limits("1500m")}]}})
+        while quota.read_text() != "150000":
+            await play.wait(0.05)
+        assert (await play.status("web"))["containerStatuses"][0]["restartCount"] == 0
+
+    played_for_real(story, tmp_path / "pods")

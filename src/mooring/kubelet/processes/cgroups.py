@@ -99,6 +99,18 @@ class Cgroups:
                 ooms.append(str(directory / ("memory.events" if tree.is_v2 else "memory.oom_control")))
         return Cgroup(tuple(directories), tuple(kills), tuple(ooms))
 
+    def change(self, run: str, resources: ResourceRequirements) -> str:
+        """Other limits for a run that goes on. Says which cannot be set, and why."""
+        refusals = []
+        for tree in self._trees:
+            directory = tree.place / self.name / run
+            for file, value in _settings(tree, resources):
+                try:
+                    (directory / file).write_text(value, encoding="ascii")
+                except OSError as error:
+                    refusals.append(f"{file} cannot be {value}: {(error.strerror or str(error)).lower()}")
+        return "; ".join(refusals)
+
     def clear(self) -> None:
         """Remove the groups of runs, with everybody who is still in them; of an earlier life, for example."""
         for tree in self._trees:

@@ -24,6 +24,7 @@ from mooring.kubelet.processes.identity import why_not_as
 from mooring.kubelet.processes.leftovers import OWNER_VARIABLE
 from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Wanted, wanted_of
 from mooring.kubelet.runtime import Waiting
+from mooring.kubelet.views import KubeletContainer
 from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
 from mooring.kubelet.volumes.files import VolumeError
 from mooring.kubelet.volumes.keeper import Volumes
@@ -115,10 +116,14 @@ class Preparation:
             directory=directory,
             error_fd=ERROR_DESCRIPTOR,
         )
-        cgroup = self._cgroups.make(f"{uid}_{name}_{attempt}", container.resources)
+        cgroup = self._cgroups.make(_run_name(uid, name, attempt), container.resources)
         log, record = self._directories.log(uid, name, attempt), self._directories.record(uid, name)
         warning = unmountable_message(mounts) if mounts and self._ability is MountAbility.NONE else ""
         return Prepared(wanted_of(command, environment, log, record, cgroup), directory, warning)
+
+    def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
+        """Other limits for a run. Says why they cannot be set."""
+        return self._cgroups.change(_run_name(pod_uid, container.name, attempt), container.resources)
 
     def _words_mount(self, container: WholeContainer, file: str, mounts: Sequence[Mount]) -> Sequence[Mount]:
         """The file for its last words, where the pod says; not at the price of a user namespace for that alone."""
@@ -129,6 +134,11 @@ class Preparation:
     def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
         """A command that runs where the process `pid` does: a probe, a hook."""
         return entry_command(argv, ability=self._ability, directory=directory, error_fd=ERROR_DESCRIPTOR, joins_pid=pid)
+
+
+def _run_name(pod_uid: str, container: str, attempt: int) -> str:
+    """By which the groups of one run are found."""
+    return f"{pod_uid}_{container}_{attempt}"
 
 
 def _no_command(container: WholeContainer) -> NotReadyError:

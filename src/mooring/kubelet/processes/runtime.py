@@ -140,6 +140,9 @@ class ProcessRuntime:
             self._prober.pod_stops(pod_uid)
             one.stop(grace_s)
 
+    def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
+        return self._household.preparation.resize(pod_uid, container, attempt)
+
     def forget(self, pod_uid: str) -> None:
         containers = self._pods.pop(pod_uid, {})
         for one in containers.values():
