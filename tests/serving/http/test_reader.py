@@ -43,6 +43,11 @@ CONVERSATIONS = [
         ["POST /a ab", "GET /b -"],
         id="such a wish, and chunks behind it",
     ),
+    pytest.param(
+        post("body", "/a", "Connection: close, Upgrade", "Upgrade: h2c") + get("/b"),
+        ["POST /a body"],
+        id="such a wish with a last request",
+    ),
     pytest.param(get("http://example.com:80/a?b=c"), ["GET /a -"], id="an address as for a proxy"),
     pytest.param(get("https://example.com"), ["GET / -"], id="an address without a path"),
     pytest.param(get("*", method="OPTIONS"), ["OPTIONS * -"], id="a question about everything"),
@@ -59,6 +64,11 @@ def test_requests_are_read(sent: str, heard: list[str]) -> None:
 @pytest.mark.parametrize(("sent", "heard"), CONVERSATIONS)
 def test_requests_are_read_byte_by_byte(sent: str, heard: list[str]) -> None:
     assert run_real(all_told(read(*[bytes([byte]) for byte in sent.encode()]))) == heard
+
+
+def test_a_long_body_is_no_part_of_the_head_that_begins_behind_it() -> None:
+    sent = (post("x" * 200_000, "/a") + get("/b")).encode()
+    assert run_real(all_told(read(sent[:-8], sent[-8:])))[1:] == ["GET /b -"]
 
 
 def test_a_request_is_told_before_its_body_has_come() -> None:
@@ -126,6 +136,9 @@ LONG = "a" * 70_000
             get("/", "Content-Length: 1", "Transfer-Encoding: chunked"), Refusal.UNREADABLE, id="a length and chunks"
         ),
         pytest.param(get("/", "Transfer-Encoding: gzip"), Refusal.UNREADABLE, id="an encoding without an end"),
+        pytest.param(
+            get("/", "Transfer-Encoding: chunked", version="1.0"), Refusal.UNREADABLE, id="chunks of an old client"
+        ),
         pytest.param(get("/", *["X: a"] * 128), Refusal.UNREADABLE, id="more fields than anybody needs"),
         pytest.param(get("/" + "a" * 16_384), Refusal.TOO_LONG, id="a long path"),
         pytest.param(get("/", "X: " + LONG), Refusal.TOO_LONG, id="a long field"),

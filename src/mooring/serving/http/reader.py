@@ -7,7 +7,7 @@ Goes out   requests as soon as their heads are whole; their bodies are filled as
  1. The rules of HTTP are llhttp's, and strict. It has no limits: those are ours, in words and in memory.
  2. Fields behind the last chunk of a body are not looked at.
  3. Whoever wants to speak something else (`Upgrade`) is heard as if he had not asked. llhttp stops there and skips the
-    body; it is set right again by telling it a head without the wish.
+    body; another parser goes on, which is told a head without the wish.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from mooring.serving.http.body import Body, BrokenBodyError
 from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.request import Fields, Request
 
-_HEAD_END = b"\r\n\r\n"
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 _REQUEST_LINE = re.compile(rb"^([A-Za-z]+) /\S* HTTP/1", re.MULTILINE)
 
@@ -95,7 +94,7 @@ class RequestReader:
             return
         self._has_progressed = False
         try:
-            self._parse(self._parser, data)
+            self._parse(data)
         except HttpParserError as error:
             self._refuse(_refusal_of(error, data))
             return
@@ -111,36 +110,37 @@ class RequestReader:
         self._request = self._parser = None
         self._take = _ignore
 
-    def _parse(self, parser: HttpRequestParser, data: bytes) -> None:
-        while data:
+    def _parse(self, data: bytes) -> None:
+        while data and self._parser is not None:
             try:
-                parser.feed_data(data)
+                self._parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
-                self._decline(parser)
+                self._decline()
                 data = data[upgrade.args[0] :]
             else:
                 return
 
-    def _decline(self, parser: HttpRequestParser) -> None:
+    def _decline(self) -> None:
         self._is_upgrade = False
-        body = self._request.body if self._request is not None else None
-        if body is None:
+        request = self._request
+        if request is None or request.body is None:
             self.on_message_complete()
             return
-        framing = b"Transfer-Encoding: chunked" if body.length is None else b"Content-Length: %d" % body.length
+        length = request.body.length
+        framing = b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length
+        ending = b"" if request.is_kept_alive else b"Connection: close\r\n"
         self._is_primed = True
-        parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing)
+        # Another one: a parser to which the connection ends with this request hears nothing more.
+        self._parser = HttpRequestParser(self)
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n%b%b\r\n\r\n" % (ending, framing))
         self._is_primed = False
 
     def _count_unfinished(self, data: bytes) -> None:
-        """The parser keeps a field until it is whole, however long it is: bound what leads to nothing."""
-        if not self._has_progressed:
-            self._unfinished_bytes += len(data)
-        elif self._is_in_head:
-            before = data.rfind(_HEAD_END)
-            self._unfinished_bytes = len(data) if before < 0 else len(data) - before - len(_HEAD_END)
-        else:
-            self._unfinished_bytes = 0
+        """The parser keeps a field until it is whole, however long it is: bound what leads to nothing.
+
+        Not from the first byte on: of a piece in which something ended, nobody knows where the rest begins.
+        """
+        self._unfinished_bytes = 0 if self._has_progressed else self._unfinished_bytes + len(data)
         if self._unfinished_bytes > self._limits.head_bytes_max:
             self._refuse(Refusal.TOO_LONG)
 
@@ -219,11 +219,12 @@ class RequestReader:
         self.is_over = not request.is_kept_alive
 
     def _check(self, request: Request) -> None:
-        """What llhttp lets pass, or notices only behind the head."""
+        """What llhttp lets pass, or notices only behind the head. Chunks of an old client are somebody's trick: no
+        proxy before us that speaks HTTP/1.0 would find their end where we do."""
         hosts = sum([name == b"host" for name, _ in self._fields])
         has_host = hosts == 1 or (not hosts and request.is_old)
         encoding = request.header(b"transfer-encoding").lower()
-        has_end = not encoding or encoding.endswith("chunked")
+        has_end = not encoding or (encoding.endswith("chunked") and not request.is_old)
         if not has_host or not has_end:
             self._request = None
             raise _RefusedError(Refusal.UNREADABLE)
