@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 
 import pytest
 
 from mooring.serving.http.body import BodyTooLargeError
+from mooring.serving.http.connection import Connection
 from mooring.serving.http.limits import HttpLimits
+from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
-from tests.serving.http.listening import QUICK, Client, get, listening, play, post, until
+from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play, post, until
 
 CHUNKS = get("/", "Transfer-Encoding: chunked", method="POST")
 
@@ -110,6 +113,65 @@ def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str)
     play(story)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [pytest.param("x" * 101, id="it is too long"), pytest.param("xx", id="it is not wanted")],
+)
+def test_nothing_follows_a_body_that_was_not_asked_for(body: str) -> None:
+    """It may never come, and a request in its place would be taken for it."""
+    path = "/" if len(body) > 100 else "/unread"
+
+    async def story() -> None:
+        async with listening(echo, QUICK) as listener, Client(listener) as client:
+            client.say(post(body, path, "Expect: 100-continue")[: -len(body)])
+            heard = await client.hear_all()
+            assert heard.count("HTTP/1.1") == heard.count("Connection: close") == 1
+
+    play(story)
+
+
+def test_who_sends_a_body_that_nobody_wants_finds_the_answer_behind_it() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(echo) as listener:
+            with socket.create_connection(("127.0.0.1", listener.port)) as client:
+                client.setblocking(False)
+                await loop.sock_sendall(client, post("x" * 5_000_000, "/unread", "Connection: close").encode())
+                assert told((await loop.sock_recv(client, 1_000)).decode()) == ["404 not read"]
+
+    play(story)
+
+
+def test_who_sends_many_requests_ahead_has_no_more_turns_than_others() -> None:
+    asked: list[str] = []
+
+    async def notes(request: Request) -> Response:
+        asked.append(request.path)
+        return Response(200, request.path.encode())
+
+    async def story() -> None:
+        async with listening(notes) as listener, Client(listener) as greedy, Client(listener) as other:
+            await until(lambda: len(listener.connections) == 2)
+            greedy.say("".join(get(f"/{number}") for number in range(1_000)))
+            other.say(get("/other"))
+            await other.hear("/other")
+        assert asked.index("/other") < 500
+
+    play(story)
+
+
+def test_an_error_of_somebody_elses_connection_is_a_failure_like_others() -> None:
+    async def refused(request: Request) -> Response:
+        raise ConnectionRefusedError("somebody else does not listen")
+
+    async def story() -> None:
+        async with listening(refused) as listener, Client(listener) as client:
+            client.say(get("/", "Connection: close"))
+            assert told(await client.hear_all()) == ["500 500 Internal Server Error"]
+
+    play(story)
+
+
 def test_a_handler_that_fails_is_counted() -> None:
     failures: list[str] = []
 
@@ -171,6 +233,7 @@ def test_a_body_is_read_no_further_than_somebody_wants_it() -> None:
         pytest.param("GET / HTTP/1.1\r\nHo", [], id="half of a head"),
         pytest.param(get("/a"), ["200 GET /a "], id="nothing more was said"),
         pytest.param(post("xxx", "/unread")[:-1], ["404 not read"], id="a body that nobody wants does not end"),
+        pytest.param(post("xxx", "/a")[:-1], [], id="a body that somebody waits for does not end"),
     ],
 )
 def test_who_is_idle_for_too_long_is_closed(sent: str, heard: list[str]) -> None:
@@ -226,6 +289,47 @@ def test_who_does_not_take_his_answer_is_cut_off() -> None:
             client.say(get())
             await client.hear("\r\n\r\n")
             await until(lambda: not listener.connections)
+
+    play(story)
+
+
+class SlowTransport(asyncio.Transport):
+    """Somebody takes what was written, so much at each look."""
+
+    def __init__(self, backlog_bytes: int, bytes_a_look: int) -> None:
+        super().__init__()
+        self.backlog_bytes = backlog_bytes
+        self.bytes_a_look = bytes_a_look
+        self.is_aborted = False
+
+    def get_write_buffer_size(self) -> int:
+        self.backlog_bytes -= self.bytes_a_look
+        return self.backlog_bytes
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+@pytest.mark.parametrize(
+    ("bytes_a_look", "is_cut_off"),
+    [pytest.param(0, True, id="nothing"), pytest.param(1, False, id="a little now and then")],
+)
+def test_who_takes_nothing_of_his_last_answer_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
+    """Even if so little is left of it that nobody waits for him."""
+
+    async def story() -> None:
+        listener = Listener(echo, CLOCK, host="", port=0, tls=None, limits=QUICK)
+        transport = SlowTransport(10_000, bytes_a_look)
+        connection = Connection(listener)
+        connection.connection_made(transport)
+        connection.close()
+        for _ in range(3 * listener.idle_looks):
+            connection.look()
+        assert transport.is_aborted == is_cut_off
+        connection.connection_lost(None)
 
     play(story)
 

@@ -58,6 +58,18 @@ def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, .
     play(story)
 
 
+def test_who_asks_for_the_head_only_gets_nothing_else() -> None:
+    async def story() -> None:
+        async with listening(three_pieces) as listener, Client(listener) as client:
+            client.say(get(method="HEAD") + get("/", "Connection: close", method="HEAD"))
+            first, second, rest = (await client.hear_all()).split("\r\n\r\n")
+            assert first.startswith(HEAD)
+            assert second.startswith(HEAD)
+            assert rest == ""
+
+    play(story)
+
+
 def test_a_client_that_takes_nothing_is_waited_for() -> None:
     written: list[int] = []
 

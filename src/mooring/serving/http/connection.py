@@ -11,6 +11,9 @@ Goes out   answers
  3. One task for a connection, from its first request on. Whoever waits for the next one costs no more than that.
  4. A handler that fails is a 500, and counted; if some of its answer is on the way, the connection is cut off instead.
  5. Patience is counted in looks of the listener, not in alarms: `look` is called every `look_s`.
+ 6. After a last answer the rest of a body is still taken for a while. Whoever is closed in the middle of sending finds
+    the connection broken, and not the answer.
+ 7. A client that was not told to send its body may send it or something else. Nobody could tell, so nothing follows.
 """
 
 from __future__ import annotations
@@ -129,6 +132,8 @@ class Connection(asyncio.Protocol):
             while self.is_open:
                 if self._waiting:
                     await self._serve_one(self._waiting.pop(0))
+                    if self._waiting:  # who sends many requests ahead has no more turns than others
+                        await self._listener.clock.wait(0)
                 else:
                     self._next = asyncio.get_running_loop().create_future()
                     await self._next
@@ -151,9 +156,9 @@ class Connection(asyncio.Protocol):
         except BrokenBodyError:
             self._refuse(Refusal.UNREADABLE)
             return
-        except ConnectionError:
-            raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ConnectionError) and not self.is_open:
+                raise
             answer = self._failed(found)
         await self._conclude(found, answer)
 
@@ -164,7 +169,7 @@ class Connection(asyncio.Protocol):
 
     async def _conclude(self, request: Request, answer: Response | Stream) -> None:
         """Send the answer, and wait until it is taken and the request has passed by."""
-        is_last = not request.is_kept_alive or self._listener.is_stopping
+        is_last = self._is_last(request)
         if isinstance(answer, Response):
             if request.has_begun or not self.is_open:
                 raise ConnectionAbortedError("the answer is cut off")
@@ -173,7 +178,7 @@ class Connection(asyncio.Protocol):
         if self.is_full:
             await self.wait_drained()
         body = request.body
-        if body is not None and not body.is_complete and not is_last:
+        if body is not None and not body.is_complete and not self._listener.is_stopping:
             self._looks_left = self._listener.linger_looks
             body.drop()
             self._release()
@@ -182,6 +187,11 @@ class Connection(asyncio.Protocol):
         self._current = None
         if is_last or self._listener.is_stopping:
             self.close()
+
+    def _is_last(self, request: Request) -> bool:
+        if request.holds_body_back:
+            request.is_kept_alive = False
+        return not request.is_kept_alive or self._listener.is_stopping
 
     def _refuse(self, refusal: Refusal) -> None:
         # Neither the request nor the parser's words are logged: a token may be in them.
@@ -212,13 +222,12 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError("the client is gone")
         if request.is_old:
             request.is_kept_alive = False
-        is_kept_alive = request.is_kept_alive and not self._listener.is_stopping
         framing = b"" if request.is_old else b"Transfer-Encoding: chunked\r\n"
-        closing = closing_line(is_kept_alive=is_kept_alive, is_old=request.is_old)
+        closing = closing_line(is_kept_alive=not self._is_last(request), is_old=request.is_old)
         beginning = head_beginning(code, content_type, headers, is_old=request.is_old)
         request.has_begun = True
         self.write(b"%b%b%b%b\r\n" % (beginning, framing, self._listener.dates.line(), closing))
-        return Stream(self, code, is_chunked=not request.is_old)
+        return Stream(self, code, is_chunked=not request.is_old, is_head_only=request.method == "HEAD")
 
     def write(self, data: bytes) -> None:
         if self._transport is not None:
@@ -237,8 +246,14 @@ class Connection(asyncio.Protocol):
     def wants_body(self, request: Request) -> None:
         """Somebody waits for the body of the request that is answered."""
         self._release()
-        if not request.is_old and request.header(b"expect").lower() == "100-continue":
+        self._looks_left = self._listener.idle_looks
+        if request.holds_body_back:
+            request.is_told_to_send = True
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def has_body(self) -> None:
+        """Nobody waits for it any more."""
+        self._looks_left = 0
 
     def _is_ahead(self) -> bool:
         return self._reader.is_ahead or len(self._waiting) >= self._listener.limits.requests_ahead_max
@@ -279,17 +294,18 @@ class Connection(asyncio.Protocol):
         """Called every now and then: the end of our patience."""
         if not self._looks_left:
             return  # somebody works on its request, and looks after himself
-        if self.is_full and self._transport is not None:
+        if (self.is_full or not self.is_open) and self._transport is not None:
             backlog_bytes = self._transport.get_write_buffer_size()
             if backlog_bytes != self._backlog_bytes:
                 self._backlog_bytes, self._looks_left = backlog_bytes, self._listener.idle_looks
         self._looks_left -= 1
         if not self._looks_left:
-            self.abort() if self.is_full else self.close()
+            self.abort() if self.is_full or not self.is_open else self.close()
 
     def close(self) -> None:
-        """No more requests; what was written is still sent."""
+        """No more requests; what was written is still sent, as long as somebody takes it."""
         self.is_open = False
+        self._looks_left = self._looks_left or self._listener.idle_looks
         self._reader.close()
         if self._transport is not None:
             self._transport.close()

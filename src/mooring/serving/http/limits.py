@@ -23,7 +23,8 @@ class HttpLimits:
     requests_ahead_max: int = 8
     """Requests that wait for the answers before theirs. Beyond it nothing more is read from the connection."""
     idle_s_max: float = 75.0
-    """Without a whole head since the last answer, or without taking any of it. Beyond it the connection is closed."""
+    """Without a whole head since the last answer, or without taking any of it; for a body that somebody waits for.
+    Beyond it the connection is closed."""
     linger_s_max: float = 1.0
     """For the rest of a body that nobody wanted. Beyond it the connection is closed."""
     look_s: float = 1.0

@@ -74,6 +74,7 @@ class Listener:
         self.refusal_words = refusal_words
         self.on_failure = on_failure
         self.ends_with_client = ends_with_client
+        self.clock = clock
         self.dates = Dates(clock)
         self.idle_looks = self._looks(self.limits.idle_s_max)
         self.linger_looks = self._looks(self.limits.linger_s_max)

@@ -38,6 +38,7 @@ class Request:
         "has_begun",
         "is_kept_alive",
         "is_old",
+        "is_told_to_send",
         "method",
         "path",
     )
@@ -57,6 +58,8 @@ class Request:
         self.body: Body | None = None
         self.has_begun = False
         """Whether some of the answer is on its way."""
+        self.is_told_to_send = False
+        """Whether a client that asked was told to send the body."""
         self._query = query
         self._fields = fields
         self._first = dict(reversed(fields))
@@ -89,15 +92,26 @@ class Request:
 
     # -------------------------------------------------------------------------------------------- connection
 
+    @property
+    def holds_body_back(self) -> bool:
+        """Whether the client waits to be told to send the body."""
+        if self.body is None or self.body.is_complete or self.is_told_to_send or self.is_old:
+            return False
+        return self.header(b"expect").lower() == "100-continue"
+
     async def read(self, bytes_max: int) -> bytes:
         """The whole body. Raises `BodyTooLargeError`, or `ConnectionError` if the client is gone."""
         body = self.body
         if body is None:
             return b""
         body.expect(bytes_max)
-        if not body.is_complete:
-            self.connection.wants_body(self)
-        return await body.read()
+        if body.is_complete:
+            return await body.read()
+        self.connection.wants_body(self)
+        try:
+            return await body.read()
+        finally:
+            self.connection.has_body()
 
     def stream(self, code: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> Stream:
         """Begin an answer that goes on. Raises `ConnectionError` if the client is gone."""

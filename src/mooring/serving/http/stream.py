@@ -5,6 +5,7 @@ Goes out   chunks, and a last one that says that it is over
 
  1. A client of HTTP/1.0 knows no chunks: to him the answer ends with the connection.
  2. An answer that is not finished is cut off with its connection, so that nobody takes half of it for the whole.
+ 3. Who asked for the head only gets nothing else: he would take it for the next answer.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _LAST_CHUNK = b"0\r\n\r\n"
 class Stream:
     """One answer that goes on."""
 
-    __slots__ = ("_connection", "_is_chunked", "code", "is_over")
+    __slots__ = ("_connection", "_is_chunked", "_is_head_only", "code")
 
-    def __init__(self, connection: Connection, code: int, *, is_chunked: bool) -> None:
+    def __init__(self, connection: Connection, code: int, *, is_chunked: bool, is_head_only: bool = False) -> None:
         self._connection = connection
         self._is_chunked = is_chunked
+        self._is_head_only = is_head_only
         self.code = code
-        self.is_over = False
 
     async def write(self, piece: bytes) -> None:
         """Send a piece, when the client can take it. Raises `ConnectionError` if he is gone."""
@@ -38,7 +39,8 @@ class Stream:
         connection = self._connection
         if not connection.is_open:
             return False
-        connection.write(chunk if self._is_chunked else _unframed(chunk))
+        if not self._is_head_only:
+            connection.write(chunk if self._is_chunked else _unframed(chunk))
         return not connection.is_full
 
     async def wait_drained(self) -> None:
@@ -47,8 +49,7 @@ class Stream:
 
     def finish(self) -> None:
         """There is no more."""
-        self.is_over = True
-        if self._is_chunked and self._connection.is_open:
+        if self._is_chunked and not self._is_head_only and self._connection.is_open:
             self._connection.write(_LAST_CHUNK)
 
 
