@@ -18,6 +18,7 @@ from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unme
 from mooring.scheduler.framework.per_node import TEXTS_MAX, NodeSituation, PerNode, PerNodeFilter, PerNodeScore
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
 from mooring.scheduler.framework.sources import plugins_from
+from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod
 from tests.docs.pages import page
@@ -159,6 +160,29 @@ class Rule({bases}):
 """
 
 
+def waking(*, kind: str = "Widget", view: str = "Widget") -> str:
+    """A file with two rules, each of which is woken by a custom kind."""
+    return f"""
+from typing import ClassVar
+from mooring.api.kinds import NODE, Kind
+from mooring.api.views.meta import ApiObject
+from mooring.scheduler.framework.events import Action, Wake
+{rule(FITS, "def wakes(self): return [Wake(WIDGET, Action.ADD)]")}
+class Widget(ApiObject):
+    api_version: ClassVar[str] = "example.com/v1"
+    kind: ClassVar[str] = "Widget"
+
+class Other(Widget):
+    pass
+
+WIDGET = Kind("example.com/v1", "{kind}", "widgets", view=Widget)
+
+class OtherRule(Rule):
+    name = "OtherRule"
+    def wakes(self): return [Wake({view}, Action.ADD)]
+"""
+
+
 FITS = "def why_not(self, pod, node): return None"
 FILES: Mapping[str, str | None] = {
     "there is no such file": None,
@@ -180,6 +204,10 @@ FILES: Mapping[str, str | None] = {
     ),
     "for yet other reasons": rule("def why_not(self, pod, node): return node.name"),
     "does not exist": rule(FITS),
+    "needs a view to read it by": waking(view='Kind("example.com/v1", "Part", "parts")'),
+    "needs a view of that kind": waking(kind="Part"),
+    "is a wake by Subject": waking(view="NODE"),
+    "by another view": waking(view='Kind("example.com/v1", "Widget", "widgets", view=Other)'),
 }
 """Files that somebody is told something for, by words of what he is told."""
 
@@ -196,11 +224,13 @@ def told(path: Path, words: str) -> str:
     """What is said when a pod is decided about with the plugin of a file."""
     registry = default_registry()
     try:
-        for plugin in load_plugins(path):
+        plugins = load_plugins(path)
+        for plugin in plugins:
             registry.register(plugin)
-        enabled = "Other" if words == "does not exist" else "Rule"
-        configuration = enabled_if_unmentioned(load_configuration(None), [enabled])
+        enabled = ["Other"] if words == "does not exist" else [plugin.name for plugin in plugins]
+        configuration = enabled_if_unmentioned(load_configuration(None), enabled)
         engine = Engine(configuration, entropy=Entropy(1), registry=registry)
+        kinds_named(cycle.profile for cycle in engine.cycles.values())
     except (PluginFileError, BadPluginError, ConfigurationError) as error:
         return str(error)
     for number in range(70):

@@ -9,6 +9,7 @@ import pytest
 
 from mooring.api.kinds import NODE, POD, REPLICATION_CONTROLLER, Kind
 from mooring.api.views.meta import ApiObject
+from mooring.api.views.workloads import Service
 from mooring.scheduler.framework.events import (
     ANYTHING,
     ASSIGNED_POD_DELETE,
@@ -90,6 +91,16 @@ def test_who_hears_an_event(wake: Wake, event: ClusterEvent, is_heard: bool) -> 
             Kind("example.com/v1", "Widget", "widgets"),
             "a wake by example.com/v1 Widget needs a view to read it by: Kind(…, view=…)",
             id="nothing to read it by",
+        ),
+        pytest.param(
+            Kind("example.com/v1", "Widget", "widgets", view=Service),
+            "a wake by example.com/v1 Widget needs a view of that kind; Service is one of v1 Service",
+            id="read as if it were another kind",
+        ),
+        pytest.param(
+            Kind("example.com/v1", "Widget", "widgets", view=ApiObject),
+            "a wake by example.com/v1 Widget needs a view of that kind; ApiObject is one of no kind",
+            id="read as if it were any kind",
         ),
         pytest.param(NODE, "a wake by v1 Node is a wake by Subject.NODE", id="a kind that has a subject"),
         pytest.param(

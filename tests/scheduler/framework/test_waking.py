@@ -103,11 +103,38 @@ def test_our_plugins_name_none() -> None:
     assert kinds_named([default_profile()]) == ()
 
 
-def test_a_kind_has_one_row() -> None:
-    another = Kind("example.com/v1", "Widget", "widgets", view=Widget)
+class OtherWidget(Widget):
+    """The same kind, as somebody else reads it."""
+
+
+def test_a_kind_has_one_view() -> None:
+    another = Kind("example.com/v1", "Widget", "widgets", view=OtherWidget)
     plugins = [Refusing(Wake(WIDGET, Action.ADD)), Refusing(Wake(another, Action.ADD))]
-    with pytest.raises(BadPluginError, match=r"1 Declared: wakes by example\.com/v1 Widget, for which another plugin"):
+    with pytest.raises(
+        BadPluginError, match=r"1 Declared: wakes by example\.com/v1 Widget, which another"
+    ):
         kinds_named([profile_with(*plugins)])
+
+
+class Forgetful(PreEnqueue):
+    """Makes the row of its kind anew each time that it is asked."""
+
+    name = "Forgetful"
+
+    def pre_enqueue(self, pod: PodRecord) -> None:
+        return None
+
+    def wakes(self) -> tuple[Wake, ...]:
+        return (Wake(Kind("example.com/v1", "Widget", "widgets", view=Widget), Action.ADD),)
+
+
+def test_a_row_that_is_made_anew_is_the_same() -> None:
+    profile = profile_with(Forgetful())
+    (watched,) = kinds_named([profile, profile])
+    (wake,) = wakes_of(profile)["0 Forgetful"]
+    assert wake.hears(ClusterEvent(watched, Action.ADD))
+    assert not wake.hears(ClusterEvent(Kind("example.com/v1", "Widget", "widgets", view=OtherWidget), Action.ADD))
+    assert not wake.hears(ClusterEvent(Subject.NODE, Action.ADD))
 
 
 def test_who_declares_what_cannot_be_is_named() -> None:

@@ -111,10 +111,15 @@ class Wake:
         own = _subjects_of(self.subject)
         if own:
             raise ValueError(f"a wake by {self.subject} is a wake by {' or '.join(map(str, own))}")
+        view = self.subject.view
+        if (view.api_version, view.kind) != (self.subject.api_version, self.subject.kind):
+            # Objects are kept by their view: those of two kinds would be taken for each other.
+            said = f"{view.api_version} {view.kind}".strip() or "no kind"
+            raise ValueError(f"a wake by {self.subject} needs a view of that kind; {view.__name__} is one of {said}")
 
     def hears(self, event: ClusterEvent) -> bool:
         """Whether this wake is about such events."""
-        if self.subject is not Subject.ANY and self.subject is not event.subject:
+        if self.subject is not Subject.ANY and not is_same(self.subject, event.subject):
             return False
         # UPDATE is several bits: a wake for one special update is not about an update that is none of them.
         return bool(event.action) and self.actions & event.action == event.action
@@ -133,6 +138,13 @@ NODE_ADD = ClusterEvent(Subject.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Subject.NODE, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Subject.ANY, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Subject.ANY, Action.ALL, "ForceActivate")
+
+
+def is_same(subject: About, other: About) -> bool:
+    """Whether they are about the same. A plugin may make the row of its kind anew each time that it is asked."""
+    if subject is other or isinstance(subject, Subject) or isinstance(other, Subject):
+        return subject is other
+    return subject.view is other.view and subject.resource == other.resource
 
 
 def _called(subject: About) -> str:

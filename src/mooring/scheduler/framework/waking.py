@@ -7,7 +7,7 @@ Goes out   the wakes of each plugin that can refuse a pod, by its name; the kind
  2. A plugin that hears of new nodes, but not of changed taints, is woken by every change of taints too. As of v1.36
     kube-scheduler adds this to every such plugin, also with queueing hints, where it is not needed any more: without it
     our pods would be tried again at other times than its own.
- 3. A kind that plugins name has one row, so that it is watched once and everybody reads it by the same view.
+ 3. A kind that plugins name is watched once, and everybody reads it by the same view.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mooring.api.kinds import Kind
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import Action, Subject, Wake, is_same
 from mooring.scheduler.framework.plugin import Filter, Permit, Plugin, PreEnqueue, PreFilter, Reserve
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import BadPluginError
@@ -49,8 +49,8 @@ def kinds_named(profiles: Iterable[Profile]) -> tuple[Kind, ...]:
     for profile in profiles:
         for plugin, wakes in wakes_of(profile).items():
             for row in (wake.subject for wake in wakes if isinstance(wake.subject, Kind)):
-                if rows.setdefault(row.resource, row) is not row:
+                if not is_same(rows.setdefault(row.resource, row), row):
                     raise BadPluginError(
-                        f"{plugin}: wakes by {row}, for which another plugin has a row of its own; let them share one"
+                        f"{plugin}: wakes by {row}, which another plugin reads by another view; let them share one"
                     )
     return tuple(rows.values())
