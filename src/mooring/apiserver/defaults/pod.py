@@ -134,11 +134,21 @@ def _default_pod_requests(spec: Document) -> None:
 
 
 def _default_host_ports(spec: Document) -> None:
+    """By copies: of a patched pod that is on the host's network now, the containers may be the very stored ones."""
     for containers in ("containers", "initContainers"):
-        for container in spec.get(containers) or ():
-            for port in container.get("ports") or ():
-                if not port.get("hostPort") and port.get("containerPort"):
-                    port["hostPort"] = port["containerPort"]
+        if spec.get(containers):
+            spec[containers] = [_with_host_ports(container) for container in spec[containers]]
+
+
+def _with_host_ports(container: Document) -> Document:
+    ports = container.get("ports")
+    return {**container, "ports": [_with_host_port(port) for port in ports]} if ports else container
+
+
+def _with_host_port(port: Document) -> Document:
+    if port.get("hostPort") or not port.get("containerPort"):
+        return port
+    return {**port, "hostPort": port["containerPort"]}
 
 
 def _default_status(status: Document) -> None:

@@ -1,0 +1,274 @@
+"""Patches: from what somebody wants changed to what is stored, or why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.registry.patches import Patch, patch
+from mooring.client.errors import StatusError
+from mooring.client.promise import PatchForm
+from tests.apiserver.desks import with_desk
+from tests.client.objects import read
+
+NS = "default"
+POD_SPEC: Document = {"containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}]}
+OBJECTS: dict[Kind, Document] = {
+    CONFIG_MAP: {"metadata": {"name": "it", "labels": {"a": "1"}}, "data": {"x": "1", "y": "2"}},
+    POD: {"metadata": {"name": "it"}, "spec": POD_SPEC},
+    DEPLOYMENT: {
+        "metadata": {"name": "it"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD_SPEC},
+        },
+    },
+}
+
+
+class Patched:
+    """One object of each kind, called `it`, and somebody who patches them."""
+
+    def __init__(self, desk: Desk, client: InsideClient) -> None:
+        self._desk = desk
+        self._client = client
+        self.warnings: list[str] = []
+
+    async def create(self) -> None:
+        for kind, body in OBJECTS.items():
+            await self._client.create(kind, NS, {"apiVersion": kind.api_version, "kind": kind.kind, **body})
+
+    async def stored(self, kind: Kind) -> Document:
+        return read(await self._client.get(kind, NS, "it"))
+
+    async def patch(self, kind: Kind, content: object, form: PatchForm = PatchForm.MERGE, **options: Any) -> Document:
+        call = Call(
+            verb="patch",
+            kind=kind,
+            user=User("tester"),
+            now_s=0.0,
+            now="2026-01-01T00:00:00Z",
+            namespace=NS,
+            **{"name": "it", "field_manager": "hand", "warnings": self.warnings, **options},
+        )
+        resource = self._desk.resources.of_kind(kind)
+        reader = self._desk.document_reader(resource, form)
+        return (await patch(self._desk.parts, resource, call, Patch(form, content), reader)).document
+
+
+def play(story: Any) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        patched = Patched(desk, client)
+        await patched.create()
+        await story(patched)
+
+    with_desk(scenario)
+
+
+MERGE, STRATEGIC, STEPS, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY
+CONTAINERS = {"spec": {"template": {"spec": {"containers": [{"name": "d", "image": "i:2"}]}}}}
+MINE: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it"}, "data": {"z": "3"}}
+
+
+def data_of(document: Document) -> object:
+    return document.get("data")
+
+
+def names_of(document: Document) -> object:
+    return [container["name"] for container in document["spec"]["template"]["spec"]["containers"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "content", "told", "expected"),
+    [
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "9"}}, data_of, {"x": "9", "y": "2"}, id="a field is laid over"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": None}}, data_of, {"y": "2"}, id="a field is taken away"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": None}, data_of, None, id="all fields are taken away"),
+        pytest.param(
+            CONFIG_MAP, STEPS, [{"op": "remove", "path": "/data/y"}], data_of, {"x": "1"}, id="a step takes one away"
+        ),
+        pytest.param(
+            CONFIG_MAP,
+            STEPS,
+            [{"op": "test", "path": "/data/x", "value": "1"}, {"op": "replace", "path": "/data/x", "value": "2"}],
+            data_of,
+            {"x": "2", "y": "2"},
+            id="one step looks and the next one changes",
+        ),
+        pytest.param(CONFIG_MAP, APPLY, MINE, data_of, {"x": "1", "y": "2", "z": "3"}, id="what is applied is added"),
+        pytest.param(DEPLOYMENT, MERGE, CONTAINERS, names_of, ["d"], id="a list is replaced"),
+        pytest.param(DEPLOYMENT, STRATEGIC, CONTAINERS, names_of, ["d", "c"], id="a list with names is merged"),
+    ],
+)
+def test_what_a_patch_makes_of_an_object(
+    kind: Kind, form: PatchForm, content: object, told: Any, expected: object
+) -> None:
+    async def story(patched: Patched) -> None:
+        before = await patched.stored(kind)
+        after = await patched.patch(kind, content, form)
+        assert told(after) == expected
+        assert await patched.stored(kind) == after
+        assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("content", "managers"),
+    [
+        pytest.param({"data": {"x": "9"}}, {"tester": ["f:y"], "hand": ["f:x"]}, id="who changes a field has it"),
+        pytest.param({"data": {"z": "9"}}, {"tester": ["f:x", "f:y"], "hand": ["f:z"]}, id="who adds one has it"),
+        pytest.param({"data": {"x": None}}, {"tester": ["f:y"]}, id="who takes one away has nothing"),
+    ],
+)
+def test_who_manages_what_a_patch_has_changed(content: object, managers: object) -> None:
+    async def story(patched: Patched) -> None:
+        entries = (await patched.patch(CONFIG_MAP, content))["metadata"]["managedFields"]
+        fields = {entry["manager"]: entry["fieldsV1"]["f:data"] for entry in entries}
+        assert {manager: [name for name in owned if name != "."] for manager, owned in fields.items()} == managers
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "content"),
+    [
+        pytest.param(CONFIG_MAP, MERGE, {}, id="nothing is said"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "1"}}, id="what is there already"),
+        pytest.param(DEPLOYMENT, STRATEGIC, {"spec": {"replicas": 1}}, id="what is the default already"),
+        pytest.param(CONFIG_MAP, STEPS, [{"op": "test", "path": "/data/x", "value": "1"}], id="somebody only looks"),
+    ],
+)
+def test_a_patch_that_changes_nothing_writes_nothing(kind: Kind, form: PatchForm, content: object) -> None:
+    async def story(patched: Patched) -> None:
+        before = await patched.stored(kind)
+        assert await patched.patch(kind, content, form) == before == await patched.stored(kind)
+
+    play(story)
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    async def story(patched: Patched) -> None:
+        before = await patched.stored(CONFIG_MAP)
+        assert data_of(await patched.patch(CONFIG_MAP, {"data": {"x": "9"}}, is_dry_run=True)) == {"x": "9", "y": "2"}
+        assert await patched.stored(CONFIG_MAP) == before
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "content", "code", "words"),
+    [
+        pytest.param(
+            CONFIG_MAP, MERGE, {"metadata": {"resourceVersion": "1"}}, 409, "the object has been modified", id="of old"
+        ),
+        pytest.param(CONFIG_MAP, MERGE, {"metadata": {"name": "other"}}, 400, "does not match", id="another name"),
+        pytest.param(CONFIG_MAP, MERGE, {"metadata": {"uid": "u"}}, 422, "metadata.uid: Invalid value", id="another"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": 1}}, 422, "cannot unmarshal number", id="of a wrong type"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"a b": "1"}}, 422, 'data[a b]: Invalid value: "a b"', id="bad"),
+        pytest.param(
+            CONFIG_MAP,
+            STEPS,
+            [{"op": "test", "path": "/data/x", "value": "2"}],
+            422,
+            "the server rejected our request",
+            id="a step that finds something else",
+        ),
+        pytest.param(
+            CONFIG_MAP,
+            STEPS,
+            [{"op": "remove", "path": "/data/z"}],
+            422,
+            "the server rejected our request",
+            id="a step that finds nothing",
+        ),
+        pytest.param(
+            DEPLOYMENT,
+            STRATEGIC,
+            {"spec": {"template": {"metadata": {"labels": {"app": "other"}}}}},
+            422,
+            "`selector` does not match template `labels`",
+            id="what does not go together",
+        ),
+    ],
+)
+def test_patches_that_are_refused_change_nothing(
+    kind: Kind, form: PatchForm, content: object, code: int, words: str
+) -> None:
+    async def story(patched: Patched) -> None:
+        before = await patched.stored(kind)
+        with pytest.raises(StatusError) as refused:
+            await patched.patch(kind, content, form)
+        assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
+        assert await patched.stored(kind) == before
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("form", "is_made"),
+    [pytest.param(MERGE, False, id="not by a patch"), pytest.param(APPLY, True, id="by server-side apply")],
+)
+def test_whether_what_is_not_there_is_made(form: PatchForm, is_made: bool) -> None:
+    async def story(patched: Patched) -> None:
+        content = {**MINE, "metadata": {"name": "new"}}
+        if is_made:
+            assert data_of(await patched.patch(CONFIG_MAP, content, form, name="new")) == {"z": "3"}
+        else:
+            with pytest.raises(StatusError, match='configmaps "new" not found'):
+                await patched.patch(CONFIG_MAP, content, form, name="new")
+
+    play(story)
+
+
+STRANGE = {"spec": {"replicaz": 3}}
+UNKNOWN_FIELD = 'unknown field "spec.replicaz"'
+
+
+@pytest.mark.parametrize(
+    ("validation", "warnings"),
+    [
+        pytest.param(FieldValidation.WARN, [UNKNOWN_FIELD], id="it is warned of"),
+        pytest.param(FieldValidation.IGNORE, [], id="nobody says a word"),
+    ],
+)
+def test_what_becomes_of_a_strange_field(validation: FieldValidation, warnings: list[str]) -> None:
+    async def story(patched: Patched) -> None:
+        after = await patched.patch(DEPLOYMENT, STRANGE, field_validation=validation)
+        assert "replicaz" not in after["spec"]
+        assert patched.warnings == warnings
+
+    play(story)
+
+
+def test_a_strange_field_is_refused_if_somebody_is_strict() -> None:
+    async def story(patched: Patched) -> None:
+        with pytest.raises(StatusError, match=f"strict decoding error: {UNKNOWN_FIELD}"):
+            await patched.patch(DEPLOYMENT, STRANGE, field_validation=FieldValidation.STRICT)
+
+    play(story)
+
+
+@pytest.mark.parametrize("form", [pytest.param(MERGE, id="merge"), pytest.param(STRATEGIC, id="strategic")])
+def test_what_is_filled_in_for_a_patched_object_is_not_filled_in_for_the_old_one(form: PatchForm) -> None:
+    """They may share parts: a refusal tells the difference between the two, and all of it."""
+
+    async def story(patched: Patched) -> None:
+        with pytest.raises(StatusError) as refused:
+            await patched.patch(POD, {"spec": {"hostNetwork": True}}, form)
+        lines = [line.strip() for line in refused.value.message.splitlines() if line.startswith(("-", "+"))]
+        assert lines == [
+            '-     "HostPort": 0,',
+            '+     "HostPort": 80,',
+            '- "HostNetwork": false,',
+            '+ "HostNetwork": true,',
+        ]
+
+    play(story)
