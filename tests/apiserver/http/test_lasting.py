@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from types import SimpleNamespace
+from typing import cast
 
 import aiohttp
+import pytest
 
+from mooring.apiserver.http.lasting import LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.request import Request
+from mooring.serving.http.stream import Stream
 from tests.apiserver.http.served import served
 
 WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
@@ -75,6 +81,48 @@ def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> No
             await _until(lambda: api.door.watches_open == 1)
             lazy.close()
             busy.close()
+
+    run_real(story())
+
+
+class SlowConnection:
+    """Somebody takes what was written, so much between two looks."""
+
+    def __init__(self, bytes_a_look: int) -> None:
+        self._bytes_left = 50_000_000
+        self._bytes_a_look = bytes_a_look
+        self.is_cut_off = False
+
+    @property
+    def backlog_bytes(self) -> int:
+        self._bytes_left -= self._bytes_a_look
+        return self._bytes_left
+
+    def abort(self) -> None:
+        self.is_cut_off = True
+
+    async def wait_drained(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("bytes_a_look", "is_cut_off"),
+    [
+        pytest.param(0, True, id="nothing"),
+        pytest.param(1_000, False, id="little: a first state of many objects is one write, which may take minutes"),
+    ],
+)
+def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
+    async def story() -> None:
+        connection = SlowConnection(bytes_a_look)
+        request = cast(Request, SimpleNamespace(connection=connection, on_lost=None))
+        async with (
+            LastingAnswers(0.01).lasting(request, cast(Stream, connection), 0.1) as lasting,
+            TaskGroup("test") as group,
+        ):
+            group.start_background(lasting.wait_drained(), name="writer")
+            await CLOCK.wait(0.08)
+        assert connection.is_cut_off == is_cut_off
 
     run_real(story())
 

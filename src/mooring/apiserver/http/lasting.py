@@ -5,8 +5,8 @@ Goes out   a block that ends when the time is over, the client goes away, the cl
 
  1. A client that goes away ends its answer at once, even if there is nothing to tell him: an answer that waits for
     something to happen would not notice.
- 2. A client that takes nothing for `stalled_s_max` is cut off, before twice that. Nobody else waits for him meanwhile:
-    what he should read is kept by the store as far as its limits allow.
+ 2. A client that takes nothing for `stalled_s_max` is cut off, before twice that; who takes little goes on. Nobody
+    else waits for him meanwhile: what he should read is kept by the store as far as its limits allow.
  3. When the server stops, lasting answers end in order, as if their time were over.
 """
 
@@ -23,7 +23,7 @@ from mooring.serving.http.stream import Stream
 class Lasting:
     """One answer that lasts."""
 
-    __slots__ = ("_limit", "_request", "_stream", "is_writing", "writes", "writes_seen")
+    __slots__ = ("_limit", "_request", "_seen", "_stream", "is_writing", "writes")
 
     def __init__(self, limit: asyncio.Timeout, request: Request, stream: Stream) -> None:
         self._limit = limit
@@ -31,7 +31,7 @@ class Lasting:
         self._stream = stream
         self.is_writing = False
         self.writes = 0
-        self.writes_seen = -1
+        self._seen = (-1, 0)
 
     async def write(self, piece: bytes) -> None:
         """Send some more. Raises `ConnectionError` if the client is gone."""
@@ -57,9 +57,10 @@ class Lasting:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     def check_stalled(self) -> bool:
-        """Cut it off if it has waited for the same write since the last time somebody asked."""
-        is_stalled = self.is_writing and self.writes == self.writes_seen
-        self.writes_seen = self.writes
+        """Cut it off if nothing was taken of the same write since the last time somebody asked."""
+        present = (self.writes, self._request.connection.backlog_bytes)
+        is_stalled = self.is_writing and present == self._seen
+        self._seen = present
         if is_stalled:
             self._request.connection.abort()
         return is_stalled

@@ -275,6 +275,11 @@ class Connection(asyncio.Protocol):
         return self._current is None and not self._waiting
 
     @property
+    def backlog_bytes(self) -> int:
+        """What the client has not taken yet, as far as we still have it."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    @property
     def peer(self) -> str:
         address = self._transport.get_extra_info("peername") if self._transport is not None else None
         return str(address[0]) if address else "somebody"
@@ -294,8 +299,8 @@ class Connection(asyncio.Protocol):
         """Called every now and then: the end of our patience."""
         if not self._looks_left:
             return  # somebody works on its request, and looks after himself
-        if (self.is_full or not self.is_open) and self._transport is not None:
-            backlog_bytes = self._transport.get_write_buffer_size()
+        if self.is_full or not self.is_open:
+            backlog_bytes = self.backlog_bytes
             if backlog_bytes != self._backlog_bytes:
                 self._backlog_bytes, self._looks_left = backlog_bytes, self._listener.idle_looks
         self._looks_left -= 1
