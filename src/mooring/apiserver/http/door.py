@@ -128,6 +128,8 @@ class Door:
 
     async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
         incoming.check_headers()
+        if incoming.path == "*":
+            return Response(200, b"", "")  # as every server in Go answers, before anybody is asked
         user = self._user(request, incoming)
         address = incoming.address = self._address(incoming)
         attributes = _attributes(user, address, incoming)
@@ -146,12 +148,12 @@ class Door:
         return self._response(request, reply)
 
     def _user(self, request: Request, incoming: Incoming) -> User:
-        authorization = request.header(b"authorization") if request.has(b"authorization") else None
+        authorization = request.header(b"authorization")
         try:
             return self._desk.authenticator.authenticate(request.certificate, authorization)
         except UnauthorizedError:
             # Whether the server lives may be asked by everybody; roles say so too.
-            if authorization is None and incoming.path.split("/")[1] in _OPEN_TO_ALL:
+            if not authorization and incoming.path.split("/")[1] in _OPEN_TO_ALL:
                 return anonymous()
             raise
 
@@ -219,7 +221,8 @@ class Door:
         is_nowhere = kind.is_namespaced and not address.namespace and address.verb in ("create", "deletecollection")
         is_misplaced = not address.subresource and address.verb in ("update", "patch") and not address.name
         is_misplaced = is_misplaced or (address.verb == "create" and bool(address.name) and not address.subresource)
-        if address.verb not in allowed or is_nowhere or is_misplaced or method == "HEAD":
+        is_misread = method == "HEAD" or (address.verb == "watch" and method != "GET")
+        if address.verb not in allowed or is_nowhere or is_misplaced or is_misread:
             raise method_not_allowed()
         return resource
 
@@ -306,7 +309,7 @@ class Door:
     def _response(self, request: Request, reply: Reply) -> Response:
         body = reply.body
         headers = _with_cache_rule(reply.headers)
-        if len(body) >= self._limits.gzip_bytes_min and "gzip" in request.header(b"accept-encoding"):
+        if len(body) >= self._limits.gzip_bytes_min and _takes_gzip(request.header(b"accept-encoding")):
             body = gzip.compress(body, compresslevel=1)
             headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
         return Response(reply.code, body, "" if reply.code == 204 else reply.content_type, headers)
@@ -321,6 +324,11 @@ def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
     if not headers:
         return _NOT_CACHED
     return tuple(headers) if any(name == "Cache-Control" for name, _ in headers) else (*headers, *_NOT_CACHED)
+
+
+def _takes_gzip(encodings: str) -> bool:
+    """As kube-apiserver reads it: who adds how much he likes it gets none."""
+    return any(encoding.strip() == "gzip" for encoding in encodings.split(","))
 
 
 def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:
