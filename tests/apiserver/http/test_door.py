@@ -148,10 +148,10 @@ class FailingStore(MemoryStore):
         super().__init__()
         self._error = error
 
-    async def get(self, key: str) -> Record | None:
+    async def get(self, key: str, *, at: int | None = None) -> Record | None:
         if key.endswith("/broken"):
             raise self._error
-        return await super().get(key)
+        return await super().get(key, at=at)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.apply.typed import is_same
 from mooring.apiserver.apply.update import settle_times
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.registry.create import create_admitted
@@ -164,7 +165,7 @@ async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, 
             await parts.shelf.delete(kind, call.namespace, call.name, if_revision=found.revision)
         return Changed(obj)
     metadata["resourceVersion"] = str(found.revision)
-    if obj == old:
+    if obj == old and is_same(obj, old):  # to Python alone true would be 1
         return Changed(old)
     if call.is_dry_run:
         return Changed(obj)

@@ -1,0 +1,298 @@
+"""Changing an object: for which state it is meant, who was quicker, and what is written in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.registry.put import put
+from mooring.apiserver.registry.update import WRITE_TRIES_MAX, Changed, change
+from mooring.client.errors import StatusError
+from mooring.client.promise import PatchForm
+from tests.apiserver.custom.definitions import definition, version, widget
+from tests.apiserver.desks import with_desk
+from tests.client.objects import read
+
+NS = "default"
+BODIES: dict[Kind, Document] = {CONFIG_MAP: {"data": {"x": "1"}}, LEASE: {"spec": {"holderIdentity": "a"}}}
+ESTABLISHING_S_MAX = 10.0
+
+
+class Written:
+    """One object, called `it`, and those who write to it."""
+
+    def __init__(self, desk: Desk, client: InsideClient, kind: Kind) -> None:
+        self.desk = desk
+        self.client = client
+        self.kind = kind
+
+    def body(self, *, name: str = "it", metadata: Document | None = None, **parts: Any) -> Document:
+        whole = {"name": name, "namespace": NS, **(metadata or {})}
+        return {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": whole, **parts}
+
+    async def stored(self) -> Document:
+        return read(await self.client.get(self.kind, NS, "it"))
+
+    async def put(self, body: Document, **options: Any) -> Changed:
+        resource, call = self.desk.resources.of_kind(self.kind), self.call(**options)
+        reader = self.desk.body_reader(resource, call, msgspec.json.encode(body), "application/json")
+        return await put(self.desk.parts, resource, call, reader)
+
+    async def change(self, make: Callable[[Document], Awaitable[Document]]) -> Changed:
+        async def made(old: Document | None) -> Document:
+            assert old is not None
+            return await make(old)
+
+        return await change(self.desk.parts, self.desk.resources.of_kind(self.kind), self.call(), made)
+
+    def call(self, **options: Any) -> Call:
+        return Call(
+            verb="update",
+            kind=self.kind,
+            user=User("tester"),
+            now_s=0.0,
+            now="2026-01-01T00:00:00Z",
+            namespace=NS,
+            **{"name": "it", "field_manager": "hand", **options},
+        )
+
+
+def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        written = Written(desk, client, kind)
+        await client.create(kind, NS, written.body(**BODIES[kind]))
+        await story(written)
+
+    with_desk(scenario)
+
+
+# -------------------------------------------------------------------------------------------- for which state
+
+
+@pytest.mark.parametrize(
+    ("kind", "revision", "code", "words"),
+    [
+        pytest.param(CONFIG_MAP, "now", 200, "", id="the present one"),
+        pytest.param(CONFIG_MAP, None, 200, "", id="whichever"),
+        pytest.param(CONFIG_MAP, "", 200, "", id="whichever, in other words"),
+        pytest.param(CONFIG_MAP, "0", 200, "", id="whichever, in still other words"),
+        pytest.param(CONFIG_MAP, "1", 409, "the object has been modified; please apply your changes", id="another"),
+        pytest.param(CONFIG_MAP, "99999", 409, "the object has been modified", id="one that is to come"),
+        pytest.param(CONFIG_MAP, "x", 500, 'strconv.ParseUint: parsing "x": invalid syntax', id="none"),
+        pytest.param(LEASE, None, 422, "must be specified for an update", id="whichever, of a kind that must say"),
+    ],
+)
+def test_a_change_is_for_a_state(kind: Kind, revision: str | None, code: int, words: str) -> None:
+    async def story(written: Written) -> None:
+        before = await written.stored()
+        given = before["metadata"]["resourceVersion"] if revision == "now" else revision
+        metadata: Document = {"labels": {"a": "b"}} | ({} if given is None else {"resourceVersion": given})
+        body = written.body(metadata=metadata, **BODIES[kind])
+        if code == 200:
+            changed = await written.put(body)
+            assert changed.document["metadata"]["labels"] == {"a": "b"}
+            assert await written.stored() == changed.document
+            assert int(changed.document["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+            return
+        with pytest.raises(StatusError) as refused:
+            await written.put(body)
+        assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
+        assert await written.stored() == before
+
+    play(story, kind)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        pytest.param({"name": "other"}, 400, "the name of the object (other) does not match the name on", id="a name"),
+        pytest.param({"name": ""}, 400, "the name of the object (it based on URL) was undeterminable", id="no name"),
+        pytest.param(
+            {"metadata": {"namespace": "other"}}, 400, "the namespace of the provided object does not", id="a namespace"
+        ),
+        pytest.param({"metadata": {"uid": "u"}}, 409, "Precondition failed: UID in precondition: u", id="a uid"),
+        pytest.param({"metadata": {"labels": {"a b": "c"}}}, 422, "metadata.labels: Invalid value", id="a bad label"),
+    ],
+)
+def test_what_does_not_match_is_refused(body: dict[str, Any], code: int, words: str) -> None:
+    async def story(written: Written) -> None:
+        before = await written.stored()
+        with pytest.raises(StatusError) as refused:
+            await written.put(written.body(**body))
+        assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
+        assert await written.stored() == before
+
+    play(story)
+
+
+# -------------------------------------------------------------------------------------------- what is written
+
+
+def test_what_is_the_same_is_not_written() -> None:
+    async def story(written: Written) -> None:
+        before = await written.stored()
+        assert (await written.put(written.body(data={"x": "1"}))).document == before
+        assert await written.stored() == before
+
+    play(story)
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    async def story(written: Written) -> None:
+        before = await written.stored()
+        changed = await written.put(written.body(data={"x": "2"}), is_dry_run=True)
+        assert changed.document["data"] == {"x": "2"}
+        assert await written.stored() == before
+
+    play(story)
+
+
+def test_the_systems_fields_are_not_for_the_writer() -> None:
+    async def story(written: Written) -> None:
+        before = (await written.stored())["metadata"]
+        wishes = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/it"}
+        after = (await written.put(written.body(metadata=wishes, data={"x": "2"}))).document["metadata"]
+        assert (after["uid"], after["creationTimestamp"]) == (before["uid"], before["creationTimestamp"])
+        assert not {"generation", "selfLink"} & after.keys()
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_created"),
+    [pytest.param(LEASE, True, id="a lease is created"), pytest.param(CONFIG_MAP, False, id="others are not found")],
+)
+def test_what_becomes_of_a_change_to_what_is_not_there(kind: Kind, is_created: bool) -> None:
+    async def story(written: Written) -> None:
+        body = written.body(name="new", **BODIES[kind])
+        if is_created:
+            assert (await written.put(body, name="new")).is_created
+            return
+        with pytest.raises(StatusError, match='configmaps "new" not found'):
+            await written.put(body, name="new")
+
+    play(story, kind)
+
+
+def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
+    async def story(written: Written) -> None:
+        await written.put(written.body(metadata={"finalizers": ["a.io/b", "a.io/c"]}))
+        await written.client.delete(CONFIG_MAP, NS, "it")
+        await written.put(written.body(metadata={"finalizers": ["a.io/c"]}))
+        assert (await written.stored())["metadata"]["finalizers"] == ["a.io/c"]
+        assert "finalizers" not in (await written.put(written.body())).document["metadata"]
+        with pytest.raises(StatusError, match="not found"):
+            await written.stored()
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(True, 1, id="a flag becomes a number"),
+        pytest.param([0], [False], id="a number becomes a flag"),
+        pytest.param(1, 1.5, id="a number becomes another one"),
+        pytest.param({"a": None}, {"a": 1}, id="nothing becomes something"),
+    ],
+)
+def test_a_status_without_a_type_changes_as_json_does(before: object, after: object) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        made = definition(version(schema, subresources={"status": {}}), accepted=False)
+        made["metadata"] = {"name": made["metadata"]["name"]}
+        await client.create(CUSTOM_RESOURCE_DEFINITION, "", made)
+        waited_s = 0.0
+        while (resource := desk.resources.find("example.com/v1", "widgets")) is None:
+            assert (waited_s := waited_s + 0.1) < ESTABLISHING_S_MAX
+            await desk.clock.wait(0.1)
+        await client.create(resource.kind, NS, widget())
+        for wanted in (before, after):
+            patch = {"status": {"it": wanted}}
+            await client.patch(resource.kind, NS, "a", patch, form=PatchForm.MERGE, subresource="status")
+        stored = await client.get(resource.kind, NS, "a")
+        assert b'"status":{"it":%b}' % msgspec.json.encode(after) in stored
+
+    with_desk(scenario)
+
+
+# ------------------------------------------------------------------------------------------- who was quicker
+
+
+def test_who_was_overtaken_begins_again_with_what_is_there_then() -> None:
+    seen: list[object] = []
+
+    async def story(written: Written) -> None:
+        async def make(old: Document) -> Document:
+            seen.append(old["data"])
+            if len(seen) == 1:
+                await written.put(written.body(data={"x": "quicker"}))
+            metadata = {name: text for name, text in old["metadata"].items() if name != "resourceVersion"}
+            return {**old, "metadata": metadata, "data": {**old["data"], "y": "2"}}
+
+        changed = await written.change(make)
+        assert seen == [{"x": "1"}, {"x": "quicker"}]
+        assert changed.document["data"] == {"x": "quicker", "y": "2"}
+        assert await written.stored() == changed.document
+
+    play(story)
+
+
+def test_who_was_overtaken_is_refused_if_he_named_his_state() -> None:
+    async def story(written: Written) -> None:
+        before = await written.stored()
+
+        async def make(old: Document) -> Document:
+            await written.put(written.body(data={"x": "quicker"}))
+            return {**old, "metadata": dict(before["metadata"]), "data": {"x": "slower"}}
+
+        with pytest.raises(StatusError, match="the object has been modified"):
+            await written.change(make)
+        assert (await written.stored())["data"] == {"x": "quicker"}
+
+    play(story)
+
+
+def test_who_is_always_overtaken_gives_up() -> None:
+    tries: list[int] = []
+
+    async def story(written: Written) -> None:
+        async def make(old: Document) -> Document:
+            tries.append(1)
+            await written.put(written.body(data={"x": f"try {len(tries)}"}))
+            metadata = {name: text for name, text in old["metadata"].items() if name != "resourceVersion"}
+            return {**old, "metadata": metadata, "data": {"x": "slower"}}
+
+        with pytest.raises(StatusError, match="the object has been modified"):
+            await written.change(make)
+        assert len(tries) == WRITE_TRIES_MAX
+
+    play(story)
+
+
+def test_a_body_that_was_read_beside_an_older_object_is_read_again() -> None:
+    """It shared parts with what was there: nothing of that may be found in what is written later."""
+
+    async def story(written: Written) -> None:
+        parts, shelf = written.desk.parts, written.desk.parts.shelf
+        resource, call = written.desk.resources.of_kind(CONFIG_MAP), written.call()
+        body = written.body(metadata={"labels": {"a": "b"}}, data={"x": "1"})
+        reader = written.desk.body_reader(resource, call, msgspec.json.encode(body), "application/json")
+        found = await shelf.find(CONFIG_MAP, NS, "it")
+        assert found is not None
+        assert reader(found)["data"] is found.document["data"]
+        await written.put(written.body(data={"x": "quicker"}))
+        assert (await put(parts, resource, call, reader)).document["data"] == {"x": "1"}
+        assert (await written.stored())["data"] == {"x": "1"}
+
+    play(story)
