@@ -1,0 +1,249 @@
+"""Creating: how a new object is called, what the server adds to it, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, NAMESPACE, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.registry.create import GENERATED_NAME_TRIES_MAX, Created, create
+from mooring.client.errors import StatusError
+from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
+from tests.apiserver.desks import with_desk
+from tests.client.objects import read
+
+NS = "default"
+NOW = "2026-01-01T00:00:00Z"
+
+
+class Maker:
+    """Creates config maps."""
+
+    def __init__(self, desk: Desk, client: InsideClient) -> None:
+        self.desk = desk
+        self.client = client
+        self.warnings: list[str] = []
+
+    async def create(self, metadata: Document, *, entropy: Entropy | None = None, **options: Any) -> Created:
+        call = Call(
+            verb="create",
+            kind=CONFIG_MAP,
+            user=User("tester"),
+            now_s=0.0,
+            now=NOW,
+            warnings=self.warnings,
+            **{"namespace": NS, "field_manager": "hand", **options},
+        )
+        resource = self.desk.resources.of_kind(CONFIG_MAP)
+        parts = replace(self.desk.parts, entropy=entropy) if entropy is not None else self.desk.parts
+        body = msgspec.json.encode({"metadata": metadata, "data": {"x": "1"}})
+        read_body = self.desk.body_reader(resource, call, body, "application/json")
+        return await create(parts, resource, call, read_body(None))
+
+    async def names(self, kind: Kind = CONFIG_MAP, namespace: str = NS) -> list[str]:
+        listing = await self.client.list(kind)
+        found = [read(raw)["metadata"] for raw in listing.items]
+        return [metadata["name"] for metadata in found if metadata.get("namespace", "") == namespace]
+
+
+def play(story: Callable[[Maker], Awaitable[None]]) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        await story(Maker(desk, client))
+
+    with_desk(scenario)
+
+
+# ---------------------------------------------------------------------------------------------- how it is called
+
+
+@pytest.mark.parametrize(
+    ("metadata", "pattern"),
+    [
+        pytest.param({"name": "it"}, r"it", id="by its name"),
+        pytest.param({"generateName": "it-"}, r"it-[a-z0-9]{5}", id="by a name that is made up"),
+        pytest.param({"name": "it", "generateName": "other-"}, r"it", id="by its name, though it could be made up"),
+        pytest.param({"generateName": "a" * 70}, r"a{58}[a-z0-9]{5}", id="by one that is not too long"),
+    ],
+)
+def test_how_a_new_object_is_called(metadata: Document, pattern: str) -> None:
+    async def story(maker: Maker) -> None:
+        created = (await maker.create(metadata)).document
+        assert re.fullmatch(pattern, created["metadata"]["name"])
+        assert read(await maker.client.get(CONFIG_MAP, NS, created["metadata"]["name"])) == created
+
+    play(story)
+
+
+class Unlucky(Entropy):
+    """Makes up the same suffix again and again before another one."""
+
+    def __init__(self, repeats: int) -> None:
+        super().__init__(1)
+        self._repeats = repeats
+
+    def suffix(self, length: int = SUFFIX_LENGTH) -> str:
+        self._repeats -= 1
+        return "aaaaa" if self._repeats >= 0 else super().suffix(length)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "is_created"),
+    [
+        pytest.param(1, True, id="another name is tried"),
+        pytest.param(GENERATED_NAME_TRIES_MAX - 1, True, id="and another one"),
+        pytest.param(GENERATED_NAME_TRIES_MAX, False, id="but not for ever"),
+    ],
+)
+def test_a_name_that_was_made_up_may_be_taken(repeats: int, is_created: bool) -> None:
+    async def story(maker: Maker) -> None:
+        await maker.create({"name": "it-aaaaa"})
+        if is_created:
+            assert (await maker.create({"generateName": "it-"}, entropy=Unlucky(repeats))).document
+            return
+        with pytest.raises(StatusError) as refused:
+            await maker.create({"generateName": "it-"}, entropy=Unlucky(repeats))
+        assert refused.value.message == (
+            'configmaps "it-aaaaa" already exists, the server was not able to generate a unique name for the object'
+        )
+        assert (refused.value.code, refused.value.retry_after_s) == (409, 1)
+
+    play(story)
+
+
+# ---------------------------------------------------------------------------------------- what the server adds
+
+
+def test_what_only_the_server_can_say_is_said_by_the_server() -> None:
+    wishes = {
+        "name": "it",
+        "uid": "mine",
+        "creationTimestamp": "2001-01-01T00:00:00Z",
+        "deletionTimestamp": "2001-01-01T00:00:00Z",
+        "deletionGracePeriodSeconds": 5,
+        "selfLink": "/it",
+        "resourceVersion": "0",
+    }
+
+    async def story(maker: Maker) -> None:
+        metadata = (await maker.create(wishes)).document["metadata"]
+        assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", metadata["uid"])
+        assert (metadata["creationTimestamp"], metadata["namespace"]) == (NOW, NS)
+        assert not {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} & metadata.keys()
+        assert int(metadata["resourceVersion"]) > 0
+        (entry,) = metadata["managedFields"]
+        assert (entry["manager"], entry["operation"], entry["time"]) == ("hand", "Update", NOW)
+
+    play(story)
+
+
+def test_what_clients_get_is_what_is_stored() -> None:
+    async def story(maker: Maker) -> None:
+        created = await maker.create({"name": "it"})
+        assert created.answer is not None
+        assert read(created.answer) == created.document == read(await maker.client.get(CONFIG_MAP, NS, "it"))
+
+    play(story)
+
+
+def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+
+    async def story(maker: Maker) -> None:
+        created = await maker.create({"name": "it", "ownerReferences": [owner, owner]})
+        assert created.document["metadata"]["ownerReferences"] == [owner]
+        (warning,) = maker.warnings
+        assert "contains duplicate entries" in warning
+        assert warning.endswith("duplicate UID(s) observed: u")
+
+    play(story)
+
+
+# -------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("metadata", "options", "code", "words"),
+    [
+        pytest.param({}, {}, 422, "metadata.name: Required value: name or generateName is required", id="no name"),
+        pytest.param({"name": "It"}, {}, 422, 'metadata.name: Invalid value: "It"', id="a bad name"),
+        pytest.param({"name": "taken"}, {}, 409, 'configmaps "taken" already exists', id="a name that is taken"),
+        pytest.param(
+            {"name": "taken"},
+            {"is_dry_run": True},
+            409,
+            'configmaps "taken" already exists',
+            id="even if it is not meant",
+        ),
+        pytest.param(
+            {"name": "going"},
+            {},
+            409,
+            'object is being deleted: configmaps "going" already exists',
+            id="a name that is about to be free",
+        ),
+        pytest.param(
+            {"name": "it", "resourceVersion": "5"},
+            {},
+            500,
+            "resourceVersion should not be set on objects to be created",
+            id="a state of something that does not exist",
+        ),
+        pytest.param(
+            {"name": "it", "namespace": "other"},
+            {},
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+            id="another namespace",
+        ),
+        pytest.param(
+            {"name": "it"}, {"namespace": "nowhere"}, 404, 'namespaces "nowhere" not found', id="no such namespace"
+        ),
+        pytest.param(
+            {"name": "it"},
+            {"namespace": "closing"},
+            403,
+            "because it is being terminated",
+            id="a namespace that is closing",
+        ),
+        pytest.param(
+            {"name": "it", "labels": {"a b": "c"}}, {}, 422, "metadata.labels: Invalid value", id="a bad label"
+        ),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(metadata: Document, options: Document, code: int, words: str) -> None:
+    async def story(maker: Maker) -> None:
+        await maker.create({"name": "taken"})
+        await maker.create({"name": "going", "finalizers": ["a.io/b"]})
+        await maker.client.delete(CONFIG_MAP, NS, "going")
+        await maker.client.create(NAMESPACE, "", {"metadata": {"name": "closing"}})
+        await maker.client.delete(NAMESPACE, "", "closing")
+        before = await maker.names()
+        with pytest.raises(StatusError) as refused:
+            await maker.create(metadata, **options)
+        assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
+        assert await maker.names() == before
+        assert await maker.names(namespace="closing") == []
+
+    play(story)
+
+
+def test_a_dry_run_stores_nothing_and_says_what_would_be() -> None:
+    async def story(maker: Maker) -> None:
+        before = await maker.names()
+        created = await maker.create({"generateName": "it-"}, is_dry_run=True)
+        assert created.document["metadata"]["uid"]
+        assert "resourceVersion" not in created.document["metadata"]
+        assert created.answer is None
+        assert await maker.names() == before
+
+    play(story)
