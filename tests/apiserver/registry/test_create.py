@@ -52,7 +52,7 @@ class Maker:
 
     async def names(self, kind: Kind = CONFIG_MAP, namespace: str = NS) -> list[str]:
         listing = await self.client.list(kind)
-        found = [read(raw)["metadata"] for raw in listing.items]
+        found: list[Any] = [read(raw)["metadata"] for raw in listing.items]
         return [metadata["name"] for metadata in found if metadata.get("namespace", "") == namespace]
 
 

@@ -19,6 +19,7 @@ from mooring.apiserver.registry.delete_options import META_GROUP, dry_run_faults
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.validation.metadata import field_manager_faults
 from mooring.client.errors import BadRequestError
+from mooring.client.local_selection import matcher_of
 
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
@@ -126,7 +127,8 @@ class Query:
 
 
 def check_list_options(options: ListOptions) -> None:
-    """Raises `InvalidError` if the options do not go together."""
+    """Raises `BadRequestError` if a selector cannot be read, and `InvalidError` if the options do not go together."""
+    matcher_of(options.labels, options.fields)
     faults = _watch_faults(options) if options.is_watch else _list_faults(options)
     if faults:
         raise invalid_object("ListOptions", META_GROUP, "", faults)

@@ -65,9 +65,9 @@ class Streams:
     ) -> Stream:
         """Serve one watch to its end. Raises `StatusError` as long as nothing is sent."""
         check_list_options(options)
-        since = watch_revision(options.revision)
         selection = Selection(call.namespace, options.labels, options.fields)
         self._desk.reader.checked(resource, selection)
+        since = watch_revision(options.revision)
         wants_state = options.initial_events is True or (options.initial_events is None and since == 0)
         timeout_s = self._timeout_s(options)
         stream = request.stream(200, "application/json")
