@@ -105,6 +105,7 @@ def test_who_is_let_in(path: str, who: Mapping[str, str], answer: str) -> None:
         pytest.param("GET", f"{CONFIG_MAPS}/x", '404 configmaps "x" not found', id="an object that is not there"),
         pytest.param("GET", f"{CONFIG_MAPS}/x/status", f"404 {NOT_THERE}", id="a part that the kind does not have"),
         pytest.param("GET", f"{CONFIG_MAPS}?watch=false&limit=1", "200 ConfigMapList", id="no watch"),
+        pytest.param("GET", f"{CONFIG_MAPS}?watch=False", "200 ConfigMapList", id="no watch, as Python says it"),
         pytest.param("POST", "/api/v1/configmaps", f"405 {NOT_ALLOWED}", id="to create nowhere"),
         pytest.param("DELETE", "/api/v1/configmaps", f"405 {NOT_ALLOWED}", id="to delete everywhere"),
         pytest.param("PUT", CONFIG_MAPS, f"405 {NOT_ALLOWED}", id="to replace a list"),
@@ -121,6 +122,14 @@ def test_who_is_let_in(path: str, who: Mapping[str, str], answer: str) -> None:
 def test_what_may_be_asked_for(method: str, path: str, answer: str) -> None:
     async def story(api: Served) -> None:
         assert await asked(api, method, path) == answer
+
+    play(story)
+
+
+@pytest.mark.parametrize("path", ["/livez?verbose", "/readyz?verbose=false", "/healthz?verbose=0"])
+def test_who_asks_how_the_server_is_in_any_words_hears_it_at_length(path: str) -> None:
+    async def story(api: Served) -> None:
+        assert (await asked(api, "GET", path)).startswith("200 [+]ping ok")
 
     play(story)
 

@@ -15,7 +15,10 @@ def query(**parameters: str) -> Query:
 
 @pytest.mark.parametrize(
     ("text", "is_set"),
-    [("true", True), ("1", True), ("perhaps", True), ("", True), ("false", False), ("0", False)],
+    [
+        *(("true", True), ("1", True), ("perhaps", True), ("", True), ("00", True)),
+        *(("false", False), ("False", False), ("FALSE", False), ("0", False)),
+    ],
 )
 def test_a_flag_is_true_unless_it_says_no(text: str, is_set: bool) -> None:
     assert query(watch=text).flag("watch") is is_set

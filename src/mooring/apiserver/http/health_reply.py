@@ -34,6 +34,6 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
             lines.append(f"[-]{each} failed: reason withheld")
     if failed:
         return text_reply(500, "\n".join([*lines, f"{path} check failed", ""]))
-    if not query.flag("verbose"):
+    if not query.has("verbose"):
         return text_reply(200, "ok")
     return text_reply(200, "\n".join([*lines, f"{path} check passed", ""]))

@@ -4,7 +4,7 @@ Comes in   the query of an address
 Goes out   list, write and delete options; or a `StatusError`
 
  1. A parameter that nobody knows is ignored.
- 2. A flag is false if it is absent, `false` or `0`; every other text means true.
+ 2. A flag is false if it is absent, `false` in any letters (Python writes `False`) or `0`; every other text is true.
 """
 
 from __future__ import annotations
@@ -67,10 +67,13 @@ class Query:
 
     def flag(self, name: str) -> bool:
         found = self._parameters.get(name)
-        return found is not None and found[0] not in ("false", "0")
+        return found is not None and found[0] != "0" and found[0].lower() != "false"
 
     def optional_flag(self, name: str) -> bool | None:
         return self.flag(name) if name in self._parameters else None
+
+    def has(self, name: str) -> bool:
+        return name in self._parameters
 
     def integer(self, name: str) -> int | None:
         found = self._parameters.get(name)
