@@ -10,6 +10,7 @@ import pytest
 
 from mooring.api.kinds import (
     CORE_EVENT,
+    DEPLOYMENT,
     EVENT,
     LEASE,
     LIMIT_RANGE,
@@ -17,6 +18,7 @@ from mooring.api.kinds import (
     NODE,
     POD,
     PRIORITY_CLASS,
+    REPLICA_SET,
     RESOURCE_QUOTA,
     SERVICE_ACCOUNT,
     Kind,
@@ -24,7 +26,7 @@ from mooring.api.kinds import (
 from mooring.apiserver.access.users import User
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
-from mooring.apiserver.registry import create, patches
+from mooring.apiserver.registry import create, patches, put
 from mooring.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.local import LocalClient
 from mooring.client.promise import PatchForm
@@ -96,7 +98,41 @@ async def live(desk: Desk, client: GetClient) -> list[tuple[Kind, str]]:
         await patched(client(), NODE, "", f"node-{number}", tainted)
         made += [(POD, name), (NODE, f"node-{number}"), (LEASE, f"node-{number}")]
         made += [(EVENT, f"{name}.1"), (CORE_EVENT, f"{name}.2")]
+        made += await live_of_a_deployment(client, number, now)
     return made
+
+
+async def live_of_a_deployment(client: GetClient, number: int, now: str) -> list[tuple[Kind, str]]:
+    """What its two controllers write."""
+    name, hashed = f"shop-{number}", f"84885777{number}d"
+    made = read(await client().create(DEPLOYMENT, NS, workload(name, {"app": name})))
+    owner = {**OWNER, "kind": "Deployment", "name": name, "uid": at(made, "metadata.uid")}
+    labels = {"app": name, "pod-template-hash": hashed}
+    await client().create(REPLICA_SET, NS, workload(f"{name}-{hashed}", labels, ownerReferences=[owner]))
+    for ready in (0, 2, 2):  # the third time nothing is new
+        counts = {"replicas": 2, "readyReplicas": ready, "observedGeneration": 1}
+        await told_status(client(), REPLICA_SET, f"{name}-{hashed}", counts)
+        progress = {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
+        told = {"message": f'ReplicaSet "{name}-{hashed}" is progressing.', "lastUpdateTime": now}
+        conditions = [{**progress, **told, "lastTransitionTime": now}]
+        await told_status(client(), DEPLOYMENT, name, {**counts, "conditions": conditions}, revision="1")
+    return [(DEPLOYMENT, name), (REPLICA_SET, f"{name}-{hashed}")]
+
+
+def workload(name: str, labels: dict[str, str], **metadata: object) -> Body:
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    return {"metadata": {"name": name, "labels": labels, **metadata}, "spec": spec}
+
+
+async def told_status(client: InsideClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
+    """Read, changed and written back, as controllers do it."""
+    whole = read(await client.get(kind, NS, name))
+    if revision:
+        metadata = cast("dict[str, object]", whole["metadata"])
+        whole["metadata"] = {**metadata, "annotations": {"deployment.kubernetes.io/revision": revision}}
+    return await client.update(kind, NS, name, {**whole, "status": status}, subresource="status")
 
 
 async def patched(client: InsideClient, kind: Kind, ns: str, name: str, patch: Body, subresource: str = "") -> bytes:
@@ -135,7 +171,7 @@ def core_event(name: str, uid: str) -> Body:
 def is_registry_asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The verbs for which the registry was asked."""
     asked: list[str] = []
-    create_as_ever, patch_as_ever = create.create, patches.patch
+    create_as_ever, patch_as_ever, put_as_ever = create.create, patches.patch, put.put
 
     async def creating(*arguments: object) -> object:
         asked.append("create")
@@ -145,7 +181,12 @@ def is_registry_asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append("patch")
         return await patch_as_ever(*arguments)  # type: ignore[arg-type]
 
+    async def putting(*arguments: object) -> object:
+        asked.append("put")
+        return await put_as_ever(*arguments)  # type: ignore[arg-type]
+
     monkeypatch.setattr(create, "create", creating)
+    monkeypatch.setattr(put, "put", putting)
     monkeypatch.setattr(patches, "patch", patching)
     return asked
 
@@ -329,6 +370,54 @@ def test_a_label_is_exchanged_only_if_it_is_nothing_but_a_name(changed: dict[str
             assert at(made, "metadata.labels") == labels
             [entry] = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
             assert entry["manager"] == "tester"
+
+    with_desk(scenario)
+
+
+def test_what_controllers_write_of_a_workload_is_learnt_from_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = is_registry_asked(monkeypatch)
+
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for number in range(1, 9):
+            await live_of_a_deployment(lambda: client, number, "2026-01-01T00:00:00Z")
+
+    with_desk(scenario)
+    statuses_of_each, orders_of_its_uids = 6, 2
+    assert 0 < asked.count("put") <= statuses_of_each * orders_of_its_uids
+    assert asked.count("create") == 8 + 1, "each Deployment, which comes from somebody else, and one set"
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        pytest.param({"status": {"replicas": -1}}, InvalidError, id="a count below zero"),
+        pytest.param({"metadata": {"name": "shop-3", "resourceVersion": "1"}}, ConflictError, id="another state"),
+    ],
+)
+def test_a_status_that_is_refused_is_refused_to_a_twin(changed: Body, error: type[ClientError]) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for number in (1, 2, 3):
+            name = f"shop-{number}"
+            await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
+            await told_status(client, REPLICA_SET, name, {"replicas": 1})
+        whole = read(await client.get(REPLICA_SET, NS, "shop-3"))
+        for _ in range(2):
+            with pytest.raises(error):
+                await client.update(REPLICA_SET, NS, "shop-3", {**whole, **changed}, subresource="status")
+
+    with_desk(scenario)
+
+
+def test_a_spec_that_comes_with_a_status_is_left_out_for_each_twin() -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for number in (1, 2, 3):
+            name = f"shop-{number}"
+            await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
+            whole = read(await client.get(REPLICA_SET, NS, name))
+            spec = cast("dict[str, object]", whole["spec"])
+            sent = {**whole, "spec": {**spec, "replicas": 7}, "status": {"replicas": 1}}
+            told = await client.update(REPLICA_SET, NS, name, sent, subresource="status")
+            assert (at(told, "spec.replicas"), at(told, "status.replicas")) == (2, 1)
 
     with_desk(scenario)
 

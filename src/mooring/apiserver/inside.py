@@ -25,10 +25,11 @@ from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.shelf import Stored
+from mooring.apiserver.registry.shelf import Stored as Found
+from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tokens import issue_token
-from mooring.apiserver.twin_writes import CREATED, MERGING, PATCHED, TwinWrites, Written, answer_of
+from mooring.apiserver.twin_writes import CREATED, MERGING, PATCHED, REPLACED, Stored, TwinWrites, Written, answer_of
 from mooring.apiserver.wire.decode import canonical_object
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError
@@ -103,15 +104,24 @@ class InsideClient:
 
         encoded = _encode(body)
 
-        def read(found: Stored | None) -> Document:
+        def read(found: Found | None) -> Document:
             obj = self._desk.read_beside(resource, call, encoded, found) if found is not None else None
             if obj is None:
                 obj = self._read(resource, encoded)
                 strategy.default(obj)
             return obj
 
-        changed = await put.put(self._desk.parts, resource, call, read)
-        return changed.answer or answer_of(kind, changed.document)
+        async def replace(parts: Parts) -> Changed:
+            return await put.put(parts, resource, call, read)
+
+        written: Stored | Changed | None = None
+        if kind in REPLACED and subresource == "status":
+            written = await self._twins.replace(call, body, encoded, replace)
+        if written is None:
+            written = await replace(self._desk.parts)
+        if isinstance(written, Stored):
+            return answer_of(kind, written)
+        return written.answer or answer_of(kind, written.document)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""

@@ -1,6 +1,6 @@
 """Writes that were made before, for a twin: what those who are inside do over and over again.
 
-Comes in   patches of pods, nodes and leases, new pods and events
+Comes in   patches of pods, nodes and leases, new statuses of workloads, new pods, their sets and events
 Goes out   the object as it is stored; None if it has to go the long way
 
  1. What is written for a twin is what the registry would write (`twins`): the same text but for names and times.
@@ -11,52 +11,56 @@ Goes out   the object as it is stored; None if it has to go the long way
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Hashable
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import (
     CORE_EVENT,
+    DEPLOYMENT,
     EVENT,
     LEASE,
     NODE,
     POD,
+    REPLICA_SET,
     Kind,
 )
 from mooring.apiserver.call import Call
 from mooring.apiserver.reads import RecordingLookup, are_unchanged, parts_with
 from mooring.apiserver.registry.metadata import generated_name
 from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.update import Changed
+from mooring.apiserver.twin_names import (
+    NOBODY,
+    names_in_creation,
+    names_in_patched,
+    names_in_replaced,
+    token_volume_in,
+)
 from mooring.apiserver.twins import Question, Twins, question_of
 from mooring.client.errors import StatusError
 from mooring.client.local_events import outward
-from mooring.client.local_form import stored_form, with_revision
+from mooring.client.local_form import part_of, stored_form, with_revision
 from mooring.client.promise import JsonObject, PatchForm
 from mooring.kit.entropy import Entropy
 from mooring.store.promise import MUST_NOT_EXIST, Record, Store, WriteConflict
 
 PATCHED = frozenset({POD, NODE, LEASE})
 MERGING = frozenset({PatchForm.MERGE, PatchForm.STRATEGIC})
-CREATED = frozenset({POD, EVENT, CORE_EVENT})
-NAMES_AROUND_MAX = 8
-UID_LENGTH = 36
+CREATED = frozenset({POD, REPLICA_SET, EVENT, CORE_EVENT})
+REPLACED = frozenset({DEPLOYMENT, REPLICA_SET})
+"""Of these the status: a whole object is sent, of which hardly anything else is new."""
+
+_STATUS = b',"status":{'
 
 _encode = msgspec.json.Encoder().encode
-_NODE_NAME = re.compile(rb'"nodeName":"([^"\\]+)"')
-_LABELS = re.compile(rb'"labels":\{([^}]*)\}')
-_OWNERS = re.compile(rb'"ownerReferences":\[([^\]]*)\]')
-_GENERATE_NAME = re.compile(rb'"generateName":"([^"\\]+)"')
-_GIVEN = re.compile(rb'"((?=[a-z.-]*\d)[a-z0-9.]{1,28}-[a-z0-9.-]{1,28})"|"pod-template-hash":"([a-z0-9]{8,10})"')
-"""Names that somebody made up, with a digit: a word of the API or an amount never looks like that."""
-_TOKEN_VOLUME = re.compile(rb'"(kube-api-access-[a-z0-9]{5})"')
-_NOBODY = b"\x03"
-"""In place of a name that is not there. No JSON holds such a character."""
 
 LongWay = Callable[[Parts, JsonObject], Awaitable[Document]]
 """Has the registry do it, with these parts and this body."""
+Replace = Callable[[Parts], Awaitable[Changed]]
+"""The same for a whole object, which names its state."""
 
 
 class Stored(NamedTuple):
@@ -83,22 +87,29 @@ class TwinWrites:
     async def patch(self, call: Call, patch: JsonObject, form: PatchForm, long_way: LongWay) -> Written | None:
         """The object after the patch. None if it has to be patched in the usual way."""
         record = await self._store.get(call.kind.key(call.namespace, call.name))
-        wanted = _part(patch, "metadata").get("resourceVersion")
+        wanted = part_of(patch, "metadata").get("resourceVersion")
         if record is None or wanted not in (None, str(record.revision)):
             return None
         if wanted is not None:  # this very state: what is written then does not depend on its number
-            patch = {**patch, "metadata": _without_revision(_part(patch, "metadata"))}
+            patch = {**patch, "metadata": _without_revision(part_of(patch, "metadata"))}
         question = _question_of_patch(call, record.value, patch, form)
         template = self._twins.find(question)
         if template is None or not await are_unchanged(self._store, template.reads):
             return await self._learn_patch(call, patch, record, question, long_way)
-        value = template.filled(question)
-        if value == record.value:
-            return Stored(value, record.revision)
-        try:
-            return Stored(value, await self._store.put(record.key, value, if_revision=record.revision))
-        except WriteConflict:
-            return None  # the long way refuses a patch that was for another state
+        return await self._put(record, template.filled(question))
+
+    async def replace(self, call: Call, body: JsonObject, encoded: bytes, long_way: Replace) -> Stored | Changed | None:
+        """The object with its new status. None if it has to be replaced in the usual way."""
+        record = await self._store.get(call.kind.key(call.namespace, call.name))
+        if record is None or part_of(body, "metadata").get("resourceVersion") != str(record.revision):
+            return None
+        question = _question_of_replacement(call, record, encoded)
+        if question is None:
+            return None
+        template = self._twins.find(question)
+        if template is None or not await are_unchanged(self._store, template.reads):
+            return await self._learn_replacement(call, question, long_way)
+        return await self._put(record, template.filled(question))
 
     async def create(self, call: Call, body: JsonObject, long_way: LongWay) -> Written | None:
         """The new object. None if it has to be created in the usual way."""
@@ -106,7 +117,7 @@ class TwinWrites:
         template = self._twins.find(question)
         if template is None or not await are_unchanged(self._store, template.reads):
             return await self._learn_creation(call, body, question, long_way)
-        metadata = _part(body, "metadata")
+        metadata = part_of(body, "metadata")
         name = str(metadata.get("name") or generated_name(str(metadata.get("generateName")), self._entropy))
         fresh = [self._entropy.uuid().encode(), f"kube-api-access-{self._entropy.suffix()}".encode()]
         value = template.filled(question, fresh, [name.encode()])
@@ -116,6 +127,14 @@ class TwinWrites:
         except WriteConflict:
             return None
 
+    async def _put(self, record: Record, value: bytes) -> Stored | None:
+        if value == record.value:
+            return Stored(value, record.revision)
+        try:
+            return Stored(value, await self._store.put(record.key, value, if_revision=record.revision))
+        except WriteConflict:
+            return None  # the long way refuses what was for another state
+
     # ------------------------------------------------------------------------------------------------ learning
 
     async def _learn_patch(
@@ -123,7 +142,7 @@ class TwinWrites:
     ) -> Document | None:
         lookup = RecordingLookup(self._parts.lookup)
         # For this state only, or what is stored in the end might have come of another.
-        metadata = {**_part(patch, "metadata"), "resourceVersion": str(record.revision)}
+        metadata = {**part_of(patch, "metadata"), "resourceVersion": str(record.revision)}
         try:
             document = await long_way(parts_with(self._parts, lookup), {**patch, "metadata": metadata})
         except StatusError:
@@ -134,6 +153,15 @@ class TwinWrites:
             self._twins.learn(question, stored, reads)
         return document
 
+    async def _learn_replacement(self, call: Call, question: Question, long_way: Replace) -> Changed:
+        lookup = RecordingLookup(self._parts.lookup)
+        changed = await long_way(parts_with(self._parts, lookup))
+        stored = await self._stored(call.kind, call.namespace, changed.document)
+        reads = lookup.reads_shared(question.names)
+        if stored is not None and reads is not None:
+            self._twins.learn(question, stored, reads)
+        return changed
+
     async def _learn_creation(self, call: Call, body: JsonObject, question: Question, long_way: LongWay) -> Document:
         lookup = RecordingLookup(self._parts.lookup)
         document = await long_way(parts_with(self._parts, lookup), body)
@@ -141,8 +169,7 @@ class TwinWrites:
         name = document["metadata"]["name"].encode()
         reads = lookup.reads_shared((*question.names, name))
         if stored is not None and reads is not None:
-            volume = _TOKEN_VOLUME.search(stored)
-            fresh = [document["metadata"]["uid"].encode(), volume[1] if volume is not None else _NOBODY]
+            fresh = [document["metadata"]["uid"].encode(), token_volume_in(stored) or NOBODY]
             self._twins.learn(question, stored, reads, fresh, [name])
         return document
 
@@ -151,8 +178,7 @@ class TwinWrites:
         context, now = (call.verb, call.kind, call.namespace), call.now.encode()
         if asked is not None and asked[:3] == (context, now, encoded):
             return asked[3]  # one who creates replicas sends the same again and again
-        names = _names_in_event(body) if call.kind is not POD else _names_around(encoded)
-        question = question_of(context, (encoded,), names, now)
+        question = question_of(context, (encoded,), names_in_creation(call.kind, body, encoded), now)
         self._asked_last = (context, now, encoded, question)
         return question
 
@@ -173,45 +199,25 @@ def answer_of(kind: Kind, written: Written) -> bytes:
 
 
 def _question_of_patch(call: Call, value: bytes, patch: JsonObject, form: PatchForm) -> Question:
-    node_name = _NODE_NAME.search(value) if call.kind is POD else None
-    names = (call.name.encode(), node_name[1] if node_name is not None else _NOBODY)
-    around = _names_around(value, names) if call.kind is POD else ()
     context = (call.verb, call.kind, call.subresource, form)
-    return question_of(context, (value, _encode(patch)), (*names, *around), call.now.encode())
+    names = names_in_patched(call.kind, call.name.encode(), value)
+    return question_of(context, (value, _encode(patch)), names, call.now.encode())
 
 
-def _names_around(text: bytes, known: Sequence[bytes] = ()) -> Sequence[bytes]:
-    """The names by which an object belongs to others: of its set, and in its labels. The same everywhere in a set."""
-    found: dict[bytes, None] = {}
-    for part in (_GENERATE_NAME.search(text), _LABELS.search(text), _OWNERS.search(text)):
-        for name, hashed in _GIVEN.findall(part[0]) if part is not None else ():
-            found[name or hashed] = None
-    return [name for name in found if name not in known and len(name) != UID_LENGTH and not _is_manager(name, text)][
-        :NAMES_AROUND_MAX
-    ]
-
-
-def _is_manager(name: bytes, text: bytes) -> bool:
-    """Whether somebody of that name has written to the object. Managers have an order."""
-    return b'"manager":"%b"' % name in text
-
-
-def _names_in_event(event: JsonObject) -> tuple[bytes, ...]:
-    """What an event tells: that is never judged."""
-    regarding = _part(event, "regarding") or _part(event, "involvedObject")
-    told = (
-        _part(event, "metadata").get("name"),
-        regarding.get("name"),
-        regarding.get("resourceVersion"),
-        event.get("note") or event.get("message"),
-    )
-    return tuple(_encode(text)[1:-1] if text else _NOBODY for text in told)
+def _question_of_replacement(call: Call, record: Record, encoded: bytes) -> Question | None:
+    """Of a body that was read, changed and sent back; None if it looks otherwise."""
+    value, revision = record.value, b'"metadata":{"resourceVersion":"%d",' % record.revision
+    wanted = encoded.replace(revision, b'"metadata":{', 1)
+    if len(wanted) == len(encoded):
+        return None
+    status_at = value.rfind(_STATUS)
+    if status_at > 0 and wanted.startswith(value[:status_at]):
+        wanted = wanted[status_at:]  # what stands before it is as it is stored
+    names = names_in_replaced(call.kind, call.name.encode(), value, wanted)
+    if names is None:
+        return None
+    return question_of((call.verb, call.kind, call.subresource), (value, wanted), names, call.now.encode())
 
 
 def _without_revision(metadata: JsonObject) -> JsonObject:
     return {name: value for name, value in metadata.items() if name != "resourceVersion"}
-
-
-def _part(body: JsonObject, field: str) -> JsonObject:
-    part = body.get(field)
-    return cast(JsonObject, part) if isinstance(part, dict) else {}
