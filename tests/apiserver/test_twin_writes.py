@@ -110,7 +110,7 @@ async def live_of_a_deployment(client: GetClient, number: int, now: str) -> list
     labels = {"app": name, "pod-template-hash": hashed}
     await client().create(REPLICA_SET, NS, workload(f"{name}-{hashed}", labels, ownerReferences=[owner]))
     for ready in (0, 2, 2):  # the third time nothing is new
-        counts = {"replicas": 2, "readyReplicas": ready, "observedGeneration": 1}
+        counts: Body = {"replicas": 2, "readyReplicas": ready, "observedGeneration": 1}
         await told_status(client(), REPLICA_SET, f"{name}-{hashed}", counts)
         progress = {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
         told = {"message": f'ReplicaSet "{name}-{hashed}" is progressing.', "lastUpdateTime": now}

@@ -10,7 +10,7 @@ from mooring.api.decode import convert_as
 from mooring.api.views.pod import PodStatus
 from mooring.client.errors import ConflictError
 from mooring.client.local_form import PlainObject, decoded, encoded
-from mooring.client.local_pods import bound, bound_form, grace_of_deletion_s
+from mooring.client.local_pods import bound, bound_form, grace_of_deletion_s, with_labels
 from mooring.client.promise import Deletion
 
 EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
@@ -70,6 +70,26 @@ def test_the_stored_form_is_the_one_that_taking_it_apart_gives(status: PlainObje
     whole = decoded(form.value)
     assert whole == bind(it)
     assert form.status == (convert_as(PodStatus, cast(PlainObject, whole["status"])) if is_read else None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_put_in"),
+    [
+        pytest.param({"app": "web"}, True, id="it has others"),
+        pytest.param({"app": "web", "not-zone": 'a "zone":'}, True, id="another one ends like it"),
+        pytest.param({"app": "web", "zone": "b"}, False, id="it has one of them"),
+        pytest.param({}, False, id="it has none yet"),
+        pytest.param(None, False, id="it has none at all, but its template does"),
+    ],
+)
+def test_labels_are_put_into_the_stored_form(labels: dict[str, str] | None, is_put_in: bool) -> None:
+    metadata: PlainObject = {"labels": labels} if labels is not None else {}
+    it = {"kind": "Pod", "apiVersion": "v1", **pod({"labels": {"a": "b"}}, **metadata, finalizers=["x"])}
+    labelled = with_labels(encoded(it), {"zone": "a", "region": "r"})
+    assert (labelled is not None) == is_put_in
+    if labelled is not None and labels is not None:
+        cast(PlainObject, it["metadata"])["labels"] = {**labels, "zone": "a", "region": "r"}
+        assert decoded(labelled) == it
 
 
 @pytest.mark.parametrize(

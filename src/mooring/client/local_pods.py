@@ -9,6 +9,7 @@ Goes out   the pod with its node; how long it may take to end; or a `ConflictErr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -29,6 +30,7 @@ _FINISHED = ("Succeeded", "Failed")
 _USUAL_START = b'{"kind":"Pod","apiVersion":"v1","metadata":{'
 _SPEC = b',"spec":{'
 _STATUS = b',"status":'
+_LABELS = b'"labels":{'
 _CLOSING = ord("}")
 _encode = msgspec.json.Encoder().encode
 
@@ -64,6 +66,16 @@ def bound_form(value: bytes, key: str, *, uid: str, node_name: str, now: str, is
         b"}",
     )
     return BoundForm(b"".join(parts), told[1])
+
+
+def with_labels(value: bytes, labels: Mapping[str, str]) -> bytes | None:
+    """A stored pod with these labels as well, likewise; None if it has to be taken apart."""
+    start = value.find(_LABELS, 0, value.find(_SPEC)) + len(_LABELS)
+    end = value.find(b"}", start)  # no label holds one
+    is_usual = start > len(_LABELS) and end > start and value.startswith(_USUAL_START)
+    if not is_usual or any(value.find(b"%b:" % _encode(key), start, end) >= 0 for key in labels):
+        return None
+    return b"".join((value[:end], b",", _encode(labels)[1:-1], value[end:]))
 
 
 def _places(value: bytes, uid: str, is_known_free: bool) -> tuple[int, int] | None:

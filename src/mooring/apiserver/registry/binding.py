@@ -25,7 +25,7 @@ from mooring.apiserver.strategies.pod_binding import binding_refusal, bound_pod
 from mooring.apiserver.validation.pod_binding import binding_faults
 from mooring.client.errors import BadRequestError
 from mooring.client.local_form import decoded, encoded
-from mooring.client.local_pods import bound_form
+from mooring.client.local_pods import bound_form, with_labels
 from mooring.client.local_refusals import conflict, not_found, other_uid
 from mooring.store.promise import Record, WriteConflict
 
@@ -76,8 +76,11 @@ async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
 def _bound_value(record: Record, key: str, name: str, body: Document, now: str) -> bytes:
     metadata, node_name = body["metadata"], body["target"]["name"]
     uid, revision = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-    if not revision and not metadata.get("labels") and not metadata.get("annotations"):
-        return bound_form(record.value, key, uid=uid, node_name=node_name, now=now).value
+    if not revision and not metadata.get("annotations"):
+        labels = metadata.get("labels")
+        labelled = with_labels(record.value, labels) if labels else record.value
+        if labelled is not None:
+            return bound_form(labelled, key, uid=uid, node_name=node_name, now=now).value
     pod = cast(Document, decoded(record.value))
     if uid and pod["metadata"]["uid"] != uid:
         raise other_uid(POD, key, name, uid, pod["metadata"]["uid"])
