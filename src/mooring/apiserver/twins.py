@@ -42,6 +42,7 @@ _EXCHANGEABLE = re.compile(rb'"' + _LOOK_CLOSER + rb"(" + _VALUES + rb')(?=\\?")
 _EXCHANGEABLE_OR_MARK = re.compile(rb'"(\x01\d+|' + _VALUES + rb')(?=\\?")')
 _MARKS = tuple(b"\x01%d" % number for number in range(NAMES_MAX + 1))
 """In place of names. No JSON holds such a character."""
+_MARKS_QUOTED = tuple(b'"%b"' % mark for mark in _MARKS)
 _BETWEEN = b"\x02"
 _TIME_LENGTHS = (20, 27)
 _ADDRESS_LENGTH_MAX = 15
@@ -99,7 +100,7 @@ class Twins:
         all_names = (*question.names, *names)
         marks = _MARKS[: len(all_names)]
         number_of = {value: number for number, value in enumerate((*question.values, *fresh, *marks))}
-        pieces = _EXCHANGEABLE_OR_MARK.split(_with_marks(stored, all_names))
+        pieces = _EXCHANGEABLE_OR_MARK.split(_with_marks((stored,), all_names)[0])
         if any(value not in number_of for value in pieces[1::2]):
             return
         self._templates.pop(question.key, None)
@@ -113,7 +114,7 @@ class Twins:
 
 def question_of(context: Hashable, texts: Sequence[bytes], names: Sequence[bytes], *values: bytes) -> Question:
     """The question of a write. `values` count as well, although they stand in none of the texts: the call's time."""
-    pieces = _EXCHANGEABLE.split(_with_marks(_BETWEEN.join(texts), names))
+    pieces = _EXCHANGEABLE.split(_BETWEEN.join(_with_marks(texts, names)))
     number_of: dict[bytes, int] = {}
     numbers = tuple([number_of.setdefault(value, len(number_of)) for value in (*values, *pieces[1::2])])
     order = tuple([number_of[value] for value in sorted(number_of, key=_sort_and_value)])
@@ -121,11 +122,14 @@ def question_of(context: Hashable, texts: Sequence[bytes], names: Sequence[bytes
     return Question(((context, len(names)), same, numbers, order), tuple(number_of), tuple(names))
 
 
-def _with_marks(text: bytes, names: Sequence[bytes]) -> bytes:
+def _with_marks(texts: Sequence[bytes], names: Sequence[bytes]) -> list[bytes]:
+    """Each text on its own: where a name stands, all of the text is copied, and most texts hold few names."""
     assert len(names) <= len(_MARKS), f"{len(names)} names; at most {len(_MARKS)} can be exchanged"
-    for mark, name in zip(_MARKS, names, strict=False):
-        text = text.replace(b'"%b"' % name, b'"%b"' % mark)
-    return text
+    marked = list(texts)
+    for mark, name in zip(_MARKS_QUOTED, names, strict=False):
+        quoted = b'"%b"' % name
+        marked = [text.replace(quoted, mark) for text in marked]
+    return marked
 
 
 def _sort_and_value(value: bytes) -> tuple[int, bytes]:
