@@ -422,6 +422,20 @@ def test_a_spec_that_comes_with_a_status_is_left_out_for_each_twin() -> None:
     with_desk(scenario)
 
 
+@pytest.mark.parametrize("first", ["tester", "somebody"])
+def test_who_is_called_like_his_manager_has_no_twins(first: str) -> None:
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        for name in (first, "other", "third"):
+            uid = text_at(await client.create(POD, NS, pod(name)), "metadata.uid")
+            patched_pod = read(await patched(client, POD, NS, name, {"status": {"message": "well"}}, "status"))
+            told = read(await client.create(EVENT, NS, event(name, uid, "well")))
+            for made in (patched_pod, told):
+                entries = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
+                assert {entry["manager"] for entry in entries} == {"tester"}
+
+    with_desk(scenario)
+
+
 def test_each_gets_a_name_and_a_uid_of_its_own() -> None:
     async def scenario(desk: Desk, client: InsideClient) -> None:
         made = [read(await client.create(POD, NS, replica())) for _ in range(5)]

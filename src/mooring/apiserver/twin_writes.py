@@ -119,8 +119,8 @@ class TwinWrites:
             return await self._learn_creation(call, body, question, long_way)
         metadata = part_of(body, "metadata")
         name = str(metadata.get("name") or generated_name(str(metadata.get("generateName")), self._entropy))
-        fresh = [self._entropy.uuid().encode(), f"kube-api-access-{self._entropy.suffix()}".encode()]
-        value = template.filled(question, fresh, [name.encode()])
+        volume = f"kube-api-access-{self._entropy.suffix()}".encode() if call.kind is POD else NOBODY
+        value = template.filled(question, (self._entropy.uuid().encode(), volume), (name.encode(),))
         try:
             key = call.kind.key(call.namespace, name)
             return Stored(value, await self._store.put(key, value, if_revision=MUST_NOT_EXIST))
@@ -147,31 +147,33 @@ class TwinWrites:
             document = await long_way(parts_with(self._parts, lookup), {**patch, "metadata": metadata})
         except StatusError:
             return None
-        stored = await self._stored(call.kind, call.namespace, document)
-        reads = lookup.reads_shared(question.names)
-        if stored is not None and reads is not None:
-            self._twins.learn(question, stored, reads)
+        await self._learn(call, document, question, lookup)
         return document
 
     async def _learn_replacement(self, call: Call, question: Question, long_way: Replace) -> Changed:
         lookup = RecordingLookup(self._parts.lookup)
         changed = await long_way(parts_with(self._parts, lookup))
-        stored = await self._stored(call.kind, call.namespace, changed.document)
-        reads = lookup.reads_shared(question.names)
-        if stored is not None and reads is not None:
-            self._twins.learn(question, stored, reads)
+        await self._learn(call, changed.document, question, lookup)
         return changed
 
     async def _learn_creation(self, call: Call, body: JsonObject, question: Question, long_way: LongWay) -> Document:
         lookup = RecordingLookup(self._parts.lookup)
         document = await long_way(parts_with(self._parts, lookup), body)
-        stored = await self._stored(call.kind, call.namespace, document)
-        name = document["metadata"]["name"].encode()
-        reads = lookup.reads_shared((*question.names, name))
-        if stored is not None and reads is not None:
-            fresh = [document["metadata"]["uid"].encode(), token_volume_in(stored) or NOBODY]
-            self._twins.learn(question, stored, reads, fresh, [name])
+        await self._learn(call, document, question, lookup, is_new=True)
         return document
+
+    async def _learn(
+        self, call: Call, document: Document, question: Question, lookup: RecordingLookup, *, is_new: bool = False
+    ) -> None:
+        stored, metadata = await self._stored(call.kind, call.namespace, document), document["metadata"]
+        new_names = (metadata["name"].encode(),) if is_new else ()
+        names = (*question.names, *new_names)
+        reads = lookup.reads_shared(names)
+        # An object that is called like its writer has no twins: in what is stored, nobody could tell the two apart.
+        if stored is None or reads is None or call.field_manager.encode() in names:
+            return
+        fresh = (metadata["uid"].encode(), token_volume_in(stored) or NOBODY) if is_new else ()
+        self._twins.learn(question, stored, reads, fresh, new_names)
 
     def _question_of_creation(self, call: Call, body: JsonObject) -> Question:
         encoded, asked = _encode(body), self._asked_last
@@ -179,7 +181,8 @@ class TwinWrites:
         if asked is not None and asked[:3] == (context, now, encoded):
             return asked[3]  # one who creates replicas sends the same again and again
         question = question_of(context, (encoded,), names_in_creation(call.kind, body, encoded), now)
-        self._asked_last = (context, now, encoded, question)
+        if call.kind is POD:
+            self._asked_last = (context, now, encoded, question)
         return question
 
     async def _stored(self, kind: Kind, namespace: str, document: Document) -> bytes | None:
