@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.views.pod import ContainerPort, Pod, PodAffinityTerm
+from mooring.api.views.meta import Condition
+from mooring.api.views.pod import ContainerPort, Pod, PodAffinityTerm, ResourceRequirements
 from mooring.api.views.volumes import ImageVolumeSource, Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.columns import Columns
@@ -86,6 +87,43 @@ def test_pods_that_were_granted_different_things_count_for_different_things(stat
     before, after = columns.record(RUNNING), columns.record(grown)
     assert before.shape is not after.shape
     assert before.shape.request_vector.tolist() != after.shape.request_vector.tolist()
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"container_statuses": (resized({"cpu": 1}),)}, id="a container"),
+        pytest.param({"container_statuses": (resized({"cpu": 1}, promised={"cpu": 1}),)}, id="and was promised it"),
+        pytest.param(
+            {
+                "container_statuses": (resized({"cpu": 1}),),
+                "init_container_statuses": (resized({"cpu": 1}, name="sidecar"),),
+            },
+            id="a sidecar, too",
+        ),
+        pytest.param({"conditions": (Condition(type="Ready", status="True"),)}, id="and it is ready"),
+    ],
+)
+def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[str, object]) -> None:
+    assert shape_key(replace(RUNNING, status=replace(RUNNING.status, **status))) == shape_key(RUNNING)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"container_statuses": (resized({"cpu": 1}, name="debugger"),)}, id="a container that it has not"),
+        pytest.param(
+            {
+                "container_statuses": (resized({"cpu": 1}),),
+                "conditions": (Condition(type="PodResizePending", status="True", reason="Infeasible"),),
+            },
+            id="a resize that cannot be",
+        ),
+        pytest.param({"resources": ResourceRequirements(requests={"cpu": 1})}, id="as a whole"),
+    ],
+)
+def test_a_pod_of_which_a_kubelet_says_something_special_has_a_shape_of_its_own(status: dict[str, object]) -> None:
+    assert shape_key(replace(RUNNING, status=replace(RUNNING.status, **status))) != shape_key(RUNNING)
 
 
 def test_images_of_volumes_are_told_from_images_of_containers() -> None:

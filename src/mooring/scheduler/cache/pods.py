@@ -12,18 +12,20 @@ also the signature of decision 3: pods of one shape are the same to every plugin
  2. Two pods have one shape exactly if the parts of their specifications that scheduling reads encode to the same
     bytes. Encoding is the cheapest exact comparison there is: 3 µs for a usual pod.
  3. Shapes whose specifications are the same, and that differ in labels and owner, are a family (`Shape.family`).
- 4. A shape that no pod uses is forgotten in sweeps (`ShapeRegistry.sweep`); one that comes back is registered again.
+ 4. A pod that its kubelet granted what it asked for has the shape that it had while it was pending: the columns count
+    it already. Only a resize makes another one.
+ 5. A shape that no pod uses is forgotten in sweeps (`ShapeRegistry.sweep`); one that comes back is registered again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mooring.api.ownership import controller_of
-from mooring.api.views.pod import Pod, PodSpec, PodStatus
+from mooring.api.views.pod import ContainerStatus, Pod, PodSpec
 from mooring.api.views.volumes import Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
@@ -87,7 +89,7 @@ class Shape:
     def family(self) -> bytes:
         """The same for all shapes that ask the same of a node, whatever their labels are and whoever owns them."""
         if not self._family:
-            self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view.status)))
+            self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
         return self._family
 
     def __repr__(self) -> str:
@@ -157,7 +159,7 @@ def shape_key(view: Pod) -> bytes:
             metadata.labels,
             (owner.api_version, owner.kind, owner.name) if owner is not None else None,
             _spec_that_counts(view.spec),
-            _granted(view.status),
+            _granted(view),
         )
     )
 
@@ -172,17 +174,33 @@ def _spec_that_counts(spec: PodSpec) -> PodSpec:
     return spec
 
 
-def _granted(status: PodStatus) -> object:
-    """In-place resize: what a running pod counts for depends on what its kubelet has granted. None: nothing special."""
+def _granted(view: Pod) -> object:
+    """In-place resize: what a running pod counts for depends on what its kubelet has granted. None: what it asked for,
+    so that a pod that begins to run keeps its shape."""
+    status = view.status
     if not (status.container_statuses or status.init_container_statuses or status.resources or status.conditions):
         return None
     containers = [c for c in status.container_statuses if c.resources is not None]
     if status.init_container_statuses:
         containers += [c for c in status.init_container_statuses if c.resources is not None]
     resizing = [(c.type, c.reason) for c in status.conditions if c.type in _RESIZING]
-    if not containers and not resizing and status.resources is None:
+    if not resizing and status.resources is None and _are_as_asked_for(containers, view.spec):
         return None
     return status.resources, status.allocated_resources, containers, resizing
+
+
+def _are_as_asked_for(statuses: Sequence[ContainerStatus], spec: PodSpec) -> bool:
+    if not statuses:
+        return True
+    asked_for = {
+        container.name: container.resources.requests for container in (*spec.containers, *spec.init_containers)
+    }
+    return all(
+        status.resources is not None
+        and status.resources.requests == asked_for.get(status.name)
+        and (not status.allocated_resources or status.allocated_resources == status.resources.requests)
+        for status in statuses
+    )
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
