@@ -130,6 +130,33 @@ def test_pods_that_are_placed_together_count_as_if_placed_alone(copies: int) -> 
     assert changed.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("sort", [{"cpu": 1}, {"terminating": True}, {"ports": ["80"]}, {"near": [pods_like("zone")]}])
+def test_a_pod_with_other_labels_counts_as_if_placed_anew(sort: dict[str, Any]) -> None:
+    relabelled, anew = (engine_of(node("n1", zone="a"), node("n2", zone="b")).columns for _ in range(2))
+    before = pod("p", on="n1", labels={"app": "web"}, **sort)
+    after = pod("p", on="n1", labels={"app": "web", "zone": "a"}, **sort)
+    for columns in (relabelled, anew):
+        columns.place(columns.record(before), "n1")
+        columns.place(columns.record(pod("q", on="n1", labels={"app": "web"}, **sort)), "n1")
+    position = relabelled.usage_changes.position
+    known = relabelled.pods["default/p"]
+    relabelled.relabel(known, relabelled.record(after))
+    anew.displace(anew.pods["default/p"])
+    anew.place(anew.record(after), "n1")
+    assert logical_state(relabelled) == logical_state(anew)
+    changed = relabelled.usage_changes.since(position)
+    assert (changed is not None and changed.tolist(), known.row) == ([0], -1)
+    relabelled.displace(relabelled.pods["default/p"])
+    assert used(relabelled, "n1")[0] == 1
+
+
+def test_only_labels_and_owners_can_be_changed_in_place() -> None:
+    columns = engine_of(node("n1")).columns
+    columns.place(columns.record(pod("p", on="n1", cpu=1)), "n1")
+    with pytest.raises(AssertionError, match="differs from"):
+        columns.relabel(columns.pods["default/p"], columns.record(pod("p", on="n1", cpu=2)))
+
+
 def test_changes_are_logged_by_what_they_touch() -> None:
     engine = engine_of(node("n1"), node("n2"))
     columns = engine.columns

@@ -1,4 +1,4 @@
-"""A list that comes page by page leaves what one at a time leaves."""
+"""A list that comes page by page leaves what one at a time leaves; a placed pod is counted as it was told last."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mooring.client.absent import AbsentClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
+from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.intake.pods import PodIntake
 from mooring.scheduler.scheduler import Scheduler
@@ -49,6 +50,32 @@ def test_what_is_in_no_page_is_gone(tell: object) -> None:
         assert _picture(intake, scheduler) == (["b on n2", "c on n1"], ["e"], 1)
 
     run(listed())
+
+
+@pytest.mark.parametrize(
+    ("told", "cpu_milli"),
+    [
+        pytest.param(pod("a", uid="a", on="n1", cpu=1, labels={"zone": "z"}), 1_000, id="other labels"),
+        pytest.param(pod("a", uid="a", on="n1", cpu=1, terminating=True), 1_000, id="its end"),
+        pytest.param(pod("a", uid="a", on="n1", cpu=2, labels={"zone": "z"}), 2_000, id="other requests"),
+        pytest.param(pod("a", uid="a", on="n2", cpu=1, labels={"zone": "z"}), 1_000, id="another node"),
+    ],
+)
+def test_a_placed_pod_counts_as_it_was_told_last(told: Pod, cpu_milli: int) -> None:
+    async def heard() -> None:
+        scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+        columns = scheduler.engine.columns
+        for name in ("n1", "n2"):
+            scheduler.engine.put(node(name))
+        scheduler.pods.put(pod("a", uid="a", on="n1", cpu=1))
+        scheduler.pods.put(told)
+        record = columns.pods["a"]
+        assert (record.node_name, record.shape.labels) == (told.spec.node_name, told.metadata.labels)
+        assert record.terminating == (told.metadata.deletion_timestamp is not None)
+        assert columns.resources.used[CPU].sum() == cpu_milli == columns.resources.used[CPU, record.row]
+        assert [list(pods.values()) for pods in columns.pods_on if pods] == [[record]]
+
+    run(heard())
 
 
 def _picture(intake: PodIntake, scheduler: Scheduler) -> tuple[list[str], list[str], int]:

@@ -196,6 +196,22 @@ class Columns:
         self.usage_changes.append(pod.row)
         self.take_from_row(pod)
 
+    def relabel(self, known: PodRecord, pod: PodRecord) -> None:
+        """A placed pod with other labels, or another owner. It takes the same of its node: only who counts pods by
+        their labels hears of it, and whoever asks what changed."""
+        assert known.row >= 0, f"{known} is on no row"
+        assert known.shape.family == pod.shape.family, f"{pod} differs from {known} in more"
+        row, before, after = known.row, known.shape, pod.shape
+        before.pods_placed -= 1
+        after.pods_placed += 1
+        self.selectors.place(before.label_class, row, -1, known.terminating)
+        self.selectors.place(after.label_class, row, 1, pod.terminating)
+        self._carry_terms(known, row, -1)
+        self._carry_terms(pod, row, 1)
+        pod.node_name, pod.arrival, pod.row, known.row = known.node_name, known.arrival, row, -1
+        self.pods[pod.uid] = self.pods_on[row][pod.uid] = pod
+        self.usage_changes.append(row)
+
     def add_to_row(self, pod: PodRecord, row: int) -> None:
         """The sums of one row with one pod more. For `place` and transactions."""
         shape = pod.shape

@@ -167,12 +167,15 @@ class PodIntake:
         pod = self._columns.record(view)
         if known is None:
             self._place(pod)
-        elif not _counts_alike(known, pod):
+        elif _counts_alike(known, pod):
+            known.start_s, known.view, pod = pod.start_s, None, known
+        elif _takes_alike(known, pod):
+            pod.view = None
+            self._columns.relabel(known, pod)
+        else:
             self._columns.displace(known)
             pod.arrival = known.arrival
             self._place(pod)
-        else:
-            known.start_s, known.view, pod = pod.start_s, None, known
         if known is None or assumption is not None:
             self._queue.wake(ASSIGNED_POD_ADD, None, pod)
             return
@@ -275,9 +278,19 @@ def _started_s(view: Pod) -> float:
 
 def _counts_alike(known: PodRecord, pod: PodRecord) -> bool:
     """Whether the columns would count both the same: then nothing has to be taken away and added again."""
+    return known.shape is pod.shape and _is_used_alike(known, pod)
+
+
+def _takes_alike(known: PodRecord, pod: PodRecord) -> bool:
+    """Whether both take the same of the same node, as every pod that is bound and given its zone's label then."""
     return (
-        known.shape is pod.shape
-        and known.node_name == pod.node_name
+        known.row >= 0 and not known.volumes and known.shape.family == pod.shape.family and _is_used_alike(known, pod)
+    )
+
+
+def _is_used_alike(known: PodRecord, pod: PodRecord) -> bool:
+    return (
+        known.node_name == pod.node_name
         and known.terminating == pod.terminating
         and known.disrupted == pod.disrupted
         and known.volumes == pod.volumes
