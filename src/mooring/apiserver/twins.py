@@ -34,10 +34,11 @@ _ADDRESS = rb"(?:%b\.){3}%b" % (_BYTE, _BYTE)
 _CONTAINER = rb"(?:containerd|docker|mooring)://[0-9a-f]{64}"
 _MACHINE = rb"[0-9a-f]{32}"
 _TOKEN_VOLUME = rb"kube-api-access-[a-z0-9]{5}"
-# A key of managed fields holds JSON in a string: there the quotes have a backslash. The first two looks keep
-# most strings out at once, the first by one letter: this is the hottest expression of a cluster that starts pods.
+# A key of managed fields holds JSON in a string: there the quotes have a backslash. The look ahead keeps most strings
+# out by their first four letters, without trying one sort after the other: this is the hottest expression of a cluster
+# that starts pods. (Digits and points, or the beginnings of containerd, docker, mooring and kube-api.)
 _VALUES = b"|".join((_TIME, _UID, _ADDRESS, _CONTAINER, _MACHINE, _TOKEN_VOLUME))
-_LOOK_CLOSER = rb"(?=[0-9a-fkm])(?=20\d\d-|[0-9a-f]{8}|\d{2,3}\.|containerd:|docker:|mooring:|kube-api-)"
+_LOOK_CLOSER = rb"(?=[0-9a-fkm][0-9a-f.ou][0-9a-f.cnob][0-9a-f.tkre])"
 _EXCHANGEABLE = re.compile(rb'"' + _LOOK_CLOSER + rb"(" + _VALUES + rb')(?=\\?")')
 _EXCHANGEABLE_OR_MARK = re.compile(rb'"(\x01\d+|' + _VALUES + rb')(?=\\?")')
 _MARKS = tuple(b"\x01%d" % number for number in range(NAMES_MAX + 1))
