@@ -172,6 +172,28 @@ def test_an_error_of_somebody_elses_connection_is_a_failure_like_others() -> Non
     play(story)
 
 
+def test_an_answer_that_cannot_be_sent_is_one_clients_trouble() -> None:
+    failures: list[str] = []
+
+    async def broken(request: Request) -> Response:
+        headers = (("X", "\ud800"),) if request.path == "/broken" else ()  # no bytes mean half a character
+        return Response(200, b"hello", headers=headers)
+
+    async def story() -> None:
+        async with (
+            listening(broken, on_failure=lambda: failures.append("one")) as listener,
+            Client(listener) as other,
+            Client(listener) as client,
+        ):
+            client.say(get("/broken"))
+            assert await client.hear_all() == ""
+            other.say(get())
+            assert told(await other.hear("hello")) == ["200 hello"]
+
+    play(story)
+    assert failures == ["one"]
+
+
 def test_a_handler_that_fails_is_counted() -> None:
     failures: list[str] = []
 

@@ -139,6 +139,11 @@ class Connection(asyncio.Protocol):
                     await self._next
         except ConnectionError:
             pass  # nobody is there any more
+        except Exception:
+            # A bug, and this client's trouble: all other connections would end with a task that fails.
+            self._listener.on_failure()
+            log.exception("a connection failed")
+            self.abort()
         finally:
             self._current = None
             self.close()
