@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+from string import ascii_letters, digits
 from urllib.parse import urlsplit
 
 from httptools import (
@@ -30,6 +31,8 @@ from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.request import Fields, Request
 
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
+_IN_HOSTS = (ascii_letters + digits + "!$%&'()*+,-.:;=[]_~").encode()
+"""What Go's servers let pass: not just what is in names."""
 _REQUEST_LINE = re.compile(rb"^([A-Za-z]+) /\S* HTTP/1", re.MULTILINE)
 
 
@@ -221,8 +224,8 @@ class RequestReader:
     def _check(self, request: Request) -> None:
         """What llhttp lets pass, or notices only behind the head. Chunks of an old client are somebody's trick: no
         proxy before us that speaks HTTP/1.0 would find their end where we do."""
-        hosts = sum([name == b"host" for name, _ in self._fields])
-        has_host = hosts == 1 or (not hosts and request.is_old)
+        hosts = [value for name, value in self._fields if name == b"host"]
+        has_host = not hosts[0].translate(None, _IN_HOSTS) if len(hosts) == 1 else not hosts and request.is_old
         encoding = request.header(b"transfer-encoding").lower()
         has_end = not encoding or (encoding.endswith("chunked") and not request.is_old)
         if not has_host or not has_end:
