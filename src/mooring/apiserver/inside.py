@@ -6,7 +6,8 @@ Goes out   what any client would get: everything is defaulted, admitted, validat
  1. Whoever is inside is trusted: he is neither authenticated nor asked whether he may. He has a name all the same,
     which stands in the fields that he manages.
  2. Reading goes straight to the store, as bytes, shared with all watches.
- 3. What was written for one replica is written for the next without being worked out again (`twin_writes`).
+ 3. What was written for one replica is written for the next without being worked out again (`twin_writes`), and a lease
+    is renewed as it was renewed before (`renewals`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import cast
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from mooring.api.kinds import LEASE, POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
@@ -27,6 +28,7 @@ from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.shelf import Stored as Found
 from mooring.apiserver.registry.update import Changed
+from mooring.apiserver.renewals import Renewals
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tokens import issue_token
 from mooring.apiserver.twin_writes import CREATED, MERGING, PATCHED, REPLACED, Stored, TwinWrites, Written, answer_of
@@ -58,6 +60,7 @@ class InsideClient:
         self._user = user
         self._manager = manager
         self._twins = TwinWrites(desk.store, desk.parts, desk.entropy.fork(f"twins of {manager}"))
+        self._renewals = Renewals(desk.store)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -126,8 +129,12 @@ class InsideClient:
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
     ) -> bytes:
-        resource = self._desk.resources.of_kind(kind)
         call = self._call("patch", kind, namespace, name, subresource)
+        is_renewal = kind is LEASE and form is PatchForm.MERGE
+        renewed = await self._renewals.renew(call, patch) if is_renewal else None
+        if renewed is not None:
+            return answer_of(kind, renewed)
+        resource = self._desk.resources.of_kind(kind)
         reader = self._desk.document_reader(resource, form)
 
         async def change(parts: Parts, patch: object) -> Document:
@@ -138,6 +145,8 @@ class InsideClient:
             written = await self._twins.patch(call, patch, form, change)
         if written is None:
             written = await change(self._desk.parts, patch)
+        if is_renewal:
+            await self._renewals.note(call, patch, written)
         return answer_of(kind, written)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
