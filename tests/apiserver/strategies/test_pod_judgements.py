@@ -39,6 +39,11 @@ def with_token(name: str, metadata: Document | None = None, mounted: str = "", *
     return pod(whole, {"volumeMounts": [mount]}, metadata)
 
 
+def variables(*values: str) -> Document:
+    """A pod that sets one variable several times, which is unwise."""
+    return pod(container={"env": [{"name": "A", "value": value} for value in values]})
+
+
 def judged(strategy: PodStrategy, made: Document) -> tuple[object, ...]:
     made, call = deepcopy(made), call_for()
     judgement = strategy.judge_new(made, call)
@@ -53,6 +58,9 @@ def judged(strategy: PodStrategy, made: Document) -> tuple[object, ...]:
         pytest.param(pod(), pod(metadata={"labels": {"-": ""}}), True, id="a label that cannot be"),
         pytest.param(pod(), pod(metadata={"annotations": {"a": "b"}}), False, id="annotations"),
         pytest.param(pod(), pod(metadata={"annotations": APPARMOR}), False, id="an annotation that becomes a field"),
+        pytest.param(pod(), pod(container={"image": "nginx:2"}), True, id="another image"),
+        pytest.param(variables("1", "2"), variables("2", "3"), True, id="other values of variables"),
+        pytest.param(variables("1", "2"), variables("1", "$(A) 2"), False, id="a value that extends another"),
         pytest.param(pod(), pod(container={"image": " nginx"}), False, id="an image with a blank"),
         pytest.param(pod(), pod(container={"resources": {"requests": {"cpu": "1"}}}), False, id="another quality"),
         pytest.param(

@@ -80,7 +80,7 @@ class PodStrategy(Strategy):
         default_rest_of_pod(obj)
 
     def judge_new(self, obj: Document, call: Call) -> Judgement:
-        question = question_about(obj)
+        question = question_about(obj, is_whole=call.mould is not None and call.mould.is_of_one)
         known = self._judgements.find(question) if question is not None else None
         if question is None or known is None:
             warned = len(call.warnings)

@@ -5,8 +5,8 @@ Goes out   the same for the next pod with the same spec and the same annotations
 
  1. Only pods without a fault are remembered, whose spec was right as it was: nothing to prepare, nothing to warn of on
     the way, and nothing that is stored in another form.
- 2. The question is the whole spec and all annotations. What is judged by anything else (the name, labels, the time) is
-    never remembered: `_JUDGED_BY_MORE` lists it. Metadata is judged each time.
+ 2. The question is the whole spec, but for its free texts, and all annotations. What is judged by anything else (the
+    name, labels, the time) is never remembered: `_JUDGED_BY_MORE` lists it. Metadata is judged each time.
  3. The volume with the token is named by chance, and its name is left out of the question. It is a name that every rule
     likes, and it says the same of two pods if it stands in the same places: so one may be put for the other, unless a
     text for users holds it.
@@ -23,6 +23,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.memory import Marks, Memory
 from mooring.api.schema.tables import struct_named
+from mooring.apiserver.free_texts import outline_of
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH
 
@@ -50,6 +51,8 @@ class Question(NamedTuple):
     token_volume: str
     spec: bytes
     """The spec as it would be stored."""
+    is_whole: bool
+    """Whether free texts count, too: where the very same spec came before, nobody looks for them."""
 
 
 class PodJudgement(NamedTuple):
@@ -60,18 +63,20 @@ class PodJudgement(NamedTuple):
     """Of the spec: those of the name are its own."""
 
 
-def question_about(pod: Document) -> Question | None:
+def question_about(pod: Document, *, is_whole: bool = False) -> Question | None:
     """What to look for; None for a pod whose judgement is not remembered."""
     spec, annotations = pod["spec"], pod["metadata"].get("annotations")
     form = _encode(spec)
-    content = form + _encode(annotations) if annotations else form
+    content = form if is_whole else outline_of(form).form
+    if annotations:
+        content += _encode(annotations)
     if len(content) > QUESTION_BYTES_MAX or any(field in content for field in _JUDGED_BY_MORE):
         return None
     volumes = spec.get("volumes")
     name = volumes[-1].get("name", "") if volumes else ""
     if not _is_token_volume(name):
-        return Question(content, "", form)
-    return Question(content.replace(name.encode(), _NO_NAME), name, form)
+        return Question(content, "", form, is_whole)
+    return Question(content.replace(name.encode(), _NO_NAME), name, form, is_whole)
 
 
 class PodJudgements:
@@ -89,7 +94,7 @@ class PodJudgements:
         if self._seen.is_new(question.content):
             return
         is_told = question.token_volume and any(question.token_volume in text for text in warnings)
-        if not is_told and question_about(pod) == question and _is_as_stored(question.spec):
+        if not is_told and question_about(pod, is_whole=question.is_whole) == question and _is_as_stored(question.spec):
             self._known.keep(question.content, PodJudgement(pod["status"]["qosClass"], tuple(warnings)))
 
 

@@ -1,18 +1,21 @@
-"""Moulds: what is known of a spec because the same one came before.
+"""Moulds: what is known of a spec because one of its sort came before.
 
 Comes in   the bytes of a body
 Goes out   the document that they mean, canonical and defaulted, and the `Mould` of its spec; None if the body is not of
            the plain sort, and has to be read with care
 
-The replicas of a workload are sent with the very same spec, byte for byte. What it takes to make sense of one is done
-once: the others are cast from the mould.
+The replicas of a workload are sent with the very same spec, byte for byte, and other pods with one that differs in
+texts that nobody reads (`free_texts`). What it takes to make sense of one is done once: the others are cast from the
+mould.
 
- 1. A mould is found by all the bytes of a spec and made from nothing else, so a body means the same whether its spec
-    was known or not. Names, labels and owners are read each time.
+ 1. A mould is found by all the bytes of a spec but those of free texts, and made from nothing else, so a body means the
+    same whether its spec was known or not. Names, labels and owners are read each time.
  2. A body goes this way only if nothing in it needs a second look: JSON as we would write it ourselves, of just this
     kind, with fields that the kind has, values of the right type, and no key twice. Who goes the other way finds the
     same answer there, or the words for what is wrong.
  3. Whoever is given a document owns all of it: the spec is decoded for him, not shared.
+ 4. A spec of a sort that comes for the first time is only read: most never come again, and a mould is dear to make. One
+    that comes again to the letter has a mould of its own, so that nobody need look for the free texts in it.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.memory import Memory
+from mooring.api.memory import Marks, Memory
 from mooring.api.schema.model import Struct
+from mooring.apiserver.free_texts import Outline, form_of, outline_of
 from mooring.apiserver.mould import Mould
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
@@ -31,6 +35,7 @@ from mooring.apiserver.wire.nesting import NESTING_MAX
 from mooring.apiserver.wire.scalars import Irregular, ScalarFault
 
 MOULDS_KEPT_MAX = 256
+SEEN_MAX = 4096
 SPEC_BYTES_MAX = 64 * 1024
 """A longer spec is read each time: so all moulds together stay below a few dozen megabytes."""
 
@@ -45,10 +50,10 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Cast(NamedTuple):
-    """A document, and the mould of its spec."""
+    """A document, and the mould of its spec if that was cast from one."""
 
     document: Document
-    mould: Mould
+    mould: Mould | None
 
 
 class Moulds:
@@ -66,6 +71,7 @@ class Moulds:
         assert all(blank[name] == {} for name in self._always_there), f"a {struct.name} is {blank}"
         self._strategy = strategy
         self._known: Memory[bytes, Mould] = Memory(MOULDS_KEPT_MAX)
+        self._seen = Marks(SEEN_MAX)
 
     def cast(self, data: bytes) -> Cast | None:
         """The document of a body, or None."""
@@ -73,19 +79,40 @@ class Moulds:
         spec = bytes(parts.pop("spec", b"")) if parts is not None else b""
         if parts is None or not spec or len(spec) > SPEC_BYTES_MAX:
             return None
-        mould = self._known.get(spec) or self._made(spec)
-        document = self._rest(_encode(parts)) if mould is not None else None
-        if mould is None or document is None:
+        read = self._read_spec(spec)
+        document = self._rest(_encode(parts)) if read is not None else None
+        if read is None or document is None:
             return None
-        document["spec"] = _decode(mould.spec)
+        document["spec"], mould = read
         return Cast(document, mould)
 
-    def _made(self, data: bytes) -> Mould | None:
+    def _read_spec(self, data: bytes) -> tuple[Document, Mould | None] | None:
+        """A spec, canonical and defaulted, and its mould; None if it is not plain."""
+        known = self._known.get(data)
+        if known is not None:
+            return _decode(known.form.pieces[0]), known
+        outline = outline_of(data)
+        mould = self._known.get(outline.form)
+        if mould is None and not self._seen.is_new(outline.form):
+            mould = self._made(outline)
+        if mould is None:
+            spec = self._canonical_spec(data)
+            return (spec, None) if spec is not None else None
+        form = mould.form.filled(outline.texts)
+        if outline.texts and not self._seen.is_new(data):
+            mould = self._known.keep(data, mould.of_one(form))
+        return _decode(form), mould
+
+    def _made(self, outline: Outline) -> Mould | None:
+        marked = outline.marked()
+        spec = self._canonical_spec(marked) if marked is not None else None
+        return self._known.keep(outline.form, Mould(form_of(_encode(spec)))) if spec is not None else None
+
+    def _canonical_spec(self, data: bytes) -> Document | None:
         spec = _canonical(self._spec_struct, plain_value(data))
-        if spec is None:
-            return None
-        self._strategy.default_spec(spec)
-        return self._known.keep(data, Mould(_encode(spec)))
+        if spec is not None:
+            self._strategy.default_spec(spec)
+        return spec
 
     def _rest(self, data: bytes) -> Document | None:
         """An object of this metadata, with its spec still to come."""
