@@ -29,6 +29,7 @@ from mooring.scheduler.cycle.banded import best_in_bands
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
 from mooring.scheduler.cycle.filtering import ask_everywhere, begin, find_feasible, look
+from mooring.scheduler.cycle.first_sight import best_at_first_sight
 from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.sampling import Sampling
@@ -133,6 +134,9 @@ class Cycle:
             attempt = self._look_at_twins(pod) if self._sampling is None and not in_full else None
             if attempt is not None:
                 return attempt
+            placed = self._place_at_first_sight(pod) if self._sampling is None and not in_full else None
+            if placed is not None:
+                return placed
             kept = self._keeper.kept(pod)
             attempt = begin(self.profile, self._columns, kept, pod)
             bands = self._keeper.bands(kept, pod) if self._sampling is None and not in_full else None
@@ -156,6 +160,17 @@ class Cycle:
         attempt = find_feasible(self.profile, self._columns, kept, pod)
         is_found = attempt.rejection is None and length_of(attempt.feasible) > 0
         return attempt if is_found and not attempt.may_have_failed else None
+
+    def _place_at_first_sight(self, pod: PodRecord) -> Decision | None:
+        """The same decision, if the pod fits anywhere, for a pod of a kind that may never come again."""
+        if len(self._columns.nominations):
+            return None
+        newcomer = self._keeper.newcomer(pod)
+        if newcomer is None:
+            return None
+        attempt = begin(self.profile, self._columns, newcomer, pod)
+        best = best_at_first_sight(attempt)
+        return self._placed(attempt, self._chosen(best), length_of(attempt.feasible)) if best is not None else None
 
     def _failure(self, attempt: Attempt, in_full: bool) -> Decision | None:
         if attempt.rejection is not None:

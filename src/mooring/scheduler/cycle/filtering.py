@@ -67,7 +67,7 @@ def search(attempt: Attempt, sampling: Sampling | None) -> None:
         _leave_out_unnamed(attempt)
         left = attempt.first == FITS
     if attempt.asked:
-        left = _ask_cluster_filters(attempt, left)
+        left = ask_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
     attempt.says_as_kept = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
@@ -106,7 +106,7 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
 def ask_everywhere(attempt: Attempt) -> None:
     """For a pod that was tried only where it is nominated: what would the other nodes have said?"""
     _leave_out_unnamed(attempt)
-    _ask_cluster_filters(attempt, attempt.first == FITS)
+    ask_cluster_filters(attempt, attempt.first == FITS)
 
 
 def run_pre_filters(attempt: Attempt) -> None:
@@ -170,7 +170,7 @@ def _hand_over(attempt: Attempt, name: str, state: object) -> None:
     attempt.states[name] = state
 
 
-def _ask_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
+def ask_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
     """Asks the filters that read the cluster about the rows that fit so far. Returns those that still do."""
     rows: Rows = slice(0, len(fits)) if 2 * np.count_nonzero(fits) > len(fits) else fits.nonzero()[0]
     for use in attempt.asked:
@@ -219,7 +219,7 @@ def _fits_where_nominated(attempt: Attempt) -> bool:
         return False
     only_there = np.zeros(attempt.columns.height, dtype=np.bool_)
     only_there[row] = True
-    if not _ask_cluster_filters(attempt, only_there)[row]:
+    if not ask_cluster_filters(attempt, only_there)[row]:
         return False
     attempt.feasible = np.array([row], dtype=np.int64)
     return True

@@ -11,6 +11,8 @@ Goes out   `Kept`: every number in it is what the plugins would answer now
     family of shapes. A thousand Deployments of one template are one family. What preemption found out depends on
     labels, so a shape that has victims keeps its answers to itself, and so do shapes with twins.
  4. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped.
+ 5. Answers are kept from the second pod of a family on: the first is judged at first sight (see `first_sight`), and of
+    it only what the plugins have prepared is remembered. Where users' plugins have a say, from the first.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from mooring.scheduler.framework.profile import FilterUse, Profile
 KEPT_BYTES_MAX = 64 << 20
 KEPT_MIN = 8
 """So many shapes are kept however large the cluster."""
+NEWCOMERS_MAX = 1024
+"""Of so many families that only one pod has come of it is remembered that it came."""
 PODS_BEFORE_BANDS = 3
 """Forming bands costs as much as deciding for a few pods without them."""
 NO_BANDS_FOR = 1000
@@ -51,6 +55,8 @@ class Keeper:
         self._profile = profile
         self._columns = columns
         self._kept: dict[tuple[Shape | bytes, bool], Kept] = {}
+        self._newcomers: dict[tuple[Shape | bytes, bool], Kept] = {}
+        """Families of which one pod has come: with states, and without answers."""
         asked: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
         asked += [use.plugin for use in profile.scores if use.is_row_local]
         self._has_families = all(type(plugin).__module__.startswith(OUR_PLUGINS) for plugin in asked)
@@ -66,6 +72,16 @@ class Keeper:
         """What is kept for the pod's shape, up to date."""
         return self._kept_with(pod, NO_TWINS)
 
+    def newcomer(self, pod: PodRecord) -> Kept | None:
+        """What the plugins have prepared for the first pod of its family, without any answers. None: it is not."""
+        key = self._key(pod.shape, NO_TWINS)
+        if key in self._kept or not self._has_families or key in self._newcomers:
+            return None
+        if len(self._newcomers) >= NEWCOMERS_MAX:
+            del self._newcomers[next(iter(self._newcomers))]
+        newcomer = self._newcomers[key] = Kept(self._profile, pod)
+        return newcomer
+
     def kept_with_twins(self, pod: PodRecord) -> Kept | None:
         """The same with filters that read the cluster, as far as their answers can be kept now; None: of none."""
         twins = {use.plugin.name: twin for use in self._twinned if (twin := use.plugin.row_twin(pod)) is not None}
@@ -75,7 +91,8 @@ class Keeper:
         key = self._key(pod.shape, twins)
         kept = self._kept.pop(key, None)  # put back behind all others: it is the one used last
         if kept is None or kept.twins != twins:
-            kept = Kept(self._profile, pod, twins)
+            newcomer = self._newcomers.pop(key, None) if not twins else None
+            kept = newcomer if newcomer is not None else Kept(self._profile, pod, twins)
             self._make_room(kept)
         kept.shape = pod.shape
         self._sync(kept, pod)  # if a plugin fails here, what it left half done is not kept
@@ -92,6 +109,7 @@ class Keeper:
 
     def forget_all(self) -> None:
         self._kept.clear()
+        self._newcomers.clear()
 
     def best(self, kept: Kept) -> list[int]:
         """The rows with the highest rank, ascending: all that is left to decide, if nobody else has a say."""

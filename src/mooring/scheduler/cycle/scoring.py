@@ -62,7 +62,7 @@ def best_rows(
         for use, state, raw in kept.varying_scores:
             total = total + use.weight * use.plugin.normalise(state, raw[rows], rows)
     for use, state in asked:
-        total = total + _weighted(use, state, rows)
+        total = total + weighted(use, state, rows)
     for scores in advice:
         total = total + scores
     best = places_of_max(total)
@@ -76,7 +76,7 @@ def scores_in_full(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int
     states |= {use.plugin.name: state for use, state, _ in kept.raw_scores}
     states |= {use.plugin.name: state for use, state in asked}
     return {
-        use.plugin.name: _weighted(use, states[use.plugin.name], rows)
+        use.plugin.name: weighted(use, states[use.plugin.name], rows)
         if use.plugin.name in states
         else np.zeros(length_of(rows), dtype=np.int64)
         for use in attempt.profile.scores
@@ -88,7 +88,7 @@ def _is_even(use: ScoreUse, attempt: Attempt) -> bool:
     return use.pre_score is None and not use.is_row_local and use.plugin.prepare_score(attempt.pod) is EVEN
 
 
-def _weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
+def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     scores = use.plugin.score(state, rows)
     if use.plugin.normalises:
         scores = use.plugin.normalise(state, scores, rows)

@@ -78,7 +78,8 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
             return balance_score(
                 self._levels(state.resources, rows, state.of_devices), evenness(before, with_pod=False)
             )
-        without_pod = self._without_pod(slots)[rows] if isinstance(rows, slice) else self._evenness(slots, rows)
+        are_many = isinstance(rows, slice) or len(rows) > FEW_ROWS
+        without_pod = self._without_pod(slots)[rows] if are_many else self._evenness(slots, rows)
         return balance_score(self._levels(state.resources, rows), without_pod)
 
     def _without_pod(self, slots: tuple[int, ...]) -> Int64s:
@@ -115,7 +116,7 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
     ) -> list[Level]:
         allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
         return [
-            Level(used[slot, rows], added, allocatable[slot, rows], 1, *self._resources.bounds(slot, live_rows))
+            Level(used[slot][rows], added, allocatable[slot][rows], 1, *self._resources.bounds(slot, live_rows))
             if slot not in of_devices
             else self._devices.level(slot, added, rows, 1)
             for slot, added in resources

@@ -108,10 +108,10 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
 
     def filter(self, state: Wanted, rows: Rows) -> Int64s:
         allocatable, used = self._resources.allocatable, self._resources.used
-        bits = (used[PODS, rows] >= allocatable[PODS, rows]).astype(np.int64)
+        bits: Int64s = (used[PODS][rows] >= allocatable[PODS][rows]).astype(np.int64)
         for place, (slot, amount) in enumerate(state.demands, start=1):
-            offered = allocatable[slot, rows]
-            is_short = amount > offered - used[slot, rows]
+            offered = allocatable[slot][rows]
+            is_short = amount > offered - used[slot][rows]
             if slot in state.of_devices:
                 is_short &= offered > 0
             if is_short.any():
@@ -148,7 +148,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             return np.zeros(length_of(rows), dtype=np.int64)
         allocatable, used = self._resources.allocatable, self._resources.used
         levels = [
-            Level(used[slot, rows], added, allocatable[slot, rows], weight, *self._bounds(slot))
+            Level(used[slot][rows], added, allocatable[slot][rows], weight, *self._bounds(slot))
             if slot not in state.of_devices
             else self._devices.level(slot, added, rows, weight)
             for slot, added, weight in state.resources
