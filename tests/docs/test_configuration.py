@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from mooring.api.durations import format_duration
 from mooring.api.yaml import load_document
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import load_configuration, types
 from mooring.scheduler.config.arguments import ARGUMENTS
 from mooring.scheduler.config.defaults import DEFAULT_PLUGINS
-from mooring.scheduler.config.durations import format_duration
 from mooring.scheduler.config.fields import Settings
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.points import ExtensionPoint

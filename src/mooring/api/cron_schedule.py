@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mooring.api.durations import parse_duration
 from mooring.api.field_errors import quoted
 
 INT64_MAX = 2**63 - 1
@@ -37,12 +38,9 @@ _DESCRIPTORS = {
 _EVERY = "@every "
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _EPOCH = datetime(1970, 1, 1)
 _UTC = ZoneInfo("UTC")
 _is_integer = re.compile("[+-]?[0-9]+").fullmatch
-_next_number = re.compile(r"([0-9]*)(\.[0-9]*)?").match
-_next_unit = re.compile(r"[^.0-9]*").match
 
 
 class ScheduleError(ValueError):
@@ -249,10 +247,10 @@ def _zone_and_rest(text: str) -> tuple[ZoneInfo, str]:
 
 def _delay_s(text: str) -> int:
     duration = text.removeprefix(_EVERY)
-    fault, delay_s = _duration(duration)
-    if fault:
-        raise ScheduleError(f"failed to parse duration {text}: {fault}")
-    return max(1, int(delay_s))
+    try:
+        return max(1, int(parse_duration(duration)))
+    except ValueError as fault:
+        raise ScheduleError(f"failed to parse duration {text}: {fault}") from None
 
 
 def _parse_field(text: str, bounds: _Bounds) -> tuple[frozenset[int], bool]:
@@ -308,28 +306,3 @@ def _number(text: str, names: Mapping[str, int]) -> int:
     if int(text) < 0:
         raise ScheduleError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
-
-
-def _duration(text: str) -> tuple[str, float]:
-    """What Go says of a duration that it cannot read, or "" and its seconds."""
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    sign = -1.0 if text[:1] == "-" else 1.0
-    if rest == "0":
-        return "", 0.0
-    if not rest:
-        return f"time: invalid duration {quoted(text)}", 0.0
-    seconds = 0.0
-    while rest:
-        number = _next_number(rest)
-        if number is None or number[0] in ("", "."):
-            return f"time: invalid duration {quoted(text)}", 0.0
-        rest = rest[number.end() :]
-        unit = _next_unit(rest)
-        assert unit is not None, rest
-        if not unit[0]:
-            return f"time: missing unit in duration {quoted(text)}", 0.0
-        if unit[0] not in _UNITS_S:
-            return f"time: unknown unit {quoted(unit[0])} in duration {quoted(text)}", 0.0
-        seconds += float(number[0]) * _UNITS_S[unit[0]]
-        rest = rest[unit.end() :]
-    return "", sign * seconds

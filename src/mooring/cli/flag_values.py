@@ -111,7 +111,7 @@ def parse_value(sort: Sort, text: str) -> FlagValue:
             except ValueError:
                 raise ValueError(f"found {text!r}, wanted a number") from None
         case Sort.DURATION:
-            from mooring.scheduler.config.durations import parse_duration
+            from mooring.api.durations import parse_duration
 
             return parse_duration(text)
         case Sort.ADDRESS:
@@ -134,7 +134,7 @@ def shown(sort: Sort, value: FlagValue) -> str:
         case tuple():
             return f"[{(';' if sort is Sort.PAIRS else ',').join(value)}]"
         case float() if sort is Sort.DURATION:
-            from mooring.scheduler.config.durations import format_duration
+            from mooring.api.durations import format_duration
 
             return format_duration(value)
         case float():

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
+from mooring.api.durations import format_duration
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.config.durations import format_duration
 from mooring.scheduler.framework.status import Code, Rejection
 
 WAIT_S_MAX = 900.0

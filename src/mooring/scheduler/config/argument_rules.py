@@ -10,6 +10,7 @@ Goes out   every problem with them, in kube-scheduler v1.36's words and order
 
 from collections.abc import Iterator
 
+from mooring.api.durations import format_duration
 from mooring.api.label_syntax import label_key_faults
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
@@ -31,7 +32,6 @@ from mooring.scheduler.config.arguments import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from mooring.scheduler.config.durations import format_duration
 from mooring.scheduler.config.problems import Problem, child, duplicate, forbidden, invalid, not_supported, required
 from mooring.scheduler.config.types import PluginArguments
 

@@ -23,8 +23,8 @@ from typing import Annotated, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from mooring.api.durations import parse_duration
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.durations import parse_duration
 from mooring.scheduler.config.fields import INT32, IntegerRange, Meaning
 from mooring.scheduler.config.problems import Problem, child
 

@@ -16,7 +16,7 @@ from typing import Annotated, get_args, get_origin
 
 import msgspec
 
-from mooring.scheduler.config.durations import format_duration
+from mooring.api.durations import format_duration
 from mooring.scheduler.config.fields import Meaning, Settings
 from mooring.scheduler.config.types import (
     API_VERSION,

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from mooring.api.durations import format_duration
 from mooring.api.label_syntax import label_key_faults
 from mooring.scheduler.config.argument_rules import argument_problems
 from mooring.scheduler.config.arguments import NodeResourcesFitArgs
-from mooring.scheduler.config.durations import format_duration
 from mooring.scheduler.config.problems import Problem, child, duplicate, invalid, required
 from mooring.scheduler.config.types import (
     API_VERSION,

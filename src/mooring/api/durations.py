@@ -1,4 +1,4 @@
-"""Durations as Kubernetes writes them in configurations: `15s`, `1m30s`, `-1.5h`.
+"""Durations as Kubernetes writes them, in configurations, schedules and addresses: `15s`, `1m30s`, `-1.5h`.
 
 Comes in   text, or seconds
 Goes out   seconds, or text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.config.durations import format_duration, parse_duration
+from mooring.api.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
