@@ -18,7 +18,9 @@ from tests.serving.http.listening import get
         pytest.param("/a?b=c&b=d&e", "/a", {"b": ["c", "d"], "e": [""]}, id="twice, and without a value"),
         pytest.param("/a?b=c+d%20e%3D", "/a", {"b": ["c d e="]}, id="escapes"),
         pytest.param("/a?b=c?d", "/a", {"b": ["c?d"]}, id="a second question mark"),
-        pytest.param("/a?b=%ff%zz", "/a", {"b": ["\ufffd%zz"]}, id="escapes that are none"),
+        pytest.param("/a?b=%ff", "/a", {"b": ["\ufffd"]}, id="escapes that are no text"),
+        pytest.param("/a?b=%zz&c=d&e=%", "/a", {"c": ["d"]}, id="escapes that are none"),
+        pytest.param("/a?b=c;d&e;f=g&h=i", "/a", {"h": ["i"]}, id="semicolons, which part nothing any more"),
         pytest.param("//a/../b", "//a/../b", {}, id="a path that goes round"),
     ],
 )

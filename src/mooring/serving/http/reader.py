@@ -33,6 +33,7 @@ from mooring.serving.http.request import Fields, Request
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 _IN_HOSTS = (ascii_letters + digits + "!$%&'()*+,-.:;=[]_~").encode()
 """What Go's servers let pass: not just what is in names."""
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _REQUEST_LINE = re.compile(rb"^([A-Za-z]+) /\S* HTTP/1", re.MULTILINE)
 
 
@@ -242,6 +243,8 @@ def _path_and_query(method: bytes, target: bytes) -> tuple[str, str]:
     if not text.startswith("/") and not (text == "*" and method == b"OPTIONS"):
         text = _without_host(text)
     path, _, query = text.partition("?")
+    if "%" in path and _BAD_ESCAPE.search(path):
+        raise _RefusedError(Refusal.UNREADABLE)
     return path, query
 
 

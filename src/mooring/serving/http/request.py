@@ -6,10 +6,12 @@ Goes out   a method, a path, a query, fields by their names in lower case; the b
  1. Names are bytes in lower case, as the parser hands them out; values become texts when somebody asks for them, which
     is for a few of them only.
  2. What a client may say twice is kept twice; `header` is the first.
+ 3. A parameter that cannot be read (a broken escape, a semicolon) is left out, and the others count, as in Go.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from mooring.serving.http.stream import Stream
 
 QUERIES_KEPT_MAX = 256
+_UNREADABLE = re.compile(r";|%(?![0-9A-Fa-f]{2})")
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -130,6 +133,8 @@ _NO_QUERY: Mapping[str, Sequence[str]] = {}
 def _parsed(query: str) -> Mapping[str, Sequence[str]]:
     """Kept: clients ask the same again and again, with other paths."""
     parameters: dict[str, list[str]] = {}
+    if _UNREADABLE.search(query):
+        query = "&".join([part for part in query.split("&") if not _UNREADABLE.search(part)])
     for name, value in parse_qsl(query, keep_blank_values=True):
         parameters.setdefault(name, []).append(value)
     return parameters
