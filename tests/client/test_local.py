@@ -177,13 +177,16 @@ def test_a_listing_may_name_a_revision(revision: str, limit: int, found: list[st
     assert names(step(client.list(CONFIG_MAP, revision=revision, limit=limit)).items) == found
 
 
-@pytest.mark.parametrize("limit", [0, 5])
-def test_a_listing_of_the_future_is_told_to_come_back(limit: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "retry_after_s"),
+    [pytest.param(0, 1.0, id="or a later one"), pytest.param(5, None, id="that very revision: there is no waiting")],
+)
+def test_a_listing_of_the_future(limit: int, retry_after_s: float | None) -> None:
     client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
     with pytest.raises(ServerError) as refusal:
         step(client.list(CONFIG_MAP, revision="9", limit=limit))
     assert str(refusal.value) == "Timeout: Too large resource version: 9, current: 1"
-    assert (refusal.value.code, refusal.value.retry_after_s) == (504, 1.0)
+    assert (refusal.value.code, refusal.value.retry_after_s) == (504, retry_after_s)
 
 
 def test_history_that_is_gone_is_an_expired_error() -> None:

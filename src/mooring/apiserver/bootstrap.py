@@ -68,7 +68,9 @@ class _Maker:
         struct = struct_of_kind(kind.api_version, kind.kind)
         assert struct is not None, f"{kind} has no schema"
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "")
-        stamp(struct_shape(struct, kind.api_version, kind.kind), None, document, writer, self._now, ())
+        # What the server itself fills into a namespace is nobody's.
+        ignored = (("spec",), ("status",)) if kind is kinds.NAMESPACE else ()
+        stamp(struct_shape(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored)
         try:
             await self._shelf.create(kind, document)
         except WriteConflict:

@@ -112,7 +112,7 @@ class LocalClient:
         except RevisionGone as error:
             raise list_gone(error, is_continued=bool(continue_token)) from None
         except RevisionAhead as error:
-            raise ahead(error) from None
+            raise ahead(error, is_exact=True) from None
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> LocalWatch:
         since_revision = _revision_number(since)

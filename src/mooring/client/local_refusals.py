@@ -8,6 +8,7 @@ The texts are facts that tools and people look for; they are kept to the letter.
 
 from __future__ import annotations
 
+from mooring.api.field_errors import quoted
 from mooring.api.kinds import Kind
 from mooring.client.errors import (
     AlreadyExistsError,
@@ -31,11 +32,11 @@ _AHEAD_RETRY_S = 1.0
 
 
 def not_found(kind: Kind, name: str) -> NotFoundError:
-    return NotFoundError(f'{kind.resource} "{name}" not found', details=_details(kind, name))
+    return NotFoundError(f"{kind.resource} {quoted(name)} not found", details=_details(kind, name))
 
 
 def already_exists(kind: Kind, name: str) -> AlreadyExistsError:
-    return AlreadyExistsError(f'{kind.resource} "{name}" already exists', details=_details(kind, name))
+    return AlreadyExistsError(f"{kind.resource} {quoted(name)} already exists", details=_details(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str = _MODIFIED, *, subresource: str = "") -> ConflictError:
@@ -111,13 +112,14 @@ def watch_gone(error: RevisionGone) -> ExpiredError:
     return ExpiredError(f"too old resource version: {error.wanted} ({error.oldest})")
 
 
-def ahead(error: RevisionAhead) -> StatusError:
+def ahead(error: RevisionAhead, *, is_exact: bool = False) -> StatusError:
+    """`is_exact`: of a client who wants that very revision, and is not told to come back for it."""
     return ServerError(
         f"Timeout: Too large resource version: {error.wanted}, current: {error.current}",
         code=504,
         reason="Timeout",
         causes=[Cause("ResourceVersionTooLarge", "Too large resource version", "")],
-        retry_after_s=_AHEAD_RETRY_S,
+        retry_after_s=None if is_exact else _AHEAD_RETRY_S,
     )
 
 

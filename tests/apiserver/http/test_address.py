@@ -40,6 +40,7 @@ def address(method: str, path: str, *, is_watch: bool = False) -> Address:
             id="a group",
         ),
         pytest.param("GET", "/api/v1/nodes/a%20b", "get", "v1", "", "nodes", "a b", "", id="escaped"),
+        pytest.param("GET", "/api/v1/nodes/a%2Fstatus", "get", "v1", "", "nodes", "a", "status", id="a slash, escaped"),
     ],
 )
 def test_resources(

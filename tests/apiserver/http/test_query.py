@@ -100,3 +100,28 @@ def test_write_options_that_are_refused(parameters: dict[str, str], is_apply: bo
     with pytest.raises(InvalidError) as refusal:
         query(**parameters).write_options("PatchOptions", is_apply=is_apply)
     assert refusal.value.message == f'PatchOptions.meta.k8s.io "" is invalid: {words}'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bad", 'time: invalid duration "bad"'),
+        ("1", 'time: missing unit in duration "1"'),
+        ("1y", 'time: unknown unit "y" in duration "1y"'),
+    ],
+)
+def test_times_to_wait_that_are_none(text: str, words: str) -> None:
+    with pytest.raises(BadRequestError) as refusal:
+        query(timeout=text).check_timeout()
+    assert refusal.value.message == f"invalid timeout specified in the request URL - {words}"
+
+
+@pytest.mark.parametrize("text", ["", "0", "10s", "-1s", "1h30m"])
+def test_times_to_wait(text: str) -> None:
+    query(timeout=text).check_timeout()
+
+
+def test_exporting_is_a_thing_of_the_past() -> None:
+    query(export="false").check_export()
+    with pytest.raises(BadRequestError, match="no longer supported"):
+        query(export="true").check_export()

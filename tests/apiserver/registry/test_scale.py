@@ -44,7 +44,7 @@ class Scaled:
     async def put(self, replicas: int, **metadata: Any) -> Document:
         body = {"metadata": {"name": "web", **metadata}, "spec": {"replicas": replicas}}
         resource = self._desk.resources.of_kind(DEPLOYMENT)
-        return await put_scale(self._desk.parts, resource, self._call("hand"), lambda: body)
+        return await put_scale(self._desk.parts, resource, self._call("hand"), body)
 
     async def patch(self, content: object, form: PatchForm = PatchForm.MERGE, by: str = "hand") -> Document:
         reader = self._desk.other_document_reader("autoscaling/v1", "Scale")

@@ -9,6 +9,7 @@ Goes out   an `Address`: an object, a collection, or no resource at all
     /healthz                                      no resource
 
  1. A path means the same to authorization, which comes first, and to those who answer: both read this.
+ 2. Escapes are read before the path is taken apart: `%2F` is a slash like any other.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ _read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_KEPT_MAX)
 
 def _address(method: str, path: str, is_watch: bool) -> Address:
     verb = _VERBS.get(method, method.lower())
-    parts = [unquote(part) for part in path.strip("/").split("/")]
+    path = unquote(path)
+    parts = path.strip("/").split("/")
     is_core = parts[0] == "api"
     if parts[0] not in ("api", "apis") or len(parts) < (3 if is_core else 4):
         return Address(path, verb)

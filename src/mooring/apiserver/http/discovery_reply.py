@@ -11,7 +11,6 @@ Goes out   their replies
 from __future__ import annotations
 
 import msgspec
-import yaml
 
 from mooring.api.document import Document
 from mooring.apiserver.discovery.documents import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
@@ -19,6 +18,7 @@ from mooring.apiserver.http.reply import JSON, YAML, Reply, error_reply, page_no
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
+from mooring.apiserver.wire.yaml_writing import written_yaml
 
 _GROUP, _, _VERSION = AGGREGATED_VERSION.partition("/")
 _AGGREGATED_PARAMETERS = f"g={_GROUP};v={_VERSION};as={AGGREGATED_KIND}"
@@ -83,8 +83,8 @@ def _document_reply(incoming: Incoming, document: Document) -> Reply:
 
 def _written(incoming: Incoming, document: Document, content_type: str) -> Reply:
     if content_type == YAML:
-        return Reply(200, yaml.dump(document, Dumper=yaml.CSafeDumper, allow_unicode=True).encode(), YAML)
+        return Reply(200, written_yaml(document), YAML)
     encoded = msgspec.json.encode(document)
     if is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
-        encoded = msgspec.json.format(encoded, indent=2)
+        return Reply(200, msgspec.json.format(encoded, indent=2), JSON)
     return Reply(200, encoded + b"\n", JSON)

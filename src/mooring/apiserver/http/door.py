@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mooring.api.field_errors import quoted
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
@@ -30,10 +31,10 @@ from mooring.apiserver.http.deadlines import Deadlines
 from mooring.apiserver.http.lasting import LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.metrics import DoorMetrics, PresentState
-from mooring.apiserver.http.negotiation import negotiated
+from mooring.apiserver.http.negotiation import negotiated, refused
 from mooring.apiserver.http.objects import Objects
 from mooring.apiserver.http.plain_paths import PlainPaths
-from mooring.apiserver.http.reply import Reply, error_reply, page_not_found, with_warnings
+from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.http.streams import Streams
 from mooring.apiserver.http.subresources import Subresources
@@ -41,6 +42,7 @@ from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.registry.store_trouble import refusal
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.validation.syntax import path_segment_faults
 from mooring.client.errors import (
     BadRequestError,
     ClientError,
@@ -109,21 +111,21 @@ class Door:
         try:
             return await self._answered(request, incoming)
         except StatusError as error:
-            reply = error_reply(error)
+            reply = refused(incoming, error)
         except StoreError as error:
             log.error("the store failed during %s %s: %s", incoming.method, incoming.path, error)
-            reply = error_reply(refusal(error))
+            reply = refused(incoming, refusal(error))
         except ClientError as error:
-            reply = error_reply(ServerError(str(error)))
+            reply = refused(incoming, ServerError(str(error)))
         except (ConnectionError, asyncio.CancelledError):
             raise
         except RecursionError:
             # The bodies are bounded where they are read; what a patch makes of an object may still be too deep.
-            reply = error_reply(BadRequestError("exceeded max depth"))
+            reply = refused(incoming, BadRequestError("exceeded max depth"))
         except Exception:
             self.on_failure()
             log.exception("%s %s failed", incoming.method, incoming.path)
-            reply = error_reply(ServerError("Internal error occurred: see the log of the server"))
+            reply = refused(incoming, ServerError("Internal error occurred: see the log of the server"))
         return self._response(request, reply)
 
     async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
@@ -132,12 +134,16 @@ class Door:
             return Response(200, b"", "")  # as every server in Go answers, before anybody is asked
         user = self._user(request, incoming)
         address = incoming.address = self._address(incoming)
+        if not _lasts(address):
+            incoming.query.check_timeout()
         attributes = _attributes(user, address, incoming)
         wanted = wanted_user(request.headers(b"impersonate-"))
         if wanted is not None:
             user = self._impersonation.impersonated(wanted, attributes)
             attributes = replace(attributes, user=user)
         require(self._desk.authorizer, attributes)
+        if address.path.startswith("//"):
+            return self._response(request, page_not_found())
         if not address.is_resource:
             return self._response(request, await self._plain.answer(address, incoming))
         if address.verb == "watch":
@@ -170,13 +176,18 @@ class Door:
             return await virtual(address, incoming, user)
         resource = self._resource(address, incoming.method)
         if resource is None:
-            return page_not_found() if not self._desk.knows_group(address.api_version) else error_reply(no_such_thing())
+            return self._nothing_there(address, incoming)
+        _check_name(address)
         call = self._call(resource, address, user)
         try:
             reply = await self._object_reply(resource, call, address, incoming)
         except StatusError as error:
-            reply = error_reply(error)
+            reply = refused(incoming, error)
         return with_warnings(reply, call.warnings)
+
+    def _nothing_there(self, address: Address, incoming: Incoming) -> Reply:
+        knows_group = self._desk.knows_group(address.api_version)
+        return refused(incoming, no_such_thing()) if knows_group else page_not_found()
 
     async def _object_reply(self, resource: Resource, call: Call, address: Address, incoming: Incoming) -> Reply:
         rendering = negotiated(self._desk, incoming, is_list=address.verb == "list")
@@ -250,10 +261,7 @@ class Door:
     async def _watched(self, request: Request, incoming: Incoming, address: Address, user: User) -> Response | Stream:
         resource = self._resource(replace(address, verb="watch"), incoming.method)
         if resource is None:
-            reply = (
-                page_not_found() if not self._desk.knows_group(address.api_version) else error_reply(no_such_thing())
-            )
-            return self._response(request, reply)
+            return self._response(request, self._nothing_there(address, incoming))
         if self.watches_open >= self._limits.watches_max:
             raise _no_room(self._limits)
         call = self._call(resource, address, user)
@@ -273,7 +281,7 @@ class Door:
             counted.dec()
 
     async def _streamed(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> Stream:
-        stream = request.stream(reply.code, reply.content_type)
+        stream = request.stream(reply.code, reply.content_type, NOT_CACHED)
         async with self._lasting.lasting(request, stream, None) as lasting:
             async for piece in pieces:
                 await lasting.write(piece)
@@ -315,15 +323,28 @@ class Door:
         return Response(reply.code, body, "" if reply.code == 204 else reply.content_type, headers)
 
 
-_NOT_CACHED: Headers = (("Cache-Control", "no-cache, private"),)
 _OPEN_TO_ALL = ("healthz", "livez", "readyz", "version")
 _COLLECTION_VERBS = ("list", "watch", "deletecollection")
+_LASTING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
+
+
+def _lasts(address: Address) -> bool:
+    """Whether an answer may take as long as it wants: then nobody can say how long he waits for it."""
+    return address.verb in ("watch", "proxy") or address.subresource in _LASTING_SUBRESOURCES
+
+
+def _check_name(address: Address) -> None:
+    """Raises `BadRequestError` for the name of an object that could not be a part of a path."""
+    is_new = address.verb == "create" and not address.subresource
+    faults = path_segment_faults(address.name) if address.name and not is_new else ()
+    if faults:
+        raise BadRequestError(f"Name parameter invalid: {quoted(address.name)}: {';'.join(faults)}")
 
 
 def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
     if not headers:
-        return _NOT_CACHED
-    return tuple(headers) if any(name == "Cache-Control" for name, _ in headers) else (*headers, *_NOT_CACHED)
+        return NOT_CACHED
+    return tuple(headers) if any(name == "Cache-Control" for name, _ in headers) else (*headers, *NOT_CACHED)
 
 
 def _takes_gzip(encodings: str) -> bool:

@@ -5,6 +5,7 @@ Goes out   replies in the form that the client asked for
 
  1. JSON is the form that costs nothing: the bytes of the store go out as they are, items of a list between commas.
  2. Only the first row of a watched table says what its columns are.
+ 3. The metadata of one object and of a list are asked for by different names, and never taken for each other.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from enum import Enum
 from typing import Any
 
 import msgspec
-import yaml
 
 from mooring.api.document import Document
-from mooring.api.kinds import DAEMON_SET, Kind
+from mooring.api.kinds import DAEMON_SET, EVENT, Kind
 from mooring.apiserver.http.reply import JSON, YAML, Reply
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tables.promise import Tables
+from mooring.apiserver.wire.media import NotAcceptableError
+from mooring.apiserver.wire.yaml_writing import written_yaml
 from mooring.client.promise import Listing
 
 _encode = msgspec.json.Encoder().encode
@@ -56,6 +58,8 @@ class Rendering:
     is_yaml: bool = False
     is_pretty: bool = False
     included: Included = Included.METADATA
+    is_for_lists: bool = False
+    """Whether the metadata that is asked for is that of a list."""
 
     @property
     def is_plain(self) -> bool:
@@ -66,7 +70,7 @@ class Rendering:
 
     def stored(self, code: int, resource: Resource, raw: bytes) -> Reply:
         """One object as the store has it."""
-        return Reply(code, raw) if self.is_plain else self.written(code, resource, _decode(raw))
+        return Reply(code, raw + b"\n") if self.is_plain else self.written(code, resource, _decode(raw))
 
     def written(self, code: int, resource: Resource, obj: Document) -> Reply:
         """One object as a document."""
@@ -87,7 +91,9 @@ class Rendering:
             case Form.TABLE:
                 return self.document(200, self._table(resource, items, metadata))
             case Form.METADATA:
-                parts = [self._metadata_of(resource, item) for item in items]
+                if not self.is_for_lists:
+                    raise _not_one(resource)
+                parts = [self._metadata_of(resource, item) for item in items] or None
                 kind = "PartialObjectMetadataList"
                 return self.document(
                     200, {"kind": kind, "apiVersion": self.version, "metadata": metadata, "items": parts}
@@ -129,6 +135,8 @@ class Rendering:
             case Form.OBJECT:
                 return obj
             case Form.METADATA:
+                if self.is_for_lists:
+                    raise _not_a_list(resource)
                 return self._metadata_of(resource, obj)
             case Form.TABLE:
                 metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -164,9 +172,26 @@ class Rendering:
 
     def _bytes(self, document: Document) -> bytes:
         if self.is_yaml:
-            return yaml.dump(document, Dumper=yaml.CSafeDumper, allow_unicode=True, width=1 << 20).encode()
+            return written_yaml(document)
         encoded = _encode(document)
-        return msgspec.json.format(encoded, indent=2) + b"\n" if self.is_pretty else encoded
+        return msgspec.json.format(encoded, indent=2) if self.is_pretty else encoded + b"\n"
+
+
+def _not_one(resource: Resource) -> NotAcceptableError:
+    found = f"the requested object is a list ({_go_type(resource, is_list=True)})"
+    return NotAcceptableError(f"you requested PartialObjectMetadata, but {found}")
+
+
+def _not_a_list(resource: Resource) -> NotAcceptableError:
+    found = f"the requested object is not a list ({_go_type(resource, is_list=False)})"
+    return NotAcceptableError(f"you requested PartialObjectMetadataList, but {found}")
+
+
+def _go_type(resource: Resource, *, is_list: bool) -> str:
+    if resource.struct is None:
+        return f"*unstructured.Unstructured{'List' if is_list else ''}"
+    package = "core" if resource.kind is EVENT else resource.kind.group.partition(".")[0] or "core"
+    return f"*{package}.{resource.list_kind if is_list else resource.kind.kind}"
 
 
 def _list_metadata(listing: Listing) -> Document:
@@ -199,4 +224,4 @@ def _list_bytes(resource: Resource, metadata: Document, items: Sequence[bytes]) 
         # Items of a typed list do not repeat what the list says. A stored object begins with just that.
         named = b'{"kind":"%b","apiVersion":"%b",' % (resource.kind.kind.encode(), resource.kind.api_version.encode())
         items = [b"{" + raw.removeprefix(named) if raw.startswith(named) else raw for raw in items]
-    return head + b",".join(items) + b"]}"
+    return b"%b%b]}\n" % (head, b",".join(items))

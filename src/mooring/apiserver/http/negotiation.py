@@ -1,17 +1,23 @@
 """Negotiation: which form of an answer a client wants.
 
 Comes in   the Accept header and a few parameters
-Goes out   a `Rendering`; or 406
+Goes out   a `Rendering`; or 406; and refusals in the form that the client wants
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
+
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.faults import not_supported
 from mooring.apiserver.http.forms import Form, Included, Rendering
+from mooring.apiserver.http.reply import Reply, error_reply, status_document
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.registry.refusals import invalid_object
-from mooring.apiserver.wire.media import YAML, check_producible, is_pretty, negotiate
+from mooring.apiserver.wire.media import YAML, check_producible, is_pretty, negotiate, negotiate_refusal
+from mooring.apiserver.wire.yaml_writing import written_yaml
 from mooring.client.errors import StatusError
 
 WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
@@ -37,7 +43,19 @@ def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_lis
         is_yaml=wanted.content_type == YAML,
         is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
         included=included,
+        is_for_lists=wanted.conversion is not None and wanted.conversion.kind.endswith("List"),
     )
+
+
+def refused(incoming: Incoming, error: StatusError) -> Reply:
+    """A refusal, as the client wants to read it."""
+    wanted = negotiate_refusal(incoming.header(b"accept"))
+    reply = error_reply(error)
+    if wanted.content_type == YAML:
+        return replace(reply, body=written_yaml(status_document(error)), content_type=YAML)
+    if wanted.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
+        return replace(reply, body=msgspec.json.format(reply.body, indent=2))
+    return reply
 
 
 PRODUCED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")

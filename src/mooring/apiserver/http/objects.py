@@ -35,7 +35,7 @@ from mooring.apiserver.tables.policies import SCALE_TABLE
 from mooring.apiserver.wire.decode import decode_options
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.patch_bodies import read_patch
-from mooring.client.errors import NotFoundError, StatusError
+from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.local_form import decoded
 from mooring.client.promise import Listing, PatchForm, Selection
 
@@ -55,6 +55,7 @@ class Objects:
     # ---------------------------------------------------------------------------------------------- reading
 
     async def get(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        incoming.query.check_export()
         revision = incoming.query.text("resourceVersion")
         raw = await self._desk.reader.get(resource, call.namespace, call.name, revision)
         if call.subresource == "scale":
@@ -98,7 +99,7 @@ class Objects:
         if isinstance(created, bytes):
             return rendering.stored(201, resource, created)
         if created.answer is not None and rendering.is_plain:
-            return Reply(201, created.answer)
+            return rendering.stored(201, resource, created.answer)
         return rendering.written(201, resource, created.document)
 
     async def update(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
@@ -111,19 +112,20 @@ class Objects:
 
     async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         data = await incoming.body()
-
-        def read() -> Document:
-            return self._desk.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
-
-        changed = await scale.put_scale(self._desk.parts, resource, call, read)
-        return rendering.written(200, _SCALES, changed)
+        wanted = self._desk.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+        return rendering.written(200, _SCALES, await scale.put_scale(self._desk.parts, resource, call, wanted))
 
     async def patch(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
         if form is None or (form is PatchForm.STRATEGIC and resource.struct is None):
             raise _unsupported_patch(resource)
         call = with_write_options(call, incoming, "PatchOptions", is_apply=form is PatchForm.APPLY)
-        wanted = read_patch(await incoming.body(), form, call)
+        try:
+            wanted = read_patch(await incoming.body(), form, call)
+        except BadRequestError:
+            if form is not PatchForm.APPLY:  # what is not there cannot be patched badly
+                await self._desk.reader.get(resource, call.namespace, call.name, "")
+            raise
         if call.subresource == "scale":
             read_scale = self._desk.other_document_reader(SCALE_VERSION, "Scale")
             scaled = await scale.patch_scale(self._desk.parts, resource, call, wanted, read_scale)
@@ -180,7 +182,7 @@ def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_
 def _changed(rendering: Rendering, resource: Resource, changed: Changed) -> Reply:
     code = 201 if changed.is_created else 200
     if changed.answer is not None and rendering.is_plain:
-        return Reply(code, changed.answer)
+        return rendering.stored(code, resource, changed.answer)
     return rendering.written(code, resource, changed.document)
 
 

@@ -6,8 +6,11 @@ Goes out   its reply
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
+from mooring.api.document import Document
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.discovery_reply import discovery_reply
@@ -20,6 +23,7 @@ from mooring.apiserver.registry.refusals import method_not_allowed
 from mooring.apiserver.version import VERSION
 
 _HEALTH = ("healthz", "livez", "readyz")
+_CACHED = ("Cache-Control", "public, max-age=3600")
 _KEYS_TYPE = "application/jwk-set+json"
 _PATHS = (
     "/.well-known/openid-configuration",
@@ -51,9 +55,11 @@ class PlainPaths:
         parts = [part for part in address.path.split("/") if part]
         first = parts[0] if parts else ""
         if first in _HEALTH:
+            if "//" in address.path or address.path.endswith("/"):
+                return page_not_found()
             return health_reply(self._desk.health, first, "/".join(parts[1:]), incoming.query)
         match parts:
-            case []:
+            case [] | ["index.html"]:
                 return self._paths()
             case ["api" | "apis", *_]:
                 return discovery_reply(self._desk.discovery, parts, incoming)
@@ -64,14 +70,15 @@ class PlainPaths:
                 return Reply(200, self._metrics.text(), CONTENT_TYPE)
             case ["version"]:
                 _require_get(incoming)
-                return json_reply(200, VERSION)
+                return Reply(200, _indented(VERSION))
             case [".well-known", "openid-configuration"]:
                 _require_get(incoming)
-                return json_reply(200, self._desk.account_tokens.discovery_document("/openid/v1/jwks"))
+                discovery = json_reply(200, self._desk.account_tokens.discovery_document("/openid/v1/jwks"))
+                return replace(discovery, headers=[_CACHED])
             case ["openid", "v1", "jwks"]:
                 _require_get(incoming)
                 keys = json_reply(200, self._desk.account_tokens.keys_document())
-                return Reply(200, keys.body, _KEYS_TYPE)
+                return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
                 return page_not_found()
 
@@ -79,7 +86,12 @@ class PlainPaths:
         """Where there is something to get."""
         groups = (f"/apis/{version}" for version in self._desk.discovery.api_versions() if "/" in version)
         below = {path for version in groups for path in (version, version.rpartition("/")[0])}
-        return Reply(200, msgspec.json.format(msgspec.json.encode({"paths": sorted({*_PATHS, *below})}), indent=2))
+        return Reply(200, _indented({"paths": sorted({*_PATHS, *below})}))
+
+
+def _indented(document: Document) -> bytes:
+    """For people, who read these pages as they come."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
 
 def _require_get(incoming: Incoming) -> None:

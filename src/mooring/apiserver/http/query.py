@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
+from mooring.api.durations import parse_duration
 from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.faults import Fault, forbidden, not_supported, required
 from mooring.apiserver.registry.delete_options import META_GROUP, dry_run_faults
@@ -78,6 +79,19 @@ class Query:
     def integer(self, name: str) -> int | None:
         found = self._parameters.get(name)
         return None if found is None else _integer(found[0])
+
+    def check_timeout(self) -> None:
+        """Raises `BadRequestError` if the time that a client is ready to wait is none. It does not shorten ours."""
+        try:
+            if text := self.text("timeout"):
+                parse_duration(text)
+        except ValueError as fault:
+            raise BadRequestError(f"invalid timeout specified in the request URL - {fault}") from None
+
+    def check_export(self) -> None:
+        """Raises `BadRequestError` for what could once be asked of a get."""
+        if self.flag("export"):
+            raise BadRequestError("the export parameter, deprecated since v1.14, is no longer supported")
 
     # ---------------------------------------------------------------------------------------------- options
 

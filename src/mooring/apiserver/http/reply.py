@@ -2,6 +2,8 @@
 
 Comes in   documents, bytes, errors
 Goes out   a `Reply`: a code, a body, its type, headers
+
+ 1. JSON ends with a line end, so that a prompt stands below it; if it is indented it does not. Go writes both so.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from mooring.client.errors import ExpiredError, StatusError
 JSON = "application/json"
 YAML = "application/yaml"
 TEXT = "text/plain; charset=utf-8"
+NOT_CACHED = (("Cache-Control", "no-cache, private"),)
+"""Said with every answer that says nothing else of it."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,7 +39,7 @@ class Reply:
 
 
 def json_reply(code: int, document: Document) -> Reply:
-    return Reply(code, _encode(document))
+    return Reply(code, _encode(document) + b"\n")
 
 
 def text_reply(code: int, text: str) -> Reply:

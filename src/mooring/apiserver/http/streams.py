@@ -26,7 +26,7 @@ from mooring.apiserver.http.forms import Form, Rendering
 from mooring.apiserver.http.lasting import Lasting, LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.query import ListOptions, check_list_options
-from mooring.apiserver.http.reply import status_document
+from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.client.errors import StatusError
@@ -70,7 +70,7 @@ class Streams:
         since = watch_revision(options.revision)
         wants_state = options.initial_events is True or (options.initial_events is None and since == 0)
         timeout_s = self._timeout_s(options)
-        stream = request.stream(200, "application/json")
+        stream = request.stream(200, JSON, NOT_CACHED)
         async with self._answers.lasting(request, stream, timeout_s) as lasting:
             question = _Question(resource, selection, options.bookmarks, rendering)
             lines = _Lines(question, self._desk.clock, self._kept)

@@ -104,13 +104,13 @@ async def _create_with_generated_name(parts: Parts, resource: Resource, call: Ca
 async def _store(parts: Parts, resource: Resource, call: Call, obj: Document, spec: bytes | None) -> bytes | None:
     """Store it, and say what clients get, unless nothing is stored."""
     kind, metadata = resource.kind, obj["metadata"]
-    if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
-        raise plain_error("resourceVersion should not be set on objects to be created")
     name = metadata["name"]
     existing = None
-    if call.is_dry_run:
+    if call.is_dry_run:  # what is not stored is not asked for which state it was meant
         existing = await parts.shelf.find(kind, call.namespace, name)
     else:
+        if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
+            raise plain_error("resourceVersion should not be set on objects to be created")
         try:
             written = await parts.shelf.create(kind, obj, spec)
             metadata["resourceVersion"] = str(written.revision)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mooring.api.field_errors import quoted
 from mooring.api.kinds import EVENT, Kind
 from mooring.apiserver.faults import Fault, Verbatim, aggregated, invalid
 from mooring.client.errors import (
@@ -28,7 +29,7 @@ def invalid_object(called: str, group: str, name: str, faults: Sequence[Fault]) 
     full = f"{called}.{group}" if group else called
     details = {"name": name, "group": group, "kind": called}
     return InvalidError(
-        f'{full} "{name}" is invalid: {aggregated(faults)}',
+        f"{full} {quoted(name)} is invalid: {aggregated(faults)}",
         causes=[Cause(fault.kind.reason, fault.body, fault.field) for fault in faults],
         details={field: value for field, value in details.items() if value},
     )

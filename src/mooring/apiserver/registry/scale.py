@@ -10,6 +10,7 @@ Goes out   the Scale of the object as it is stored now
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 from mooring.api.document import Document
@@ -30,9 +31,11 @@ from mooring.client.local_refusals import other_uid
 from mooring.client.promise import PatchForm
 
 
-async def put_scale(parts: Parts, resource: Resource, call: Call, read_body: Callable[[], Document]) -> Document:
-    """Scale an object by a whole Scale."""
-    return await _scale(parts, resource, call, lambda _: read_body(), None)
+async def put_scale(parts: Parts, resource: Resource, call: Call, scale: Document) -> Document:
+    """Scale an object by a whole Scale. Whether it is meant is asked before whether the object is there."""
+    ensure_namespace(resource.kind, scale["metadata"], call.namespace)
+    ensure_name(scale["metadata"], call)
+    return await _scale(parts, resource, call, lambda _: deepcopy(scale), None)
 
 
 async def patch_scale(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Document:

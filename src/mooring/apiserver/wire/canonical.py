@@ -55,7 +55,11 @@ def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str,
 
     Raises `Irregular` where a value has the wrong type, and `ScalarFault` where a text has no meaning.
     """
-    return struct_change(struct)({} if raw is None else raw, dropped, known)
+    document = struct_change(struct)({} if raw is None else raw, dropped, known)
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        document["metadata"]["managedFields"] = []  # whoever sends it wants to have them forgotten: `apply.update`
+    return document
 
 
 def struct_change(struct: Struct) -> StructChange:

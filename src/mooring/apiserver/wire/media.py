@@ -119,7 +119,7 @@ def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> 
     `converts` is false where there is nothing to convert: in discovery, and for refusals.
     """
     if not accept or accept == JSON:
-        return _PLAIN
+        return _AS_IT_IS
     question = (accept, is_watch, converts)
     wanted = _remembered.get(question)
     if wanted is None:
@@ -142,11 +142,11 @@ def negotiate_discovery(accept: str) -> tuple[str, bool]:
 
 
 def negotiate_refusal(accept: str) -> Wanted:
-    """How a refusal is written: as wanted if possible, otherwise as JSON. It is never hidden behind a 406."""
+    """How a refusal is written: as wanted if possible, otherwise as JSON for people, but never hidden behind a 406."""
     try:
         return negotiate(accept, converts=False)
     except NotAcceptableError:
-        return _PLAIN
+        return _FOR_PEOPLE
 
 
 def is_pretty(pretty: str | None, user_agent: str) -> bool:
@@ -161,7 +161,8 @@ def takes_gzip(accept_encoding: str) -> bool:
     return any(token.strip() == "gzip" for token in accept_encoding.split(","))
 
 
-_PLAIN = Wanted()
+_AS_IT_IS = Wanted()
+_FOR_PEOPLE = Wanted(is_pretty=True)
 _AGGREGATED_DISCOVERY = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -36,8 +36,10 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
     except SyntaxFault as fault:
         raise BadRequestError(str(fault) if is_strategic else f"error decoding patch: {fault}") from None
     wanted = list if form is PatchForm.JSON else dict
-    if content is None and wanted is dict:
-        content = {}
+    if content is None:
+        if form is PatchForm.MERGE:
+            raise BadRequestError("Invalid JSON Patch")
+        content = wanted()
     if not isinstance(content, wanted):
         name = _STEPS if wanted is list else _OBJECT
         text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {name}"
@@ -65,6 +67,8 @@ def _read_apply(data: bytes, call: Call) -> Patch:
         content, faults = parse_yaml(data)
     except SyntaxFault as fault:
         raise BadRequestError(f"error decoding YAML: error converting YAML to JSON: {fault}") from None
+    if content is None:
+        content = {}
     if not isinstance(content, dict):
         text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {_OBJECT}"
         raise BadRequestError(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")

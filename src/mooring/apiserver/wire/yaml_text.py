@@ -52,6 +52,8 @@ def _first(documents: list[YamlDocument]) -> object:
 def _words(error: YamlError) -> str:
     """libyaml's complaint as Go's port of it words it: lines are counted from zero there, except by the scanner."""
     cause = error.__cause__
+    if isinstance(cause, yaml.reader.ReaderError):
+        return f"yaml: {cause.reason}"
     return _marked_words(cause) if isinstance(cause, yaml.MarkedYAMLError) else f"yaml: {error.text}"
 
 

@@ -1,0 +1,147 @@
+"""Requests that are a little odd: they are answered as kube-apiserver answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import pytest
+from yarl import URL
+
+from mooring.kit.loop import run_real
+from tests.apiserver.http.served import served
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"
+
+
+class Answer(NamedTuple):
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return cast(dict[str, Any], json.loads(self.body))
+
+
+def answer(method: str, path: str, body: object = None, **headers: str) -> Answer:
+    """What a server says in whose default namespace there is a ConfigMap, `here`."""
+    named = {"Accept": "application/json", "Content-Type": "application/json"}
+    named |= {name.replace("_", "-"): text for name, text in headers.items()}
+    data = body if isinstance(body, str) or body is None else json.dumps(body)
+
+    async def asking() -> Answer:
+        async with asyncio.timeout(30), served() as api:
+            assert await api.create_config_map("here", {"a": "b"}) == 201
+            url = URL(api.url(path), encoded=True)
+            async with api.session.request(method, url, data=data, headers=named) as response:
+                return Answer(response.status, response.headers, await response.read())
+
+    return run_real(asking())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "words"),
+    [
+        pytest.param("PUT", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, put"),
+        pytest.param("DELETE", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, deleted"),
+        pytest.param("GET", "/" + MAPS, 404, "404 page not found", id="two slashes before everything"),
+        pytest.param("GET", MAPS.replace("default/", "default%2F"), 200, "ConfigMapList", id="an escaped slash"),
+        pytest.param("GET", MAPS + "/%zz", 400, "400 Bad Request", id="an escape that is none"),
+        pytest.param("GET", MAPS + "/%2e%2e", 400, "invalid: \"..\": may not be '..'", id="a name that climbs"),
+        pytest.param("GET", MAPS + "/a%25b", 400, "may not contain '%'", id="a name that could be an escape"),
+        pytest.param("GET", MAPS + "/%07", 404, 'configmaps "\\a" not found', id="a name that cannot be seen"),
+        pytest.param("GET", MAPS + "?timeout=soon", 400, 'time: invalid duration "soon"', id="no time to wait"),
+        pytest.param("GET", MAPS + "/here?export=1", 400, "no longer supported", id="an export"),
+        pytest.param("GET", MAPS + "?labelSelector=a;b&limit=1", 200, '"here"', id="a semicolon"),
+        pytest.param("GET", "/livez/", 404, "404 page not found", id="health with a slash"),
+        pytest.param("GET", "/livez//ping", 404, "404 page not found", id="health with two slashes"),
+        pytest.param("GET", "/index.html", 200, '"/api/v1"', id="what there is"),
+        pytest.param(
+            "GET",
+            MAPS + "?resourceVersion=99999999&resourceVersionMatch=Exact",
+            504,
+            "Too large resource version: 99999999",
+            id="a revision that is not there yet",
+        ),
+    ],
+)
+def test_addresses(method: str, path: str, code: int, words: str) -> None:
+    found = answer(method, path)
+    text = found.document["message"] if found.body.startswith(b'{"kind":"Status"') else found.body.decode()
+    assert (found.code, words in text) == (code, True), text
+
+
+@pytest.mark.parametrize(
+    ("content_type", "path", "body", "code", "words"),
+    [
+        pytest.param(MERGE, "/gone", "[", 404, 'configmaps "gone" not found', id="a bad patch of what is not there"),
+        pytest.param(MERGE, "/here", "[", 400, "error decoding patch", id="a bad patch"),
+        pytest.param(
+            "application/apply-patch+yaml", "/gone?fieldManager=m", "", 400, "invalid object type", id="no apply"
+        ),
+    ],
+)
+def test_patches(content_type: str, path: str, body: str, code: int, words: str) -> None:
+    found = answer("PATCH", MAPS + path, body, Content_Type=content_type)
+    assert (found.code, words in found.document["message"]) == (code, True), found.body
+
+
+@pytest.mark.parametrize(
+    ("accept", "path", "code", "words"),
+    [
+        pytest.param(METADATA.format(""), "/here", 200, '"kind":"PartialObjectMetadata"', id="of one"),
+        pytest.param(METADATA.format("List"), "", 200, '"kind":"PartialObjectMetadataList"', id="of all"),
+        pytest.param(METADATA.format("List"), "?labelSelector=no", 200, '"items":null', id="of none"),
+        pytest.param(METADATA.format(""), "", 406, "is a list (*core.ConfigMapList)", id="of all, as if of one"),
+        pytest.param(
+            METADATA.format("List"), "/here", 406, "is not a list (*core.ConfigMap)", id="of one, as if of all"
+        ),
+        pytest.param("application/yaml", "/gone", 404, "\nreason: NotFound\n", id="a refusal in YAML"),
+        pytest.param("application/yaml", "/here", 200, "\ndata:\n  a: b\n", id="an object in YAML"),
+    ],
+)
+def test_forms(accept: str, path: str, code: int, words: str) -> None:
+    found = answer("GET", MAPS + path, Accept=accept)
+    assert (found.code, words in found.body.decode()) == (code, True), found.body
+
+
+@pytest.mark.parametrize("path", [MAPS, MAPS + "/here", MAPS + "/gone", "/apis/apps", "/api"])
+@pytest.mark.parametrize(("agent", "end"), [("tool/1", b"}\n"), ("curl/8", b"\n}")])
+def test_where_an_answer_ends(path: str, agent: str, end: bytes) -> None:
+    assert answer("GET", path, User_Agent=agent).body.endswith(end)
+
+
+def test_a_dry_run_is_not_asked_for_its_state() -> None:
+    new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "resourceVersion": "7"}}
+    dry = answer("POST", MAPS + "?dryRun=All", new)
+    assert (dry.code, dry.document["metadata"]["resourceVersion"]) == (201, "7")
+    assert answer("POST", MAPS, new).code == 500
+
+
+@pytest.mark.parametrize(("method", "content_type"), [("PUT", "application/json"), ("PATCH", MERGE)])
+def test_an_empty_list_makes_managers_forgotten(method: str, content_type: str) -> None:
+    metadata = {"name": "here", "managedFields": []}
+    whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+    found = answer(method, f"{MAPS}/here", whole, Content_Type=content_type)
+    assert (found.code, "managedFields" in found.document["metadata"]) == (200, False)
+
+
+def test_a_scale_is_read_before_its_object_is_looked_for() -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments/gone/scale"
+    found = answer("PUT", path, {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "other"}})
+    message = "the name of the object (other) does not match the name on the URL (gone)"
+    assert (found.code, found.document["message"]) == (400, message)
+
+
+def test_nobody_manages_what_the_server_fills_into_a_namespace() -> None:
+    (entry,) = answer("GET", "/api/v1/namespaces/default").document["metadata"]["managedFields"]
+    assert list(entry["fieldsV1"]) == ["f:metadata"]
+
+
+def test_a_watch_is_not_cached() -> None:
+    assert answer("GET", f"{MAPS}?watch=1&timeoutSeconds=1").headers["Cache-Control"] == "no-cache, private"
