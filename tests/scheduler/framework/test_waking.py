@@ -110,9 +110,7 @@ class OtherWidget(Widget):
 def test_a_kind_has_one_view() -> None:
     another = Kind("example.com/v1", "Widget", "widgets", view=OtherWidget)
     plugins = [Refusing(Wake(WIDGET, Action.ADD)), Refusing(Wake(another, Action.ADD))]
-    with pytest.raises(
-        BadPluginError, match=r"1 Declared: wakes by example\.com/v1 Widget, which another"
-    ):
+    with pytest.raises(BadPluginError, match=r"1 Declared: wakes by example\.com/v1 Widget, which another"):
         kinds_named([profile_with(*plugins)])
 
 
