@@ -61,9 +61,9 @@ CONFIG_MAPS, WIDGETS = resource_of(CONFIG_MAP), resource_of(WIDGET)
 # -------------------------------------------------------------------------------------------------- one object
 
 
-def test_what_is_stored_goes_out_as_it_is() -> None:
+def test_what_is_stored_goes_out_as_it_is_on_a_line_of_its_own() -> None:
     reply = PLAIN.stored(200, CONFIG_MAPS, ONE)
-    assert (reply.code, reply.body, reply.content_type) == (200, ONE, "application/json")
+    assert (reply.code, reply.body, reply.content_type) == (200, ONE + b"\n", "application/json")
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_what_needs_no_second_look(rendering: Rendering, is_plain: bool) -> None
     assert rendering.is_plain is is_plain
 
 
-def test_json_for_people_has_lines_and_an_end() -> None:
+def test_json_for_people_has_lines_but_no_end_of_the_last() -> None:
     body = replace(PLAIN, is_pretty=True).stored(200, CONFIG_MAPS, ONE).body
     assert body.startswith(b'{\n  "kind": "ConfigMap",\n')
-    assert body.endswith(b"}\n")
+    assert body.endswith(b"\n}")
     assert read(body) == read(ONE)
 
 
@@ -173,7 +173,9 @@ def test_items_of_a_custom_kind_say_it_again(is_pretty: bool) -> None:
 
 
 def test_a_list_of_metadata_has_a_name_of_its_own() -> None:
-    whole = read(replace(PLAIN, form=Form.METADATA).listing(CONFIG_MAPS, Listing([ONE, TWO], "9")).body)
+    whole = read(
+        replace(PLAIN, form=Form.METADATA, is_for_lists=True).listing(CONFIG_MAPS, Listing([ONE, TWO], "9")).body
+    )
     assert (whole["kind"], whole["metadata"]) == ("PartialObjectMetadataList", {"resourceVersion": "9"})
     assert [item["kind"] for item in whole["items"]] == ["PartialObjectMetadata"] * 2
 
