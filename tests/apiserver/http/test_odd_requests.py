@@ -49,6 +49,9 @@ def answer(method: str, path: str, body: object = None, **headers: str) -> Answe
     [
         pytest.param("PUT", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, put"),
         pytest.param("DELETE", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, deleted"),
+        pytest.param("GET", "/api/v1/proxy/nodes/n", 404, "could not find", id="the old proxy, which is gone"),
+        pytest.param("GET", MAPS + "?watch=1&labelSelector=a(", 400, "unable to parse", id="a watch of a bad selector"),
+        pytest.param("GET", MAPS + "?watch=1&continue=x", 422, "when continue is provided", id="a watch, continued"),
         pytest.param("GET", "/" + MAPS, 404, "404 page not found", id="two slashes before everything"),
         pytest.param("GET", MAPS.replace("default/", "default%2F"), 200, "ConfigMapList", id="an escaped slash"),
         pytest.param("GET", MAPS + "/%zz", 400, "400 Bad Request", id="an escape that is none"),
@@ -141,6 +144,14 @@ def test_a_scale_is_read_before_its_object_is_looked_for() -> None:
 def test_nobody_manages_what_the_server_fills_into_a_namespace() -> None:
     (entry,) = answer("GET", "/api/v1/namespaces/default").document["metadata"]["managedFields"]
     assert list(entry["fieldsV1"]) == ["f:metadata"]
+
+
+@pytest.mark.parametrize("revision", ["", "&resourceVersion=0"])
+def test_a_watch_from_nowhere_marks_the_end_of_the_state(revision: str) -> None:
+    found = answer("GET", f"{MAPS}?watch=1&timeoutSeconds=1&allowWatchBookmarks=true{revision}")
+    events = [json.loads(line) for line in found.body.splitlines()]
+    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
+    assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 def test_a_watch_is_not_cached() -> None:

@@ -121,6 +121,20 @@ def test_times_to_wait(text: str) -> None:
     query(timeout=text).check_timeout()
 
 
+@pytest.mark.parametrize(
+    ("parameters", "begins_with_state"),
+    [
+        ({"watch": "1"}, True),
+        ({"watch": "1", "resourceVersion": "0"}, True),
+        ({"watch": "1", "resourceVersion": "7"}, None),
+        ({"watch": "1", "sendInitialEvents": "false"}, False),
+        ({}, None),
+    ],
+)
+def test_a_watch_from_nowhere_begins_with_the_state(parameters: dict[str, str], begins_with_state: bool | None) -> None:
+    assert query(**parameters).list_options().initial_events is begins_with_state
+
+
 def test_exporting_is_a_thing_of_the_past() -> None:
     query(export="false").check_export()
     with pytest.raises(BadRequestError, match="no longer supported"):

@@ -109,6 +109,8 @@ def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str)
             if "100" in answer:
                 client.say("xx")
                 assert told(await client.hear("POST / xx")) == ["200 POST / xx"]
+            else:
+                assert "Connection: close" in await client.hear_all()
 
     play(story)
 

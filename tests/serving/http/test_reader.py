@@ -145,6 +145,7 @@ LONG = "a" * 70_000
         pytest.param(
             get("/", "Transfer-Encoding: chunked", version="1.0"), Refusal.UNREADABLE, id="chunks of an old client"
         ),
+        pytest.param(get("/", "Transfer-Encoding: gzip, chunked"), Refusal.UNREADABLE, id="one that we do not speak"),
         pytest.param(get("/", *["X: a"] * 128), Refusal.UNREADABLE, id="more fields than anybody needs"),
         pytest.param(get("/" + "a" * 16_384), Refusal.TOO_LONG, id="a long path"),
         pytest.param(get("/", "X: " + LONG), Refusal.TOO_LONG, id="a long field"),

@@ -221,7 +221,7 @@ class Door:
             raise no_such_thing()
         if kind.is_namespaced and not address.namespace and (address.name and address.verb not in _COLLECTION_VERBS):
             raise no_such_thing()
-        if address.rest and address.subresource != "proxy":
+        if (address.rest and address.subresource != "proxy") or (address.is_old_watch and address.verb != "watch"):
             raise no_such_thing()
         allowed = resource.verbs
         if address.subresource:

@@ -5,12 +5,13 @@ Goes out   list, write and delete options; or a `StatusError`
 
  1. A parameter that nobody knows is ignored.
  2. A flag is false if it is absent, `false` in any letters (Python writes `False`) or `0`; every other text is true.
+ 3. A watch from nowhere in particular begins with the state, as if it had asked for the initial events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mooring.api.document import Document
 from mooring.api.durations import parse_duration
@@ -96,7 +97,7 @@ class Query:
     # ---------------------------------------------------------------------------------------------- options
 
     def list_options(self) -> ListOptions:
-        return ListOptions(
+        options = ListOptions(
             labels=self.text("labelSelector"),
             fields=self.text("fieldSelector"),
             is_watch=self.flag("watch"),
@@ -108,6 +109,10 @@ class Query:
             continue_token=self.text("continue"),
             initial_events=self.optional_flag("sendInitialEvents"),
         )
+        says_how = options.initial_events is not None or options.match
+        if options.is_watch and options.revision in ("", "0") and not says_how:
+            return replace(options, initial_events=True, match=NOT_OLDER_THAN)
+        return options
 
     def write_options(self, options_kind: str, *, is_apply: bool = False) -> WriteOptions:
         """`options_kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`."""

@@ -142,8 +142,7 @@ class _Told:
             question.resource, question.selection, limit=0, continue_token="", revision="", is_exact=None
         )
         lines = [self._line(Change.ADDED, raw) for raw in listing.items]
-        # Without a version, client-go's newer watches expect the mark as well if they asked for bookmarks.
-        if options.bookmarks and (options.initial_events or not options.revision):
+        if options.bookmarks and options.initial_events:
             lines.append(self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END))
         if lines:
             await self._lasting.write(b"".join(lines))

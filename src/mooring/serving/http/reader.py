@@ -228,7 +228,7 @@ class RequestReader:
         hosts = [value for name, value in self._fields if name == b"host"]
         has_host = not hosts[0].translate(None, _IN_HOSTS) if len(hosts) == 1 else not hosts and request.is_old
         encoding = request.header(b"transfer-encoding").lower()
-        has_end = not encoding or (encoding.endswith("chunked") and not request.is_old)
+        has_end = not encoding or (encoding == "chunked" and not request.is_old)
         if not has_host or not has_end:
             self._request = None
             raise _RefusedError(Refusal.UNREADABLE)
