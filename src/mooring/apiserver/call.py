@@ -1,7 +1,7 @@
 """A call: one request, as the rooms behind the door see it.
 
 Comes in   what the door read from the address, the headers and the query
-Goes out   the same to everybody; only `warnings`, `mould` and `prior_faults` are written to
+Goes out   the same to everybody; only `warnings`, what is known of the spec and `prior_faults` are written to
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     mould: Mould | None = None
     """What is known of the spec of the body, which nobody has changed yet."""
+    is_spec_new: bool = False
+    """Whether nothing like that spec came before: then nobody need ask what else is known of it."""
     prior_faults: list[Fault] = field(default_factory=list)
     """What is wrong with the object and had to be looked up: its strategy tells it before everything else."""
 

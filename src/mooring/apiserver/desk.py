@@ -119,7 +119,7 @@ class Desk:
         return document
 
     def cast(self, resource: Resource, call: Call, data: bytes) -> Document | None:
-        """The same for JSON with a spec that came before, and the call then knows its mould; None otherwise."""
+        """The same for JSON with nothing odd in it, and the call then knows the mould of its spec; None otherwise."""
         if not resource.strategy.repeats_specs:
             return None
         assert resource.struct is not None, f"{resource.kind} has no schema"
@@ -129,7 +129,7 @@ class Desk:
         found = moulds.cast(data)
         if found is None:
             return None
-        call.mould = found.mould
+        call.mould, call.is_spec_new = found.mould, found.mould is None
         return found.document
 
     def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:

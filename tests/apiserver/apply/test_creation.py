@@ -32,6 +32,10 @@ def an(kind: Kind, metadata: Document | None = None, **parts: object) -> tuple[K
     return kind, {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": named, **parts}
 
 
+def with_variable(**parts: object) -> tuple[Kind, Document]:
+    return an(POD, spec={"containers": [{"name": "c", "env": [{"name": "A", **parts}]}]})
+
+
 PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targetPort": 8443}]
 
 
@@ -63,6 +67,9 @@ PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targ
         pytest.param(
             an(POD, spec={"containers": None}), an(POD, spec={"containers": [{"name": "c"}]}), False, id="a null"
         ),
+        pytest.param(with_variable(value="1"), with_variable(value="2"), True, id="a struct of single values"),
+        pytest.param(with_variable(value="1"), with_variable(value=""), False, id="an empty one in a struct"),
+        pytest.param(with_variable(value="1"), with_variable(), False, id="one less in a struct"),
         pytest.param(
             an(JOB, spec={"parallelism": 0}), an(JOB, spec={"parallelism": 3}, status={"active": 1}), False, id="a zero"
         ),

@@ -120,3 +120,16 @@ def test_what_is_judged_by_more_than_the_spec_is_not_remembered(first: Document,
     for _ in range(TIMES_UNTIL_KEPT):
         judged(strategy, first)
     assert judged(strategy, second) == expected
+
+
+def test_nobody_asks_about_a_spec_that_is_new() -> None:
+    strategy = PodStrategy(POD)
+    for _ in range(TIMES_UNTIL_KEPT + 1):
+        call = call_for()
+        call.is_spec_new = True
+        judgement = strategy.judge_new(pod(), call)
+        assert not judgement.faults
+        assert judgement.spec is None
+    for time in range(TIMES_UNTIL_KEPT + 1):
+        judgement = strategy.judge_new(pod(), call_for())
+        assert (judgement.spec is not None) is (time == TIMES_UNTIL_KEPT)

@@ -8,7 +8,8 @@ few patterns. So a field set is worked out for a pattern that is new, and then f
 
  1. Of an object whose spec was cast from a mould only the names in its metadata are looked at.
  2. Of others every name is, down to where fields are not owned one by one any more: that is its outline. Values count
-    only if they are empty, because a new object is compared with an empty one.
+    only if they are empty, because a new object is compared with an empty one. The names of a struct of single values,
+    none of them empty, are one entry, once `typed` knows such a struct.
  3. Kinds whose schema can change, objects that bring managers along and very large ones have no place.
 """
 
@@ -71,6 +72,10 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
         fields = grain.map if grain is not None and not grain.is_leaf else None
         if not value or fields is None or fields.is_atomic:
             outline.append(_WHOLE if value else _EMPTY_MAP)
+            return
+        names = tuple(value)
+        if fields.plans.get(names).__class__ is dict and all(value.values()):
+            outline.append(names)
             return
         known, item = fields.fields, fields.item
         outline.append(_OPEN)

@@ -80,6 +80,8 @@ class PodStrategy(Strategy):
         default_rest_of_pod(obj)
 
     def judge_new(self, obj: Document, call: Call) -> Judgement:
+        if call.is_spec_new:
+            return super().judge_new(obj, call)
         question = question_about(obj, is_whole=call.mould is not None and call.mould.is_of_one)
         known = self._judgements.find(question) if question is not None else None
         if question is None or known is None:
