@@ -95,11 +95,14 @@ class Cycle:
                 raise
             return failed_decision(pod, mishap.rejection, mishap.step)
 
-    def decide_admitted(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
-        """Where does this pod go? The queue has asked PreEnqueue already."""
+    def decide_admitted(self, pod: PodRecord, *, in_full: bool = False, is_timed: bool = False) -> Decision:
+        """Where does this pod go? The queue has asked PreEnqueue already.
+
+        In a cycle that `is_timed` every PreFilter is asked, also those that are known to skip the pod.
+        """
         started_s = self._now_s()
         try:
-            attempt = self._look(pod, in_full)
+            attempt = self._look(pod, in_full, is_timed)
             looked_s = self._now_s()
             if isinstance(attempt, Decision):
                 decision = attempt
@@ -124,19 +127,16 @@ class Cycle:
                 return Decision(pod, rejection=rejection, rejectors=frozenset((gate.name,)))
         return None
 
-    def _look(self, pod: PodRecord, in_full: bool) -> Attempt | Decision:
+    def _look(self, pod: PodRecord, in_full: bool, is_timed: bool = False) -> Attempt | Decision:
         """Which nodes can take it; or the end of the cycle, if nobody can be asked or somebody failed."""
         if pod.terminating:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
         if self._columns.node_count == 0:
             return Decision(pod, message="no nodes available to schedule pods", error="nonodes", clears_nomination=True)
         try:
-            attempt = self._look_at_twins(pod) if self._sampling is None and not in_full else None
-            if attempt is not None:
-                return attempt
-            placed = self._place_at_first_sight(pod) if self._sampling is None and not in_full else None
-            if placed is not None:
-                return placed
+            found = self._look_briefly(pod, is_timed) if self._sampling is None and not in_full else None
+            if found is not None:
+                return found
             kept = self._keeper.kept(pod)
             attempt = begin(self.profile, self._columns, kept, pod)
             bands = self._keeper.bands(kept, pod) if self._sampling is None and not in_full else None
@@ -150,10 +150,34 @@ class Cycle:
             return attempt  # who is kept has not failed
         return self._failure(attempt, in_full) or attempt
 
-    def _look_at_twins(self, pod: PodRecord) -> Attempt | None:
-        """The same answer, if there is one, for less: see `Filter.row_twin`. None: look properly."""
+    def _look_briefly(self, pod: PodRecord, is_timed: bool) -> Attempt | Decision | None:
+        """The same answer, if there is one, for less. None: look properly."""
         if pod.nominated_node or len(self._columns.nominations):
             return None
+        if is_timed or self._is_anybody_concerned(pod):
+            return self._look_at_twins(pod) or self._place_at_first_sight(pod)
+        return self._place_at_first_sight(pod) or self._place_by_what_is_kept(pod)
+
+    def _is_anybody_concerned(self, pod: PodRecord) -> bool:
+        """Whether a plugin of the cluster may have a say."""
+        if pod.volumes:
+            return True
+        for plugin in self.profile.cluster_plugins_without_volumes:  # noqa: SIM110 (a generator costs as much as asking)
+            if plugin.is_concerned(pod):
+                return True
+        return False
+
+    def _place_by_what_is_kept(self, pod: PodRecord) -> Decision | None:
+        """For a pod about which only row-local plugins have a say: what is kept is the whole answer."""
+        kept = self._keeper.kept(pod)
+        feasible_count = self._keeper.feasible_count(kept)
+        if not feasible_count or not kept.is_unremarkable or kept.score_failure is not None:
+            return None
+        row = self._chosen(self._keeper.best(kept))
+        return Decision(pod, node_name=self._columns.node_names[row], feasible_count=feasible_count)
+
+    def _look_at_twins(self, pod: PodRecord) -> Attempt | None:
+        """As far as the cluster can be kept by row: see `Filter.row_twin`."""
         kept = self._keeper.kept_with_twins(pod)
         if kept is None:
             return None
@@ -162,9 +186,7 @@ class Cycle:
         return attempt if is_found and not attempt.may_have_failed else None
 
     def _place_at_first_sight(self, pod: PodRecord) -> Decision | None:
-        """The same decision, if the pod fits anywhere, for a pod of a kind that may never come again."""
-        if len(self._columns.nominations):
-            return None
+        """For a pod of a kind that may never come again."""
         newcomer = self._keeper.newcomer(pod)
         if newcomer is None:
             return None

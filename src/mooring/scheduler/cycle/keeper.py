@@ -74,8 +74,10 @@ class Keeper:
 
     def newcomer(self, pod: PodRecord) -> Kept | None:
         """What the plugins have prepared for the first pod of its family, without any answers. None: it is not."""
+        if not self._has_families or (pod.shape.family, False) in self._kept:
+            return None
         key = self._key(pod.shape, NO_TWINS)
-        if key in self._kept or not self._has_families or key in self._newcomers:
+        if key in self._kept or key in self._newcomers:
             return None
         if len(self._newcomers) >= NEWCOMERS_MAX:
             del self._newcomers[next(iter(self._newcomers))]
@@ -120,6 +122,13 @@ class Keeper:
             is_best: Bools = ranked == kept.best_rank
             kept.best = is_best.nonzero()[0].tolist()
         return kept.best
+
+    def feasible_count(self, kept: Kept) -> int:
+        """How many rows the row-local filters let through; counted again only when some row flips."""
+        if kept.counted_for != kept.fits_version:
+            kept.fits_count = int(np.count_nonzero(kept.fits[: self._columns.height]))
+            kept.counted_for = kept.fits_version
+        return kept.fits_count
 
     def bands(self, kept: Kept, pod: PodRecord) -> Bands | None:
         """The rows by band, if the pod is one of many of its kind, and they are all that is left to decide."""

@@ -58,6 +58,7 @@ class Kept:
         "best",
         "best_rank",
         "bits",
+        "counted_for",
         "diagnosis",
         "epochs",
         "fact_position",
@@ -68,6 +69,7 @@ class Kept:
         "filter_states",
         "first",
         "fits",
+        "fits_count",
         "fits_version",
         "is_unremarkable",
         "normalised",
@@ -112,6 +114,8 @@ class Kept:
         self.usage_position = -1
         self.fits_version = 0
         self.normalised_for = -1
+        self.fits_count = 0
+        self.counted_for = -1
         self.epochs: tuple[object, ...] = ()
         self.best: list[int] | None = None
         """The rows with the highest rank, ascending, while only few rows change; None: look for them again."""

@@ -86,6 +86,13 @@ class Plugin:
         """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
         return None
 
+    def is_concerned(self, pod: PodRecord) -> bool:
+        """Whether its filters and scores of the cluster may have anything to say about the pod, as things are now.
+
+        Asked once for each pod. If nobody is concerned, none of them is asked, and what is kept decides.
+        """
+        return True
+
     def wakes(self) -> Sequence[Wake]:
         """What can help a pod that this plugin refused. A plugin that does not say has its pods woken by anything."""
         return (ANYTHING,)

@@ -42,7 +42,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.framework.profile import Profile, filter_use, score_use
+from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse, filter_use, score_use
 from mooring.scheduler.framework.status import REASONS_MAX, Reason
 
 POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
@@ -112,6 +112,11 @@ class Registry:
         kept_names = {use.plugin.name for use in filters if use.is_row_local}
         pre_filters = at(ExtensionPoint.PRE_FILTER)
         cluster_pre_filters = tuple(plugin for plugin in pre_filters if plugin.name not in kept_names)
+        scores = tuple(
+            score_use(plugin, use.weight)
+            for use in plan.at[ExtensionPoint.SCORE]
+            if isinstance(plugin := made[use.name], Score)
+        )
         return Profile(
             scheduler_name=plan.scheduler_name,
             plugins=made,
@@ -120,11 +125,7 @@ class Registry:
             pre_filters=pre_filters,
             filters=filters,
             post_filters=at(ExtensionPoint.POST_FILTER),
-            scores=tuple(
-                score_use(plugin, use.weight)
-                for use in plan.at[ExtensionPoint.SCORE]
-                if isinstance(plugin := made[use.name], Score)
-            ),
+            scores=scores,
             reserves=at(ExtensionPoint.RESERVE),
             permits=at(ExtensionPoint.PERMIT),
             pre_binds=at(ExtensionPoint.PRE_BIND),
@@ -135,7 +136,19 @@ class Registry:
             prepared_filters=tuple(use for use in cluster_filters if use.pre_filter not in pre_filters),
             cluster_pre_filters=cluster_pre_filters,
             cluster_pre_filters_without_volumes=tuple(p for p in cluster_pre_filters if not p.only_for_volumes),
+            cluster_plugins_without_volumes=_not_only_for_volumes(cluster_filters, cluster_pre_filters, scores),
         )
+
+
+def _not_only_for_volumes(
+    filters: Iterable[FilterUse], pre_filters: Iterable[PreFilter[Any]], scores: Iterable[ScoreUse]
+) -> tuple[Plugin, ...]:
+    """Each plugin of the cluster once, without those that skip pods without volumes."""
+    plugins: list[Plugin] = [use.plugin for use in filters]
+    plugins += pre_filters
+    plugins += [use.plugin for use in scores if not use.is_row_local]
+    kept = (plugin for plugin in plugins if not (isinstance(plugin, PreFilter) and plugin.only_for_volumes))
+    return tuple(dict.fromkeys(kept))
 
 
 def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:

@@ -114,9 +114,12 @@ class DynamicResources(
 
     # Filter
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[PodDevices] | Skip | Rejection:
+    def is_concerned(self, pod: PodRecord) -> bool:
         has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
-        if not has_claims and not self._ledger.by_resource:
+        return has_claims or bool(self._ledger.by_resource)
+
+    def pre_filter(self, pod: PodRecord) -> Proceed[PodDevices] | Skip | Rejection:
+        if not self.is_concerned(pod):
             return SKIP
         state = self._state_of(pod)
         if isinstance(state, PodDevices):
@@ -284,8 +287,7 @@ class DynamicResources(
         state = self._latest
         if state is not None and state.pod is pod and state.revision == self._ledger.usage.revision:
             return state
-        has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
-        if not has_claims and not self._ledger.by_resource:
+        if not self.is_concerned(pod):
             return None
         again = self._state_of(pod)
         return None if again is SKIP else again

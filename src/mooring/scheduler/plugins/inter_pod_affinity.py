@@ -109,6 +109,9 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Filter
 
+    def is_concerned(self, pod: PodRecord) -> bool:
+        return not _is_indifferent(pod.shape)
+
     def pre_filter(self, pod: PodRecord) -> Proceed[Required] | Skip | Rejection:
         shape = pod.shape
         if _is_indifferent(shape):

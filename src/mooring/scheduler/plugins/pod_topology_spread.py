@@ -101,6 +101,12 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         columns.objects.of(ReplicaSet).listen(self._selectors_changed)
         columns.objects.of(StatefulSet).listen(self._selectors_changed)
 
+    def is_concerned(self, pod: PodRecord) -> bool:
+        try:
+            return bool(self._constraints(pod.shape, HARD) or self._constraints(pod.shape, SOFT))
+        except LabelSelectorError:
+            return True  # which PreFilter or PreScore tells
+
     # Filter
 
     def pre_filter(self, pod: PodRecord) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
