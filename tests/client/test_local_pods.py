@@ -83,12 +83,14 @@ def test_the_stored_form_is_the_one_that_taking_it_apart_gives(status: PlainObje
     ],
 )
 def test_labels_are_put_into_the_stored_form(labels: dict[str, str] | None, is_put_in: bool) -> None:
-    metadata: PlainObject = {"labels": labels} if labels is not None else {}
-    it = {"kind": "Pod", "apiVersion": "v1", **pod({"labels": {"a": "b"}}, **metadata, finalizers=["x"])}
+    it = {"kind": "Pod", "apiVersion": "v1", **pod({"labels": {"a": "b"}}, finalizers=["x"])}
+    metadata = cast(PlainObject, it["metadata"])
+    if labels is not None:
+        it["metadata"] = metadata = {"labels": labels, **metadata}
     labelled = with_labels(encoded(it), {"zone": "a", "region": "r"})
     assert (labelled is not None) == is_put_in
     if labelled is not None and labels is not None:
-        cast(PlainObject, it["metadata"])["labels"] = {**labels, "zone": "a", "region": "r"}
+        metadata["labels"] = {**labels, "zone": "a", "region": "r"}
         assert decoded(labelled) == it
 
 
