@@ -126,6 +126,15 @@ def test_a_dry_run_is_not_asked_for_its_state() -> None:
     assert answer("POST", MAPS, new).code == 500
 
 
+@pytest.mark.parametrize(
+    ("query", "key"), [("", "/registry/configmaps/default/here"), ("?dryRun=All", "/configmaps/default/here")]
+)
+def test_where_another_object_was_found(query: str, key: str) -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "here", "uid": "another"}}
+    found = answer("PUT", f"{MAPS}/here{query}", other)
+    assert (found.code, f"Key: {key}, " in found.document["message"]) == (409, True)
+
+
 @pytest.mark.parametrize(("method", "content_type"), [("PUT", "application/json"), ("PATCH", MERGE)])
 def test_an_empty_list_makes_managers_forgotten(method: str, content_type: str) -> None:
     metadata = {"name": "here", "managedFields": []}

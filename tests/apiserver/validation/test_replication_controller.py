@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
+from mooring.apiserver.defaults.empty_labels import note_empty_labels
 from mooring.apiserver.validation.replication_controller import (
     non_convertible_faults,
     replication_controller_faults,
@@ -50,6 +51,21 @@ def template(**spec: object) -> Document:
 def test_specs(changes: Document, faults: list[str]) -> None:
     spec = {"replicas": 1, "selector": {"a": "b"}, "template": template(), **changes}
     assert messages(replication_controller_faults(spec, None)) == faults
+
+
+def test_labels_that_are_empty_are_shown_so() -> None:
+    empty = {"metadata": {"labels": {}}, "spec": template()["spec"]}
+    note_empty_labels(empty)
+    (fault,) = replication_controller_faults({"replicas": 1, "selector": {"a": "b"}, "template": empty}, None)
+    assert fault.message.startswith("spec.template.metadata.labels: Invalid value: {}: ")
+
+
+def test_nothing_is_more_than_less_than_nothing() -> None:
+    assert messages(replication_controller_status_faults({"replicas": -1}))[1:] == [
+        "status.fullyLabeledReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
+    ]
 
 
 def test_parts_are_not_more_than_the_whole() -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
+from mooring.api.kinds import REGISTRY
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.apply.typed import is_same
 from mooring.apiserver.apply.update import settle_times
@@ -78,7 +79,10 @@ async def change(
             raise not_found(kind, call.name)
         have = found.document["metadata"]["uid"] if found is not None else ""
         if uid and uid != have:
-            raise other_uid(kind, kind.key(call.namespace, call.name), call.name, uid, have)
+            key = kind.key(call.namespace, call.name)
+            # A dry run does not come as far as the store, which would put its folder in front.
+            key = f"/{key.removeprefix(REGISTRY)}" if call.is_dry_run else key
+            raise other_uid(kind, key, call.name, uid, have)
         obj = await make(found.document if found is not None else None)
         try:
             if found is None:

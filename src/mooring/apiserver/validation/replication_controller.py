@@ -11,6 +11,7 @@ from mooring.apiserver.faults import Fault, FaultKind, forbidden, invalid, not_s
 from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.resources import non_negative_faults
 from mooring.apiserver.validation.selectors import plain_selector_matches
+from mooring.apiserver.validation.workloads import MISMATCH, template_labels
 
 NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
 
@@ -26,10 +27,9 @@ def replication_controller_faults(spec: Document, old: Document | None) -> list[
     faults += non_negative_faults(spec.get("replicas", 0), "spec.replicas")
     if template is None:
         return [*faults, required("spec.template")]
-    labels = (template.get("metadata") or {}).get("labels")
+    labels = template_labels(template)
     if selector and not plain_selector_matches(selector, labels or {}):
-        detail = "`selector` does not match template `labels`"
-        faults.append(invalid("spec.template.metadata.labels", labels, detail))
+        faults.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
     faults += pod_template_faults(template, "spec.template", (old or {}).get("template"))
     policy = template["spec"].get("restartPolicy", "")
     if policy != "Always":
@@ -48,7 +48,7 @@ def replication_controller_status_faults(status: Document) -> list[Fault]:
     total, ready, available = (status.get(field, 0) for field in ("replicas", "readyReplicas", "availableReplicas"))
     for field in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
         if status.get(field, 0) > total:
-            faults.append(invalid(f"status.{field}", status[field], "cannot be greater than status.replicas"))
+            faults.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
     if available > ready:
         faults.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
     return faults
