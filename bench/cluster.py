@@ -38,6 +38,7 @@ import click
 import msgspec
 
 from bench.desk_client import Answer, Connection, ask_all, connect, request
+from bench.figure import Figure
 from bench.machine import cpu_s_of, resident_bytes_of
 
 TOKEN = "bench"
@@ -50,25 +51,6 @@ GRACE_S = 20
 EVICTIONS_PER_S = 1_000
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SCENARIOS = ("idle", "one", "lost", "many")
-
-
-class Figure(msgspec.Struct, frozen=True):
-    """One measured figure; the target, where there is one, is at most that."""
-
-    name: str
-    value: float
-    unit: str
-    target: float | None = None
-
-    @property
-    def is_reached(self) -> bool:
-        return self.target is None or self.value <= self.target
-
-    def __str__(self) -> str:
-        told = f"{self.name:<66} {self.value:>8,.2f} {self.unit:<4}"
-        if self.target is None:
-            return told
-        return f"{told} (at most {self.target:,.2f}){'' if self.is_reached else '   MISSED'}"
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -152,7 +134,7 @@ async def idle(cluster: Cluster, size: Size) -> Figure:
     began_s, began_cpu_s = perf_counter(), cluster.cpu_s
     await asyncio.sleep(size.idle_s)
     share = (cluster.cpu_s - began_cpu_s) / (perf_counter() - began_s)
-    return Figure(f"{size.nodes:,} nodes with heartbeats, of one core", 100 * share, "%", 20.0)
+    return Figure(f"{size.nodes:,} nodes with heartbeats, of one core", 100 * share, "%", at_most=20.0)
 
 
 async def one(cluster: Cluster, size: Size) -> Iterator[Figure]:
@@ -163,7 +145,7 @@ async def one(cluster: Cluster, size: Size) -> Iterator[Figure]:
         seconds, cpu_s = perf_counter() - began_s, cluster.cpu_s - began_cpu_s
     return iter(
         [
-            Figure(f"a Deployment of {size.replicas:,}, until all are available", seconds, "s", 15.0),
+            Figure(f"a Deployment of {size.replicas:,}, until all are available", seconds, "s", at_most=15.0),
             Figure("  CPU a pod", 1e3 * cpu_s / size.replicas, "ms"),
             Figure("  resident memory then", cluster.resident_bytes / 1e6, "MB"),
         ]
@@ -187,7 +169,10 @@ async def lost(cluster: Cluster, size: Size) -> Iterator[Figure]:
     return iter(
         [
             Figure(
-                f"{size.lost:,} nodes lost: whole again after the last eviction was due", healed_s - due_s, "s", 15.0
+                f"{size.lost:,} nodes lost: whole again after the last eviction was due",
+                healed_s - due_s,
+                "s",
+                at_most=15.0,
             ),
             Figure("  after the first eviction was due", healed_s - min(tainted_s) - TOLERATED_S, "s"),
             Figure("  CPU meanwhile", cluster.cpu_s - began_cpu_s, "s"),
@@ -207,7 +192,7 @@ async def many(cluster: Cluster, size: Size) -> Iterator[Figure]:
     label = f"{size.deployments:,} Deployments of {size.replicas_of_each}, until all are available"
     return iter(
         [
-            Figure(label, seconds, "s", 20.0),
+            Figure(label, seconds, "s", at_most=20.0),
             Figure("  of which all Deployments were created after", created_s, "s"),
             Figure("  CPU a pod", 1e3 * cpu_s / (size.deployments * size.replicas_of_each), "ms"),
             Figure("  resident memory then", cluster.resident_bytes / 1e6, "MB"),

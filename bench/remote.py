@@ -27,8 +27,8 @@ from time import perf_counter
 import click
 import msgspec
 
-from bench.desk import Figure
 from bench.desk_client import Connection, connect, request
+from bench.figure import Figure
 from bench.machine import cpu_s_of, resident_bytes_of
 
 PODS_PER_S = 1_500
@@ -121,16 +121,16 @@ def measure(workload: str, nodes: int, placed: int, pods: int) -> Iterator[Figur
         serving(workload, nodes, placed, pods + WARM_UP) as port,
         scheduling(port, Path(folder)) as scheduler,
     ):
-        yield Figure(f"ready with {nodes:,} nodes and {placed:,} pods", scheduler.ready_s, "s", READY_S, True)
+        yield Figure(f"ready with {nodes:,} nodes and {placed:,} pods", scheduler.ready_s, "s", at_most=READY_S)
         asyncio.run(_bind_all(port, WARM_UP))
-        yield Figure(f"resident with {placed:,} pods", scheduler.resident_mb, "MB", RESIDENT_MB, True)
+        yield Figure(f"resident with {placed:,} pods", scheduler.resident_mb, "MB", at_most=RESIDENT_MB)
         cpu_before_s = scheduler.cpu_s
         told = asyncio.run(_bind_all(port, pods))
         cpu_ms = (scheduler.cpu_s - cpu_before_s) * 1e3 / pods
-        yield Figure(f"{workload} pods bound over HTTP and TLS", pods / told.bound_s, "/s", PODS_PER_S)
-        yield Figure("… until the last event was written", pods / told.told_s, "/s", PODS_PER_S)
-        yield Figure("CPU of the scheduler for a pod", cpu_ms, "ms", CPU_MS, True)
-        yield Figure("resident at the end", scheduler.resident_mb, "MB", RESIDENT_MB, True)
+        yield Figure(f"{workload} pods bound over HTTP and TLS", pods / told.bound_s, "/s", at_least=PODS_PER_S)
+        yield Figure("… until the last event was written", pods / told.told_s, "/s", at_least=PODS_PER_S)
+        yield Figure("CPU of the scheduler for a pod", cpu_ms, "ms", at_most=CPU_MS)
+        yield Figure("resident at the end", scheduler.resident_mb, "MB", at_most=RESIDENT_MB)
 
 
 async def _bind_all(port: int, count: int) -> Told:
