@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from typing import cast
 
 import pytest
 
@@ -21,8 +22,9 @@ from mooring.client.errors import (
     ServerError,
 )
 from mooring.client.events import EventRecorder
-from mooring.client.events_writer import EventWriter
+from mooring.client.events_writer import WRITERS_MAX, WRITERS_MIN, EventWriter
 from mooring.client.local import LocalClient
+from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
@@ -226,6 +228,50 @@ def test_what_is_too_much_is_dropped_counted_and_logged_once_in_a_while(caplog: 
     assert desk.writer.statistics()["dropped_full"] == 6
     assert desk.writer.statistics()["created"] == 4
     assert len(caplog.records) == 1
+
+
+class SlowClient:
+    """Takes a second for each, and counts how many it has at a time."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._under_way = 0
+        self.under_way_max = 0
+        self.created = 0
+
+    async def create(self, *_: object, is_answer_wanted: bool = True) -> bytes:
+        self._under_way += 1
+        self.under_way_max = max(self.under_way_max, self._under_way)
+        await self._clock.wait(1)
+        self._under_way -= 1
+        self.created += 1
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("records", "writers"),
+    [
+        pytest.param(100, WRITERS_MIN, id="few leave the server to others"),
+        pytest.param(9_000, WRITERS_MAX, id="many are helped with before any is lost"),
+    ],
+)
+def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> None:
+    clock = VirtualClock()
+    client = SlowClient(clock)
+
+    async def main() -> EventWriter:
+        writer = EventWriter(cast(Client, client), clock, Entropy(1))
+        recorder = writer.recorder("default-scheduler", "default-scheduler-host")
+        async with TaskGroup("desk") as group:
+            writer.start(group)
+            for number in range(records):
+                about = ObjectReference(kind="Pod", namespace="shop", name=f"web-{number}", uid=f"u{number}")
+                recorder.event(about, type="Normal", reason="Scheduled", action="Binding", note="there")
+            await writer.close()
+        return writer
+
+    assert run(main(), clock).statistics()["created"] == client.created == records
+    assert client.under_way_max == writers
 
 
 def test_who_says_too_much_of_one_object_is_silenced() -> None:

@@ -172,6 +172,35 @@ def test_a_request_ends_in_time(waited_s: float, is_over: bool) -> None:
     play(scenario)
 
 
+def test_the_time_in_line_counts() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        first = await exchange.take()
+        await exchange.take()
+        async with TaskGroup("client") as group:
+            waiting = group.start(exchange.take(), name="in line")
+            await clock.wait(5.0)
+            exchange.give_back(first)
+            wire = await waiting
+            await clock.wait(2.9)
+            assert wire.ended_by is None
+            await clock.wait(1.2)
+            assert isinstance(wire.ended_by, TimeoutError)
+
+    play(scenario)
+
+
+def test_who_stands_in_line_for_too_long_is_told_so() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        for _ in range(2):
+            await exchange.take()
+        began_s = clock.now_s()
+        with pytest.raises(TimeoutError):
+            await exchange.take()
+        assert REQUEST_S_MAX <= clock.now_s() - began_s <= REQUEST_S_MAX * 9 / 8
+
+    play(scenario)
+
+
 def test_after_a_renewal_no_wire_from_before_is_used() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         idle, busy = await exchange.take(), await exchange.take()

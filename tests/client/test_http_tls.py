@@ -25,6 +25,7 @@ from mooring.client.http_connection import (
 from mooring.client.http_tls import TlsError, tls_context
 from mooring.client.promise import Change
 from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import Authority, make_authority, pem_of
 from tests.client.contract_play import NS
 from tests.client.http_play import Scene, play_over_http
@@ -125,6 +126,33 @@ def test_a_new_certificate_is_shown_on_new_connections(authority: Authority, tmp
         authority=authority.pem,
         credentials=credentials,
     )
+
+
+@pytest.mark.parametrize("wants_client", [False, True], ids=["whoever we are", "who shows a certificate"])
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_later_connections_take_up_the_session_of_an_earlier_one(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str, wants_client: bool
+) -> None:
+    if loop == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    server = authority.issue("server", address="127.0.0.1")
+    security = authority.server_context(tmp_path, server, wants_client=wants_client)
+
+    async def scenario(scene: Scene) -> None:
+        async def ask() -> None:
+            with pytest.raises(NotFoundError):
+                await scene.client.get(POD, NS, "web")
+
+        await ask()
+        assert security.session_stats()["hits"] == 0
+        async with TaskGroup("clients") as group:
+            for number in range(4):
+                group.start(ask(), name=f"{number}")
+        assert security.session_stats()["hits"] == 3
+        assert security.session_stats()["accept_good"] == 4
+
+    identity = Identity(certificate=authority.issue("scheduler")) if wants_client else ANONYMOUS
+    play_over_http(scenario, security=security, authority=authority.pem, credentials=FixedCredentials(identity))
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])

@@ -16,7 +16,9 @@ Goes out   Events: created, and their series patched
     is written each `REFRESH_S`, so that the API server does not let it expire.
  4. No two events of a writer have the same name, also when the clock stands still. If another writer took the name, the
     event gets a new one; if our own request may have created it, it is ours.
- 5. With a client that never suspends, others get their turn after each `WRITES_IN_A_ROW` events.
+ 5. Few write at a time, unless much waits: on a busy server each event takes as long as the binding that it tells of,
+    and would be written instead of the next one.
+ 6. With a client that never suspends, others get their turn after each `WRITES_IN_A_ROW` events.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ from mooring.kit.tasks import TaskGroup
 
 PENDING_MAX = 10_000
 SERIES_MAX = 10_000
-WRITERS = 16
-"""Enough to keep pace with the bindings of a busy scheduler, when the server takes some milliseconds for each."""
+WRITERS_MIN, WRITERS_MAX = 4, 32
+RECORDS_PER_WRITER = 250
+"""How many wait for each writer before there is one more: all of them are at work long before `PENDING_MAX`."""
 WRITES_IN_A_ROW = 32
 TRIES_MAX = 12
 NAMES_MAX = 8
@@ -84,6 +87,8 @@ class EventWriter:
         self._queue: WorkQueue[EventRecord] = WorkQueue("events", clock, entropy.fork("queue"))
         self._records: OrderedDict[EventKey, EventRecord] = OrderedDict()  # the oldest first
         self._has_records = asyncio.Event()
+        self._group: TaskGroup | None = None
+        self._writers = WRITERS_MIN
         self._refreshed_s = clock.now_s()
         self._last_nanos = 0
         self._counts = dict.fromkeys(
@@ -98,7 +103,8 @@ class EventWriter:
 
     def start(self, group: TaskGroup) -> None:
         """Begin to write, in background tasks of the group."""
-        for number in range(WRITERS):
+        self._group = group
+        for number in range(WRITERS_MIN):
             group.start_background(self._write_records(), name=f"event writer {number}")
         group.start_background(self._tend_series(), name="event series")
 
@@ -161,17 +167,34 @@ class EventWriter:
     async def _write_records(self) -> None:
         in_a_row = 0
         while (record := await self._queue.get()) is not None:
-            try:
-                await self._write(record)
-            except Exception:
-                # Whatever it is, it must not silence the others.
-                self._lose("dropped_refused")
-                logger.exception("event %s/%s could not be written", record.namespace, record.name)
-            finally:
-                self._queue.done(record)
+            self._get_help()
+            await self._write_safely(record)
             in_a_row += 1
             if in_a_row % WRITES_IN_A_ROW == 0:
                 await self._clock.wait(0)
+
+    def _get_help(self) -> None:
+        if len(self._queue) > self._writers * RECORDS_PER_WRITER and self._writers < WRITERS_MAX:
+            assert self._group is not None, "somebody writes before the writer was started"
+            self._group.start_background(self._help(self._writers), name=f"event writer {self._writers}")
+            self._writers += 1
+
+    async def _help(self, number: int) -> None:
+        try:
+            while len(self._queue) > number * RECORDS_PER_WRITER and (record := self._queue.get_nowait()) is not None:
+                await self._write_safely(record)
+        finally:
+            self._writers -= 1
+
+    async def _write_safely(self, record: EventRecord) -> None:
+        try:
+            await self._write(record)
+        except Exception:
+            # Whatever it is, it must not silence the others.
+            self._lose("dropped_refused")
+            logger.exception("event %s/%s could not be written", record.namespace, record.name)
+        finally:
+            self._queue.done(record)
 
     async def _write(self, record: EventRecord) -> None:
         count = record.count

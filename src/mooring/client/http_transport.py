@@ -75,7 +75,6 @@ class HttpTransport:
     ) -> None:
         self._connection = connection
         self._base = connection.server
-        self._request_s_max = request_s_max
         self._user_agent = user_agent(component)
         self._dialler = Dialler(connection, connection.proxy or proxy_for(connection.server, environment))
         self._pool = WirePool(self._dial, wires_max=in_flight_max or sys.maxsize, request_s_max=request_s_max)
@@ -96,25 +95,14 @@ class HttpTransport:
         if identity is not self._identity:
             self._assume(identity)
         request = self._request(method, target, content_type, body)
-        wire = self._pool.take_nowait()
         try:
-            if wire is None:
-                return await self._answer_after_waiting(request)
+            wire = self._pool.take_nowait() or await self._pool.take()
             try:
                 return await wire.ask(request)
             finally:
                 self._pool.give_back(wire)
         except OSError as error:
             raise self._no_answer(method, target, error) from error
-
-    async def _answer_after_waiting(self, request: bytes) -> Answer:
-        """The time in line, or for dialling, is part of the time that a request may take."""
-        async with asyncio.timeout(self._request_s_max):
-            wire = await self._pool.take()
-            try:
-                return await wire.ask(request)
-            finally:
-                self._pool.give_back(wire)
 
     @asynccontextmanager
     async def stream(self, target: str, identity: Identity, s_max: float) -> AsyncIterator[HttpStream]:
