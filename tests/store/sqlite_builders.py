@@ -17,6 +17,9 @@ LOG = "store.db-wal"
 ACKNOWLEDGED = "acknowledged"
 
 
+ON_THE_THREAD = SqliteLimits(here_writes_max=0)
+
+
 def play(
     directory: Path, scenario: Callable[[SqliteStore], Awaitable[None]], limits: SqliteLimits | None = None
 ) -> None:
@@ -33,10 +36,10 @@ def play(
 def play_real(
     directory: Path, scenario: Callable[[SqliteStore], Awaitable[None]], limits: SqliteLimits | None = None
 ) -> None:
-    """On the system's time, with the writer on its thread."""
+    """On the system's time; unless limits say otherwise, with the writer on its thread."""
 
     async def started() -> None:
-        async with await SqliteStore.open(directory, SystemClock(), limits or SqliteLimits()) as store:
+        async with await SqliteStore.open(directory, SystemClock(), limits or ON_THE_THREAD) as store:
             await scenario(store)
 
     run_real(started())

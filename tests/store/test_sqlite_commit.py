@@ -27,7 +27,7 @@ from mooring.store.sqlite_errors import DiskFull, FileDamaged
 from mooring.store.sqlite_file import StoreFile
 from mooring.store.sqlite_limits import SqliteLimits
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, fill, told
-from tests.store.sqlite_builders import contents, contents_of, play, play_real
+from tests.store.sqlite_builders import ON_THE_THREAD, contents, contents_of, play, play_real
 
 Outcome = int | StoreError
 
@@ -306,3 +306,36 @@ def test_history_expires_by_itself(tmp_path: Path) -> None:
             await store.list(PODS, at=3)
 
     play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_here"),
+    [
+        pytest.param(SqliteLimits(here_s=60.0), True, id="on the loop, where the disk is quick"),
+        pytest.param(ON_THE_THREAD, False, id="on the thread, where it is not"),
+    ],
+)
+def test_a_commit_is_the_same_wherever_it_is_made(tmp_path: Path, limits: SqliteLimits, is_here: bool) -> None:
+    async def scenario(store: SqliteStore) -> None:
+        first = await fill(store, WEB, DNS)
+        lost, won = await outcomes(store.put(WEB, b"lost", if_revision=first + 7), store.put(DNS, b"won"))
+        assert (type(lost), won) == (WriteConflict, first + 1)
+        counts = store.statistics()
+        assert counts["commits"] >= 2
+        assert counts["commits_here"] == (counts["commits"] if is_here else 0)
+
+    play_real(tmp_path, scenario, limits)
+    assert contents_of(tmp_path)[1][DNS][1] == b"won"
+
+
+def test_a_commit_that_fails_on_the_loop_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+
+    async def scenario(store: SqliteStore) -> None:
+        disk.error = DiskFull("no room")
+        assert [type(each) for each in await outcomes(store.put(WEB, b"one"))] == [DiskFull]
+        disk.error = None
+        assert isinstance(await store.put(WEB, b"two"), int)
+        assert store.statistics()["commits_here"] == 2
+
+    play_real(tmp_path, scenario, SqliteLimits(here_s=60.0))

@@ -3,10 +3,12 @@
 Comes in   writes under a condition, in the order in which they were asked for
 Goes out   their revisions, once they are durable; the changes, to memory; now and then, tending for the file
 
+The work on the file is the writer's: a thread, or the loop itself while the disk is quick (`sqlite_place`).
+
    waiting ──decide──▶ in the commit ──durable──▶ in memory and watched ──▶ acknowledged
       └──▶ conflict                └──failed──▶ refused, and its revision is free again
 
- 1. At most one piece of work is with the writer's thread. What is asked for meanwhile waits and goes together.
+ 1. At most one piece of work is with the writer. What is asked for meanwhile waits and goes together.
  2. A condition is decided when its commit is put together, against what is durable and what comes before it in the same
     commit. A writer that lost against the latter is told so only when that is durable too.
  3. Memory is told before any writer goes on: whoever reads after an acknowledgement finds the write.
@@ -17,7 +19,8 @@ Goes out   their revisions, once they are durable; the changes, to memory; now a
 The commit begins `TURNS_AWAITED` turns of the loop later, not at once: what is asked for meanwhile, often by everyone
 whom the last commit acknowledged, goes along. Where nothing else is to be done these turns take microseconds; where the
 loop is busy each gathers what a whole turn asks for, and a third as many commits cost a third. With virtual time there
-is no thread, and the work is done when it is handed over.
+is no thread, and the work is done when it is handed over. What becomes of a commit is told one turn later, wherever it
+was done.
 
 Why are writers answered before watches are told? Neither goes on before both have happened, but who is answered first
 goes on first: a writer knows the revision of what he wrote when his own watch tells it, and need not read it again.
@@ -47,6 +50,7 @@ from mooring.store.sqlite_errors import DiskFull, FileDamaged, FileError
 from mooring.store.sqlite_file import StoreFile
 from mooring.store.sqlite_limits import SqliteLimits
 from mooring.store.sqlite_memory import DurableMemory
+from mooring.store.sqlite_place import CommitPlace
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -104,6 +108,7 @@ class GroupCommit:
         self._clock = clock
         self._limits = limits
         self._writer = writer
+        self._place = CommitPlace(clock, limits)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Write] = deque()
         self._is_writer_busy = False
@@ -116,7 +121,7 @@ class GroupCommit:
         self._tending_waiters: list[asyncio.Future[None]] = []
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._expiry: asyncio.TimerHandle | None = None
-        self._commits = self._commits_failed = self._tendings = 0
+        self._commits = self._commits_here = self._commits_failed = self._tendings = 0
         self._set_expiry()
 
     async def write(self, key: str, value: bytes | None, if_revision: int | None) -> int:
@@ -152,6 +157,7 @@ class GroupCommit:
     def statistics(self) -> dict[str, int]:
         return {
             "commits": self._commits,
+            "commits_here": self._commits_here,
             "commits_failed": self._commits_failed,
             "tendings": self._tendings,
             "writes_waiting": len(self._waiting),
@@ -202,9 +208,27 @@ class GroupCommit:
             then = partial(self._on_tended, len(rows))
             self._hand_over(self._file.tend, self._memory.oldest_revision(), rows, then=then)
         elif (batch := self._decide()).changes:
-            self._hand_over(self._file.append, batch.changes, then=partial(self._on_committed, batch))
+            then = partial(self._on_committed, batch)
+            if self._place.is_here(len(batch.changes), batch.size_bytes):
+                self._append_here(batch, then)
+            else:
+                self._hand_over(self._file.append, batch.changes, then=then)
         elif self._is_closed:
             _release(self._idle_waiters)
+
+    def _append_here(self, batch: Batch, then: Callable[[asyncio.Future[None]], None]) -> None:
+        self._is_writer_busy = True
+        self._commits_here += 1
+        done: asyncio.Future[None] = self._loop.create_future()
+        began_s = self._clock.now_s()
+        try:
+            self._file.append(batch.changes)
+        except Exception as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+        self._place.note(len(batch.changes), self._clock.now_s() - began_s)
+        done.add_done_callback(then)
 
     def _hand_over(
         self,

@@ -30,6 +30,15 @@ class SqliteLimits:
     commit_writes_max: int = 1_000
     commit_bytes_max: int = 8 * MIB
 
+    # On the loop: a larger commit, or any for a while after the disk took longer on average than this, is left to the
+    # writer's thread.
+    here_writes_max: int = 256
+    here_bytes_max: int = MIB
+    here_s: float = 0.001
+    here_s_per_write: float = 0.000_02
+    away_s: float = 1.0
+    away_s_max: float = 60.0
+
     # The file: beyond its limit only deletions are taken (`DiskFull` for the rest).
     file_bytes_max: int = 8 * 1024 * MIB
 
