@@ -34,8 +34,8 @@ class SqliteLimits:
     # writer's thread.
     here_writes_max: int = 256
     here_bytes_max: int = MIB
-    here_s: float = 0.001
-    here_s_per_write: float = 0.000_02
+    here_s: float = 0.002
+    here_s_per_write: float = 0.000_04
     away_s: float = 1.0
     away_s_max: float = 60.0
 
