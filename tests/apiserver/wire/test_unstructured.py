@@ -63,3 +63,13 @@ def test_whole_numbers_will_do_and_large_ones_overflow() -> None:
     raw = {"spec": {"replicas": 3_000_000_000, "minReadySeconds": 2.0}}
     assert examined(raw) == []
     assert raw["spec"] == {"replicas": -1_294_967_296, "minReadySeconds": 2}
+
+
+@pytest.mark.parametrize("large", [1 << 64, -(1 << 70), 1e300])
+def test_what_no_64_bits_hold_is_the_least_number(large: float) -> None:
+    security = {"supplementalGroups": [large, 7.0]}
+    raw = {"spec": {"activeDeadlineSeconds": large, "priority": large, "securityContext": security, "containers": []}}
+    assert examine_unstructured(struct_named("core", "Pod"), raw) == []
+    assert raw["spec"]["activeDeadlineSeconds"] == -(1 << 63)
+    assert raw["spec"]["priority"] == 0
+    assert security["supplementalGroups"] == [-(1 << 63), 7]

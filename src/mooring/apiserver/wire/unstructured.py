@@ -15,6 +15,7 @@ from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.apiserver.wire.go_names import go_name_of_field, go_name_of_item
+from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN
 
 _GO_KINDS: dict[type, str] = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
 _NUMBER_KINDS = {
@@ -23,6 +24,7 @@ _NUMBER_KINDS = {
     Basic.INT64: "int64",
     Basic.FLOAT64: "float64",
 }
+_WHOLE = (Basic.INT, Basic.INT32, Basic.INT64)
 _OWN_DECODERS = {
     Basic.QUANTITY: (scalars.quantity, ""),
     Basic.TIME: (scalars.time, "string"),
@@ -51,8 +53,8 @@ def _struct(struct: Struct, raw: object, path: str, unknown: list[str]) -> None:
         if value is not None:
             name = go_name_of_field(struct, field)
             _value(field.type, value, name, f"{path}.{field.name}" if path else field.name, unknown)
-            if isinstance(field.type, Scalar) and field.type.basic is Basic.INT32:
-                raw[field.name] = _overflown(int(value))
+            if isinstance(field.type, Scalar) and field.type.basic in _WHOLE:
+                raw[field.name] = _overflown(field.type.basic, value)
     for key in raw:
         if key not in struct.fields and not (struct.is_object and key in ("kind", "apiVersion")):
             unknown.append(f"{path}.{key}" if path else key)
@@ -76,6 +78,8 @@ def _value(kind: Type, raw: object, name: str, path: str, unknown: list[str]) ->
             item_name = go_name_of_item(name, kind.item)
             for index, item in enumerate(raw):
                 _value(kind.item, item, item_name, f"{path}[{index}]", unknown)
+                if isinstance(kind.item, Scalar) and kind.item.basic in _WHOLE and item is not None:
+                    raw[index] = _overflown(kind.item.basic, item)
         case Scalar():
             _scalar(kind, raw, name)
 
@@ -99,8 +103,12 @@ def _scalar(kind: Scalar, raw: object, name: str) -> None:
         _own(basic, raw)
 
 
-def _overflown(number: int) -> int:
-    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+def _overflown(basic: Basic, number: float) -> int:
+    """As the processor does it: what no 64 bits hold is the least number; of 64 bits, 32 are the lower ones."""
+    whole = int(number)
+    if not INT64_MIN <= whole <= INT64_MAX:
+        whole = INT64_MIN
+    return (whole + (1 << 31)) % (1 << 32) - (1 << 31) if basic is Basic.INT32 else whole
 
 
 def _own(basic: Basic, raw: object) -> None:
