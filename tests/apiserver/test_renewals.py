@@ -32,6 +32,15 @@ async def renew(client: InsideClient, name: str, number: int) -> None:
     await client.patch(LEASE, NS, name, patch, form=PatchForm.MERGE)
 
 
+async def renew_often(desk: Desk, client: InsideClient, times: int) -> None:
+    """A new lease `a`, until it is well known."""
+    await client.create(NAMESPACE, "", {"metadata": {"name": NS}})
+    await client.create(LEASE, NS, lease("a"))
+    for number in range(1, times + 1):
+        await desk.clock.wait(10.0)
+        await renew(client, "a", number)
+
+
 def another(desk: Desk, manager: str = "tester") -> InsideClient:
     """One who remembers nothing."""
     return InsideClient(desk, LocalClient(desk.store, desk.clock, Entropy(3)), User("tester"), manager)
@@ -99,11 +108,7 @@ def test_nothing_is_worked_out_from_the_third_time_on(monkeypatch: pytest.Monkey
     monkeypatch.setattr(TwinWrites, "patch", patching)
 
     async def scenario(desk: Desk, client: InsideClient) -> None:
-        await client.create(NAMESPACE, "", {"metadata": {"name": NS}})
-        await client.create(LEASE, NS, lease("a"))
-        for number in range(1, 20):
-            await desk.clock.wait(10.0)
-            await renew(client, "a", number)
+        await renew_often(desk, client, 19)
 
     with_desk(scenario)
     assert 1 <= len(asked) <= 4
@@ -112,11 +117,7 @@ def test_nothing_is_worked_out_from_the_third_time_on(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("gone", [LEASE, NAMESPACE], ids=["the lease", "its namespace"])
 def test_what_is_gone_is_not_renewed(gone: object) -> None:
     async def scenario(desk: Desk, client: InsideClient) -> None:
-        await client.create(NAMESPACE, "", {"metadata": {"name": NS}})
-        await client.create(LEASE, NS, lease("a"))
-        for number in range(1, 6):
-            await desk.clock.wait(10.0)
-            await renew(client, "a", number)
+        await renew_often(desk, client, 5)
         await desk.store.delete(LEASE.key(NS, "a") if gone is LEASE else NAMESPACE.key("", NS))
         await desk.clock.wait(10.0)
         with pytest.raises(NotFoundError):
@@ -135,11 +136,7 @@ def test_what_is_gone_is_not_renewed(gone: object) -> None:
 )
 def test_what_the_registry_refuses_is_refused(patch: Body) -> None:
     async def scenario(desk: Desk, client: InsideClient) -> None:
-        await client.create(NAMESPACE, "", {"metadata": {"name": NS}})
-        await client.create(LEASE, NS, lease("a"))
-        for number in range(1, 6):
-            await desk.clock.wait(10.0)
-            await renew(client, "a", number)
+        await renew_often(desk, client, 5)
         await desk.clock.wait(10.0)
         with pytest.raises(ClientError):
             await client.patch(LEASE, NS, "a", patch, form=PatchForm.MERGE)

@@ -21,7 +21,6 @@ from enum import Enum
 
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
-from mooring.api.views.pod import ResourceRequirements
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kubelet.alarms import Alarms
 from mooring.kubelet.nodes import FleetNode
@@ -354,10 +353,6 @@ class PodWorker:
         status = status_of(self.pod, slots, facts, self._resizing.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
         return status
-
-    @property
-    def allocated(self) -> dict[str, ResourceRequirements]:
-        return self._resizing.allocated
 
     def _phase_now(self, slots: list[Slot]) -> str:
         if self._phase in OVER:

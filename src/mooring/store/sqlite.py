@@ -7,12 +7,14 @@ Goes out   the same, and after a restart, however it came about, the same again
         revision = await store.put("/registry/minions/n1", b"{}")         # durable when it comes back
 
  1. A write is acknowledged after it is durable, and nobody sees it before: not a reader, not a watch.
- 2. Reading and watching go on in memory and never wait for the disk, nor for anybody who does.
+ 2. Reading and watching go on in memory. They wait for the disk no longer than a commit takes on a quick one: on a slow
+    one, commits go to a thread (`sqlite_place`).
  3. After a crash at any moment every acknowledged write is there, and no revision is given out twice.
  4. What cannot be kept is an error that says so (`sqlite_errors`), at the start or for the write; reading goes on.
 
-The rooms behind: `sqlite_commit` groups the writes, `sqlite_file` makes them durable on a thread of its own (the only
-one), `sqlite_memory` holds what is durable, `sqlite_load` checks the file at the start, `sqlite_directory` locks it.
+The rooms behind: `sqlite_commit` groups the writes, `sqlite_place` says who works on them (the loop, or a thread, the
+only one), `sqlite_file` makes them durable, `sqlite_memory` holds what is durable, `sqlite_load` checks the file at the
+start, `sqlite_directory` locks it.
 """
 
 from __future__ import annotations

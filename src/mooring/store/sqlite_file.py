@@ -3,7 +3,8 @@
 Comes in   batches of changes; which rows are obsolete
 Goes out   the contents at the start; then only the certainty that a batch is durable, or a `FileError`
 
- 1. Everything here blocks and is called by one thread at a time: the store's writer.
+ 1. Everything here blocks and is called by one thread at a time: the store's writer, be it a thread of its own or the
+    loop's.
  2. When `append` comes back, the batch is on the disk (WAL, synchronous=FULL) and will be there after a crash. When it
     raises, nothing of the batch is in the store.
  3. There is one connection, it holds the file alone, and it alone checkpoints.
@@ -227,7 +228,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
 
 
 def _connect_alone(path: Path) -> sqlite3.Connection:
-    # The store's calls come from one thread at a time, but not from the one that opened it when time is virtual.
+    # The store's calls come from one thread at a time, but not always from the one that opened it.
     connection = sqlite3.connect(
         path,
         timeout=_OPEN_TIMEOUT_S,
