@@ -39,7 +39,7 @@ import msgspec
 
 from bench.desk_client import Answer, Connection, ask_all, connect, request
 from bench.figure import Figure
-from bench.machine import cpu_s_of, resident_bytes_of
+from bench.machine import cpu_s_of, family_of, resident_bytes_of
 
 TOKEN = "bench"
 CONNECTIONS = 16
@@ -78,12 +78,12 @@ class Cluster:
 
     @property
     def cpu_s(self) -> float:
-        """What it took of the processor so far."""
-        return cpu_s_of(self.process.pid)
+        """What it took of the processors so far, with the processes that it started."""
+        return sum(map(cpu_s_of, family_of(self.process.pid)))
 
     @property
     def resident_bytes(self) -> int:
-        return resident_bytes_of(self.process.pid)
+        return sum(map(resident_bytes_of, family_of(self.process.pid)))
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[list[Connection]]:

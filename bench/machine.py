@@ -48,6 +48,12 @@ def resident_bytes_of(pid: int) -> int:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def family_of(pid: int) -> list[int]:
+    """A process and those that it started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *(each for child in children for each in family_of(int(child)))]
+
+
 def cpu_s_of(pid: int) -> float:
     """What another process took of the processor so far."""
     # Its name stands in parentheses, and may hold anything.

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mooring.controllers.settings import ControllerSettings, SettingError, duration_s, flag_names, settings_of_flags
+from mooring.controllers.settings import (
+    AT_HOME,
+    ControllerSettings,
+    SettingError,
+    duration_s,
+    flag_names,
+    settings_of_flags,
+)
 
 
 def test_flags_have_the_names_of_kube_controller_manager() -> None:
@@ -27,6 +36,12 @@ def test_flags_are_read_by_their_kind() -> None:
         large_cluster_size_threshold=7,
         enable_garbage_collector=False,
     )
+
+
+def test_what_no_flag_says_is_as_those_who_ask_have_it() -> None:
+    flags = {"--concurrent-replicaset-syncs": "7"}
+    assert settings_of_flags(flags, AT_HOME) == replace(AT_HOME, concurrent_replicaset_syncs=7)
+    assert settings_of_flags(flags) == ControllerSettings(concurrent_replicaset_syncs=7)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,14 @@ from typing import Any
 import click
 
 from mooring.cli.problems import InputError, Problem
-from mooring.controllers.settings import ControllerSettings, SettingError, flag_names, settings_of_flags
+from mooring.controllers.settings import (
+    AS_IN_KUBERNETES,
+    AT_HOME,
+    ControllerSettings,
+    SettingError,
+    flag_names,
+    settings_of_flags,
+)
 from mooring.kit.memory import loading
 
 SIMULATED, PROCESS = "simulated", "process"
@@ -75,6 +82,11 @@ def with_lease_flag(command: Command) -> Command:
 @click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 2),
+    help="With 2, scheduler and controllers have their own. [default: 1; 2 from 500 nodes on, given two cores]",
+)
 @click.option("-f", "--filename", "manifests", type=_FILE, multiple=True, help="Objects to create once it is up.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
 @with_controller_flags
@@ -95,11 +107,12 @@ def up(
     anonymous_auth: bool,
     config: Path | None,
     controllers: str,
+    processes: int | None,
     manifests: tuple[Path, ...],
     verbose: bool,
     **controller_flags: str | None,
 ) -> None:
-    """Bring up a cluster that kubectl talks to, in this process.
+    """Bring up a cluster that kubectl talks to.
 
     Ctrl-C ends it. What is kept in the data directory is there again at the next start.
     """
@@ -124,19 +137,23 @@ def up(
                 token_file=token_auth_file,
                 is_anonymous_allowed=anonymous_auth,
                 scheduler_file=config,
-                controllers=controller_settings(controller_flags),
+                controllers=controller_settings(controller_flags, AT_HOME),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
+                processes=processes,
                 manifests=manifests,
                 is_verbose=verbose,
             )
         )
 
 
-def controller_settings(flags: Mapping[str, str | None]) -> ControllerSettings:
+def controller_settings(
+    flags: Mapping[str, str | None], defaults: ControllerSettings = AS_IN_KUBERNETES
+) -> ControllerSettings:
     """Settings from the flags that were given. Raises `InputError`."""
     names = {field: flag for flag, field in flag_names().items()}
     try:
-        return settings_of_flags({names[field]: text for field, text in flags.items() if text is not None})
+        given = {names[field]: text for field, text in flags.items() if text is not None}
+        return settings_of_flags(given, defaults)
     except SettingError as error:
         raise InputError([Problem("", str(error))]) from None
 

@@ -22,6 +22,7 @@ from mooring.api.yaml import YamlError, load_document, load_documents
 from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem
+from mooring.cluster.beside import processes_for
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import PROCESS, ClusterSettings
 from mooring.controllers.settings import ControllerSettings, SettingError
@@ -54,6 +55,8 @@ class UpOptions:
     scheduler_file: Path | None
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
+    processes: int | None
+    """None: as many as the size of the cluster asks for."""
     manifests: tuple[Path, ...]
     is_verbose: bool
 
@@ -163,6 +166,7 @@ def _settings(options: UpOptions) -> ClusterSettings:
         scheduler_configuration=_scheduler_configuration(options.scheduler_file),
         controllers=options.controllers,
         enabled_controllers=options.enabled_controllers,
+        processes=options.processes or processes_for(options.nodes),
     )
 
 

@@ -2,8 +2,11 @@
 
 settings     what was asked for
 stores       where the objects are kept: memory, a file, etcd
-cluster      the control plane in one process
-components   what runs beside the API server in it
+cluster      the control plane
+components   what runs beside the API server
+parts        the scheduler and the controllers, which need nothing but a client
+beside       a second process for them, where the cluster is large
+beside_process   what that process does
 ways_in      how they reach it
 announcement   what the API server writes about itself
 

@@ -1,4 +1,4 @@
-"""A control plane in one process: store, API server, scheduler, controllers.
+"""A control plane: store, API server, scheduler, controllers.
 
 Comes in   what was asked for, time and chance
 Goes out   a running cluster, until somebody stops it; then everything ends in order, last started first

@@ -44,6 +44,8 @@ class ClusterSettings:
     enabled_controllers: tuple[str, ...] = ("*",)
     """As kube-controller-manager's `--controllers`."""
     limits: DoorLimits = field(default_factory=DoorLimits)
+    processes: int = 1
+    """With 2, the scheduler and the controllers have a process of their own."""
 
     def runs(self, component: str) -> bool:
         return component not in self.without and (component != "nodes" or self.nodes > 0)

@@ -1,0 +1,34 @@
+"""The parts of a control plane that need nothing but a client: the scheduler and the controllers.
+
+Comes in   what was asked for, a client, time and chance
+Goes out   nothing: they run until they are cancelled, in the API server's process or beside it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from mooring.client.promise import Client
+from mooring.cluster.settings import ClusterSettings
+from mooring.controllers.manager import ControllerManager
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.scheduler import Scheduler
+
+Part = Callable[[ClusterSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
+
+
+async def run_scheduler(settings: ClusterSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+    configuration = load_configuration(settings.scheduler_configuration)
+    await Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler")).run()
+
+
+async def run_controllers(settings: ClusterSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+    chance = entropy.fork("controllers")
+    await ControllerManager(client, clock, chance, settings.controllers, settings.enabled_controllers).run()
+
+
+PARTS: Mapping[str, Part] = {"scheduler": run_scheduler, "controllers": run_controllers}
+"""By the names that `--without` has for them."""
