@@ -100,6 +100,7 @@ def test_from_start_to_end() -> None:
             play.may_begin.set()
             await clock.wait(1)
             assert json.loads(play.says("/debug/decisions", pod="default/web"))[0]["node"] == "n1"
+            assert json.loads(play.says("/debug/queue", pod="default/web"))["pods"][0]["room"] == "on its node"
             assert json.loads(play.says("/debug/cache", node="n1"))["nodes"][0]["podNames"] == ["default/web"]
             assert 'kube_pod_resource_limit{namespace="default",node="n1",pod="web"' in play.says("/metrics/resources")
 
@@ -107,6 +108,23 @@ def test_from_start_to_end() -> None:
             assert "[-]shutdown failed" in play.says("/readyz")
             running.cancel()
 
+    run(main(), clock)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "complaint"),
+    [
+        ("/debug/queue", {"pod": ["web"]}, "pod: found 'web', wanted NAMESPACE/NAME\n"),
+        ("/debug/decisions", {"pod": ["a/b/c"]}, "pod: found 'a/b/c', wanted NAMESPACE/NAME\n"),
+        ("/debug/decisions", {"limit": ["many"]}, "limit: found 'many', wanted a number\n"),
+    ],
+)
+def test_a_question_that_nobody_can_answer_is_refused(path: str, query: dict[str, list[str]], complaint: str) -> None:
+    async def main() -> None:
+        answer = Play(clock).ask(path, "GET", query=query)
+        assert (answer.code, answer.body.decode()) == (400, complaint)
+
+    clock = VirtualClock()
     run(main(), clock)
 
 

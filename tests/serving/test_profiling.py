@@ -24,11 +24,11 @@ class Room:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self._pages = Profiler(self.clock).pages()
+        self.pages = Profiler(self.clock).pages()
 
     async def ask(self, page: str, **query: str) -> Answer:
         question = Question("GET", f"/debug/pprof/{page}", {name: [value] for name, value in query.items()})
-        answer = self._pages[question.path](question)
+        answer = self.pages[question.path](question)
         found = await answer if inspect.isawaitable(answer) else answer
         assert isinstance(found, Answer)
         return found
@@ -148,6 +148,11 @@ def test_what_there_is() -> None:
         for name in ("allocs", "cmdline", "goroutine", "heap", "profile"):
             assert f'href="/debug/pprof/{name}"' in index
             assert (await room.ask(name, seconds="0")).code == 200
+        unknown = room.pages["/debug/pprof/"](Question("GET", "/debug/pprof/mutex", {}))
+        assert isinstance(unknown, Answer)
+        assert (unknown.code, unknown.body) == (404, b"Unknown profile\n"), (
+            "a page of HTML would be taken for a profile"
+        )
         assert (await room.ask("cmdline")).body.decode() == "\0".join(sys.argv)
 
     play(story)

@@ -7,7 +7,7 @@ Goes out   pages by path
     /metrics                   numbers under kube-scheduler's names
     /metrics/resources         what pods request, pod by pod; nothing while standing by
     /configz /flagz /statusz   how it was started
-    /debug/queue               who waits where and why        ?pod=NAMESPACE/NAME
+    /debug/queue               who waits where and why         ?pod=NAMESPACE/NAME, wherever it is
     /debug/cache               what nodes are believed to hold ?node=NAME
     /debug/decisions           what was decided lately         ?pod=NAMESPACE/NAME&limit=100
     /debug/pprof/…             profiles, if they are wanted
@@ -29,7 +29,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.encode import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.reporting.inspection import cache_told, queue_told
+from mooring.scheduler.reporting.inspection import cache_told, pod_told, queue_told
 from mooring.scheduler.reporting.pod_resources import pod_resources_text
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.answers import Answer, Question, as_json, text
@@ -82,17 +82,11 @@ def scheduler_pages(insight: Insight) -> dict[str, Page]:
         "/configz": lambda question: configuration_page(encode_configuration(insight.configuration)),
         "/flagz": lambda question: flags_page(insight.name, insight.flags),
         "/statusz": statusz,
-        "/debug/queue": lambda question: as_json(
-            queue_told(insight.scheduler.queue, insight.clock, pod=_first(question, "pod"))
-        ),
+        "/debug/queue": lambda question: _queue(insight, _first(question, "pod")),
         "/debug/cache": lambda question: as_json(
             cache_told(insight.scheduler.engine.columns, insight.scheduler.assumptions, node=_first(question, "node"))
         ),
-        "/debug/decisions": lambda question: as_json(
-            insight.scheduler.reports.decisions.told(
-                pod=_first(question, "pod"), limit=int(question.number("limit", 1_000))
-            )
-        ),
+        "/debug/decisions": lambda question: _decisions(insight, question),
     }
     if insight.configuration.enable_profiling:
         pages |= Profiler(insight.clock).pages()
@@ -145,6 +139,27 @@ class _Visible(CollectorRegistry):
         for metric in self._whole.collect():
             if metric.name not in self._hidden and f"{metric.name}_total" not in self._hidden:
                 yield metric
+
+
+def _queue(insight: Insight, pod: str) -> Answer:
+    scheduler = insight.scheduler
+    parts = scheduler.queue, scheduler.bindings.under_way, scheduler.waiting_pods
+    if not pod:
+        return as_json(queue_told(*parts, insight.clock))
+    return _unreadable(pod) or as_json(pod_told(pod, *parts, scheduler.engine.columns, insight.clock))
+
+
+def _decisions(insight: Insight, question: Question) -> Answer:
+    pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
+    if not limit.isdecimal():
+        return text(f"limit: found {limit!r}, wanted a number\n", 400)
+    told = insight.scheduler.reports.decisions.told
+    return (_unreadable(pod) if pod else None) or as_json(told(pod=pod, limit=int(limit)))
+
+
+def _unreadable(pod: str) -> Answer | None:
+    """A name without its namespace would find nobody, and look like an answer."""
+    return text(f"pod: found {pod!r}, wanted NAMESPACE/NAME\n", 400) if pod.count("/") != 1 else None
 
 
 def _resources(insight: Insight) -> bytes:

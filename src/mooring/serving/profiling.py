@@ -133,6 +133,8 @@ def _duration_s(question: Question, default_s: float) -> float:
 
 
 def _index(question: Question) -> Answer:
+    if question.path.rstrip("/") != "/debug/pprof":
+        return text("Unknown profile\n", 404)
     names = ("allocs", "cmdline", "goroutine", "heap", "profile")
     rows = "".join(f'<li><a href="/debug/pprof/{name}">{name}</a></li>' for name in names)
     page = f"<html><head><title>/debug/pprof/</title></head><body><p>Profiles:</p><ul>{rows}</ul></body></html>\n"

@@ -7,8 +7,10 @@ import json
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.scheduler.binding.binding import Binding, Stage
+from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
-from mooring.scheduler.reporting.inspection import cache_told, queue_told
+from mooring.scheduler.reporting.inspection import NOBODYS, cache_told, pod_told, queue_told
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
@@ -25,9 +27,16 @@ def test_the_queue() -> None:
         entry = queue.pop()
         assert entry is not None
         queue.give_back(entry, frozenset(("NodeResourcesFit",)))
-        told = queue_told(queue, clock)
+        told = queue_told(queue, {}, WaitingPods(), clock)
         json.dumps(told)
-        assert told["counts"] == {"active": 1, "backoff": 0, "unschedulable": 1, "gated": 1, "inFlight": 0}
+        assert told["counts"] == {
+            "active": 1,
+            "backoff": 0,
+            "unschedulable": 1,
+            "gated": 1,
+            "inFlight": 0,
+            "binding": 0,
+        }
         pods = told["pods"]
         assert isinstance(pods, list)
         by_name = {each["pod"]: each for each in pods}
@@ -37,9 +46,68 @@ def test_the_queue() -> None:
         assert by_name["default/refused"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
         assert by_name["default/ready"]["room"] == "active"
-        assert queue_told(queue, clock, pod="default/ready")["shown"] == 1
+        assert pod_told("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
 
     run(main(), clock)
+
+
+def test_a_pod_can_be_asked_wherever_it_is() -> None:
+    """At each stop of its way: in flight, waiting for Permit, for PreBind, for the API server; on its node; nowhere."""
+    clock = VirtualClock()
+
+    async def main() -> None:
+        engine = engine_of(node("n1"), pod("there", on="n1"))
+        profiles = {name: cycle.profile for name, cycle in engine.cycles.items()}
+        queue, waiting, under_way = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
+
+        def asked(key: str) -> dict[str, object]:
+            told = pod_told(key, queue, under_way, waiting, engine.columns, clock)
+            json.dumps(told)
+            pods = told["pods"]
+            assert isinstance(pods, list)
+            (row,) = pods
+            picked = {name: row[name] for name in ("room", "stage", "node", "waitsFor") if name in row}
+            return {**picked, "binding": _counts(queue, under_way, waiting, clock)["binding"]}
+
+        queue.add(engine.record(pod("web")))
+        entry = queue.pop()
+        assert entry is not None
+        assert asked("default/web") == {"room": "in flight", "binding": 0}
+
+        (profile,) = profiles.values()
+        assumption = Assumptions(None).add(entry.pod, "n1")
+        binding = under_way[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
+        binding.stage = Stage.WAITING
+        waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda rejection: None)
+        where = {"room": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
+        assert asked("default/web") == where
+
+        waiter.allow("Gang")
+        queue.done(entry.pod.uid)
+        binding.stage = Stage.PREPARING
+        named = [plugin.name for plugin in profile.pre_binds[:1]]
+        assert asked("default/web") == {
+            "room": "binding",
+            "stage": "PreBind",
+            "node": "n1",
+            "waitsFor": named,
+            "binding": 1,
+        }
+
+        binding.stage = Stage.BINDING
+        assert asked("default/web") == {"room": "binding", "stage": "Bind", "node": "n1", "binding": 1}
+        assert asked("default/there") == {"room": "on its node", "node": "n1", "binding": 1}
+        assert asked("default/nobody") == {"room": NOBODYS, "binding": 1}
+
+    run(main(), clock)
+
+
+def _counts(
+    queue: SchedulingQueue, under_way: dict[str, Binding], waiting: WaitingPods, clock: VirtualClock
+) -> dict[str, int]:
+    counts = queue_told(queue, under_way, waiting, clock)["counts"]
+    assert isinstance(counts, dict)
+    return counts
 
 
 def test_the_cache() -> None:

@@ -1,17 +1,23 @@
 """What the scheduler has in mind, as plain data: the pages /debug/queue and /debug/cache.
 
-Comes in   the queue and the believed cluster
+Comes in   the queue, the bindings under way and the believed cluster
 Goes out   data that JSON can carry, for people who ask why a pod waits or what a node is believed to hold
 
-Reading only, and nothing here waits: a page is a picture of one moment.
+ 1. Reading only, and nothing here waits: a page is a picture of one moment.
+ 2. Who asks about one pod is always told something: one that has left the queue may wait for a volume for ten minutes,
+    and to its owner it is as pending as before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.scheduler.binding.binding import Binding, Stage
+from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
 from mooring.scheduler.queue.entry import QueuedPod
@@ -21,10 +27,15 @@ ROWS_MAX = 10_000
 """So many pods or nodes are shown at most; the page says how many there are."""
 
 
-def queue_told(queue: SchedulingQueue, clock: Clock, *, pod: str = "") -> dict[str, object]:
-    """Every waiting pod: where it is, since when and why; only `pod` (NAMESPACE/NAME), if it is given."""
+NOBODYS = "not known: it does not exist, has finished, or waits for another scheduler"
+
+
+def queue_told(
+    queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock
+) -> dict[str, object]:
+    """Every pod that waits or is on its way to its node: where it is, since when and why."""
     numbers = queue.statistics()
-    entries = [entry for entry in queue.entries() if not pod or entry.pod.key == pod]
+    rows = list(islice(_rows(queue, bindings, waiting, clock), ROWS_MAX))
     return {
         "counts": {
             "active": numbers.active,
@@ -32,13 +43,63 @@ def queue_told(queue: SchedulingQueue, clock: Clock, *, pod: str = "") -> dict[s
             "unschedulable": numbers.unschedulable,
             "gated": numbers.gated,
             "inFlight": numbers.in_flight,
+            "binding": sum(queue.whereabouts(uid) is None for uid in bindings),
         },
-        "shown": min(len(entries), ROWS_MAX),
-        "pods": [_pod_told(queue, entry, clock) for entry in entries[:ROWS_MAX]],
+        "shown": len(rows),
+        "pods": rows,
     }
 
 
-def _pod_told(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
+def pod_told(
+    key: str,
+    queue: SchedulingQueue,
+    bindings: Mapping[str, Binding],
+    waiting: WaitingPods,
+    columns: Columns,
+    clock: Clock,
+) -> dict[str, object]:
+    """The same about one pod (NAMESPACE/NAME), wherever it is: usually one row, several if the name was used again."""
+    rows = list(_rows(queue, bindings, waiting, clock, key=key))
+    told = {row["uid"] for row in rows}
+    for pod in columns.pods.values():
+        if pod.key == key and pod.uid not in told:
+            rows.append({"pod": key, "uid": pod.uid, "room": "on its node", "node": pod.node_name})
+    return {"shown": len(rows), "pods": rows or [{"pod": key, "room": NOBODYS}]}
+
+
+def _rows(
+    queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock, *, key: str = ""
+) -> Iterator[dict[str, object]]:
+    for entry in queue.entries():
+        if not key or entry.pod.key == key:
+            told = _entry_told(queue, entry, clock)
+            binding = bindings.get(entry.pod.uid)
+            yield told if binding is None else told | _way_told(binding, waiting)
+    for uid, binding in bindings.items():
+        if queue.whereabouts(uid) is None and (not key or binding.pod.key == key):
+            yield {
+                "pod": binding.pod.key,
+                "uid": uid,
+                "scheduler": binding.entry.scheduler_name,
+                "priority": binding.pod.shape.priority,
+                "room": "binding",
+                "since": _wall(binding.started_s, clock),
+                "attempts": binding.entry.attempts,
+            } | _way_told(binding, waiting)
+
+
+def _way_told(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
+    """How far a pod has come that has been given its node."""
+    told: dict[str, object] = {"node": binding.node_name, "stage": binding.stage.value}
+    waiter = waiting.get(binding.pod.uid)
+    if waiter is not None:
+        told["waitsFor"] = list(waiter.pending_plugins)
+    elif binding.stage is Stage.PREPARING:
+        told["waitsFor"] = [plugin.name for plugin in binding.pre_binds]
+    return told
+
+
+def _entry_told(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
     where = queue.whereabouts(entry.pod.uid)
     assert where is not None, f"{entry} is in the queue, and is not"
     told: dict[str, object] = {
