@@ -28,6 +28,7 @@ def written(form: str, verbosity: int = 0) -> str:
     set_up_logs(form, verbosity, stream)
     logger = logging.getLogger("mooring.test")
     logger.debug("quiet %d", 1)
+    logger.log(logging.INFO - 2, "in passing")
     logger.info("said %s", "plainly")
     logger.warning("careful")
     try:
@@ -54,8 +55,25 @@ def test_json() -> None:
     assert "ValueError" in error["stacktrace"]
 
 
-@pytest.mark.parametrize(("verbosity", "is_everything"), [(0, False), (3, False), (4, True), (9, True)])
-def test_verbosity(verbosity: int, is_everything: bool) -> None:
-    assert ("quiet 1" in written("text", verbosity)) is is_everything
+def test_json_says_how_loud_a_line_is() -> None:
+    quiet, in_passing, info, *_ = (json.loads(line) for line in written("json", 4).splitlines())
+    assert [quiet["v"], in_passing["v"], info["v"]] == [4, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "shown"),
+    [
+        (-1, []),
+        (0, []),
+        (1, []),
+        (2, ["in passing"]),
+        (3, ["in passing"]),
+        (4, ["quiet 1", "in passing"]),
+        (9, ["quiet 1", "in passing"]),
+    ],
+)
+def test_verbosity(verbosity: int, shown: list[str]) -> None:
+    told = written("text", verbosity)
+    assert [line for line in ("quiet 1", "in passing") if line in told] == shown
     set_verbosity(0)
     assert logging.getLogger("mooring").level == logging.INFO

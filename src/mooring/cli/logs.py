@@ -6,7 +6,8 @@ Goes out   lines on standard error
     I1116 04:03:36.943579    3794 scheduler.py:191] scheduling on 3 nodes, 0 pods are pending
     {"ts":1794801816943.579,"caller":"scheduler/scheduler.py:191","msg":"scheduling on …","v":0}
 
- 1. Verbosity 0 to 3 shows what matters, 4 and more everything.
+ 1. Verbosity 0 shows what matters, `n` also what is logged n below INFO (2: every attempt of the scheduler), 4 and more
+    everything.
  2. The time in text is UTC: a cluster has no other.
 """
 
@@ -45,7 +46,7 @@ class JsonFormatter(logging.Formatter):
             "msg": record.getMessage(),
         }
         if record.levelno < logging.ERROR:
-            told["v"] = 0 if record.levelno > logging.DEBUG else DEBUG_VERBOSITY
+            told["v"] = min(max(logging.INFO - record.levelno, 0), DEBUG_VERBOSITY)
         if record.levelno == logging.WARNING:
             told["level"] = "warning"
         if record.exc_info:
@@ -66,9 +67,9 @@ def set_up_logs(form: str, verbosity: int, stream: TextIO | None = None) -> None
 
 
 def set_verbosity(verbosity: int) -> None:
-    is_everything = verbosity >= DEBUG_VERBOSITY
+    level = logging.DEBUG if verbosity >= DEBUG_VERBOSITY else logging.INFO - max(verbosity, 0)
     logging.getLogger().setLevel(logging.INFO)
-    logging.getLogger("mooring").setLevel(logging.DEBUG if is_everything else logging.INFO)
+    logging.getLogger("mooring").setLevel(level)
 
 
 def _trace(record: logging.LogRecord) -> str:

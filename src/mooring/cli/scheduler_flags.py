@@ -118,7 +118,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _text("log-text-info-buffer-size", "Nothing is buffered.", "0", has_effect=False),
         _switch("log-text-split-stream", "Everything goes to standard error.", has_effect=False),
         _text("logging-format", "text or json.", "text"),
-        Flag("v", Sort.INTEGER, 0, "How much is logged: 0 what matters, 4 and more everything.", short="v"),
+        Flag("v", Sort.INTEGER, 0, "How much is logged: 0 what matters, 2 every attempt, 4 all.", short="v"),
         _list("vmodule", "Levels by file: name=4. Here by module.", has_effect=False),
     ),
     "mooring": (

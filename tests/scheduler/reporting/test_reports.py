@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -23,7 +24,7 @@ from mooring.scheduler.framework.status import unschedulable
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
-from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, Reports
+from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
 from tests.builders import pod
 from tests.scheduler.harness import engine_of
@@ -87,6 +88,35 @@ def reference(name: str, revision: str) -> ObjectReference:
 
 
 ABOUT_WEB = reference("web", "12")
+
+
+@pytest.mark.parametrize(
+    ("act", "level", "line"),
+    [
+        pytest.param(
+            lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), MINE, "n1", 0.0),
+            ATTEMPTS_LOGGED,
+            "pod default/web is bound to n1, attempts: 0",
+            id="bound: for those who want to know",
+        ),
+        pytest.param(
+            lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
+            ATTEMPTS_LOGGED,
+            "pod default/web was refused and waits: 0/1 nodes are available.",
+            id="refused: as quietly",
+        ),
+        pytest.param(
+            lambda reports: reports.failed(WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None),
+            logging.ERROR,
+            'scheduling pod default/web failed: running "Mine" filter plugin: oh',
+            id="failed: for everybody, with who did it",
+        ),
+    ],
+)
+def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(ATTEMPTS_LOGGED, logger="mooring")
+    act(Desk().reports)
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(level, line)]
 
 
 @pytest.mark.parametrize(

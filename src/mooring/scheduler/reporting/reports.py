@@ -1,7 +1,8 @@
 """Reports: what the scheduler tells its users, each fact in one place.
 
 Comes in   what happened to a pod
-Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), numbers (`metrics`)
+Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), numbers (`metrics`),
+           log lines: failures always, what became of every attempt at `-v 2`
 
  1. The texts are kube-scheduler's, to the letter.
  2. Nothing here waits, and nothing here fails the caller.
@@ -9,6 +10,7 @@ Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from mooring.api.views.meta import Condition, ObjectReference
@@ -26,6 +28,10 @@ from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
+logger = logging.getLogger(__name__)
+
+ATTEMPTS_LOGGED = logging.INFO - 2
+"""The level of lines about every attempt: klog's 2, at which kube-scheduler writes them."""
 SAMPLED_ONE_IN = 20
 """In one of so many cycles the plugins are timed."""
 
@@ -77,6 +83,8 @@ class Reports:
         self._metrics.attempted("scheduled", profile.scheduler_name, now_s - started_s)
         waited_s = now_s - entry.first_attempt_s if entry.first_attempt_s is not None else None
         self._metrics.scheduled(entry.attempts, waited_s, was_flushed=entry.was_flushed)
+        if logger.isEnabledFor(ATTEMPTS_LOGGED):  # asked first: this is done for every pod
+            logger.log(ATTEMPTS_LOGGED, "pod %s is bound to %s, attempts: %d", pod.key, node_name, entry.attempts)
 
     def attempt_failed(self, profile: Profile, is_error: bool, started_s: float) -> None:
         result = "error" if is_error else "unschedulable"
@@ -93,6 +101,10 @@ class Reports:
     ) -> None:
         """`view` is the pod as it was tried; None if nobody remembers: then its status cannot be told."""
         self._event(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
+        if is_error:
+            logger.error("scheduling pod %s failed: %s", pod.key, message)
+        else:
+            logger.log(ATTEMPTS_LOGGED, "pod %s was refused and waits: %s", pod.key, message)
         if view is None:
             return
         reason = "SchedulerError" if is_error else "Unschedulable"
