@@ -9,7 +9,7 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, NoAnswerError, ServerError, TooManyRequestsError
 from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_requests import TRIES_MAX
+from mooring.client.http_requests import NO_ANSWER, TRIES_MAX
 from tests.client.contract_play import NS
 from tests.client.http_play import Scene, play_over_http
 from tests.client.http_server import Mishap, Refuse, Reset, Stall
@@ -134,3 +134,17 @@ def test_a_watch_that_is_refused_is_tried_again_as_a_request_is() -> None:
         assert scene.clock.waited_s == [3.0, 1.0]
 
     play_over_http(scenario)
+
+
+def test_what_was_asked_is_counted() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        scene.server.mishaps = [Reset(), Refuse(429, LATER)]
+        await get(scene.client)
+        await update(scene.client)
+        asked = scene.client.asked
+        assert dict(asked.outcomes) == {("GET", NO_ANSWER): 1, ("GET", 429): 1, ("GET", 200): 1, ("PUT", 200): 1}
+        assert {method: sum(each.counts) for method, each in asked.durations.items()} == {"GET": 3, "PUT": 1}
+        assert {method: sum(each.counts) for method, each in asked.turns.items()} == {"GET": 3, "PUT": 1}
+
+    play_over_http(scenario, limits=HttpLimits(requests_per_s=50, burst=50))

@@ -108,6 +108,7 @@ async def _shows_itself(server: ApiServer, scheduler: SchedulerProcess) -> None:
     code, metrics = await _asked(scheduler, "/metrics", TOKEN)
     assert code == 200
     assert 'scheduler_schedule_attempts_total{profile="network",result="scheduled"} 1.0' in metrics
+    assert re.search(r'^rest_client_requests_total\{code="201",host="127.0.0.1:\d+",method="POST"\} ', metrics, re.M)
     decisions = json.loads((await _asked(scheduler, "/debug/decisions", TOKEN))[1])
     assert [(each["pod"], each["result"]) for each in decisions] == [("default/shown-0", "Success")]
     cache = json.loads((await _asked(scheduler, "/debug/cache", TOKEN))[1])

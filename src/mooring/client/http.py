@@ -32,7 +32,7 @@ from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.http_connection import Connection
 from mooring.client.http_lists import listing_of
 from mooring.client.http_paths import binding_path, collection_path, creation_path, object_path, with_query
-from mooring.client.http_requests import HttpRequests, Repeat
+from mooring.client.http_requests import Asked, HttpRequests, Repeat
 from mooring.client.http_transport import HttpTransport
 from mooring.client.http_watch import HttpWatch
 from mooring.client.promise import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
@@ -104,6 +104,11 @@ class HttpClient:
 
     def statistics(self) -> dict[str, int]:
         return self._requests.statistics()
+
+    @property
+    def asked(self) -> Asked:
+        """What was asked of the server, and how long it took."""
+        return self._requests.asked
 
     # ------------------------------------------------------------------------------------------------ reading
 

@@ -11,10 +11,13 @@ Goes out   the body of a good answer; or a `ClientError`
  4. `Repeat.NEVER_AFTER_FAILURE` is for what must not be done twice (a binding): there a failure of the server (5xx) is
     a `NoAnswerError` too, because nobody knows how far it had come.
  5. An identity that the server does not know (401) is renewed once, if it can be.
+ 6. What was asked and how long it took is counted (`Asked`), as client-go does: dashboards show it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from enum import Enum, auto
@@ -30,6 +33,41 @@ TRIES_MAX = 10
 """How often a request is tried again."""
 LOST_CONNECTION_WAIT_S = 1.0
 JSON = "application/json"
+NO_ANSWER = "<error>"
+"""In the place of a code."""
+DURATION_BOUNDS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+class Durations:
+    """How often something took how long: a count for each bound, and one for what took longer."""
+
+    __slots__ = ("counts", "total_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(DURATION_BOUNDS_S) + 1)
+        self.total_s = 0.0
+
+    def observe(self, took_s: float) -> None:
+        self.counts[bisect_left(DURATION_BOUNDS_S, took_s)] += 1
+        self.total_s += took_s
+
+
+class Asked:
+    """What was asked of the server, by method."""
+
+    __slots__ = ("durations", "outcomes", "turns")
+
+    def __init__(self) -> None:
+        self.outcomes: defaultdict[tuple[str, int | str], int] = defaultdict(int)
+        """How often, by method and code."""
+        self.durations: defaultdict[str, Durations] = defaultdict(Durations)
+        """How long answers took; watches are not timed."""
+        self.turns: defaultdict[str, Durations] = defaultdict(Durations)
+        """How long a request waited for its turn."""
+
+    def answered(self, method: str, code: int | str, took_s: float) -> None:
+        self.outcomes[method, code] += 1
+        self.durations[method].observe(took_s)
 
 
 class Repeat(Enum):
@@ -54,6 +92,7 @@ class HttpRequests:
         self._transport = transport
         self._clock = clock
         self._bucket = bucket
+        self.asked = Asked()
         self._counts = dict.fromkeys(("requests", "failures", "refusals", "retries", "throttled", "renewals"), 0)
 
     def statistics(self) -> dict[str, int]:
@@ -72,15 +111,18 @@ class HttpRequests:
         """The body of a good answer. `about` names the resource and the object, for people."""
         turn: _Turn | None = None  # nearly always the first try is good
         while True:
-            identity = self._next_identity_nowait() or await self._next_identity()
+            identity = self._next_identity_nowait() or await self._next_identity(method)
+            started_s = self._clock.now_s()
             try:
                 answer = await self._transport.ask(
                     method, target, identity, content_type if body is not None else "", body
                 )
             except NoAnswerError as error:
+                self.asked.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
                 turn = turn or _Turn(self, method, about, repeat)
                 await turn.after_loss(error)
                 continue
+            self.asked.answered(method, answer.code, self._clock.now_s() - started_s)
             if answer.code < 300:
                 return answer.body
             turn = turn or _Turn(self, method, about, repeat)
@@ -91,13 +133,15 @@ class HttpRequests:
         """An answer that is read while it is being written. Raises as `ask`, before the first byte of it."""
         turn = _Turn(self, "GET", about, Repeat.AFTER_LOSS)
         while True:
-            identity = await self._next_identity()
+            identity = await self._next_identity("GET")
             try:
                 opened = self._transport.stream(target, identity, s_max)
                 stream = await opened.__aenter__()
             except NoAnswerError as error:
+                self.asked.outcomes["GET", NO_ANSWER] += 1
                 await turn.after_loss(error)
                 continue
+            self.asked.outcomes["GET", stream.code] += 1
             try:
                 if stream.code < 300:
                     yield stream
@@ -124,12 +168,13 @@ class HttpRequests:
             self._counts["requests"] += 1
         return identity
 
-    async def _next_identity(self) -> Identity:
+    async def _next_identity(self, method: str) -> Identity:
         """Our identity, when it is our turn."""
         counts = self._counts
         counts["requests"] += 1
         if self._bucket is not None:
             delay_s = self._bucket.reserve_s()
+            self.asked.turns[method].observe(max(delay_s, 0.0))
             if delay_s > 0:
                 counts["throttled"] += 1
                 await self._clock.wait(delay_s)

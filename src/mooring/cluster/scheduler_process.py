@@ -33,6 +33,7 @@ from mooring.client.http import HttpClient, HttpLimits
 from mooring.client.http_connection import Connection
 from mooring.client.leader_election import ElectionSettings, LeaderElector
 from mooring.client.promise import Client
+from mooring.cluster.request_metrics import RequestMetrics
 from mooring.cluster.scheduler_pages import Insight, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
@@ -75,6 +76,8 @@ class SchedulerProcess:
         self._metrics = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._metrics)
+        self._requests = RequestMetrics(settings.connection.server)
+        self._metrics.register(self._requests)
         self.port = 0
 
     def stop(self) -> None:
@@ -137,6 +140,7 @@ class SchedulerProcess:
         client = HttpClient(
             self._settings.connection, self._clock, self._entropy.fork(stream), limits=limits, component=component
         )
+        self._requests.add(client.asked)
         return await stack.enter_async_context(client)
 
     async def _elector(self, stack: AsyncExitStack, group: TaskGroup) -> LeaderElector:
@@ -144,6 +148,7 @@ class SchedulerProcess:
         limits = HttpLimits(request_s_max=asked.renew_deadline_s / 2)
         entropy = self._entropy.fork("leader election")
         client = HttpClient(self._settings.connection, self._clock, entropy, limits=limits, component="leader-election")
+        self._requests.add(client.asked)
         await stack.enter_async_context(client)
         election = ElectionSettings(
             asked.resource_namespace,
