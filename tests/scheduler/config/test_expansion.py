@@ -250,8 +250,15 @@ def test_arguments_given_twice_are_refused() -> None:
     assert [problem.text for problem in found] == ["repeated config for plugin Gpu"]
 
 
-def test_weights_that_overflow_are_refused() -> None:
-    enabled = (Plugin(name="All"), Plugin(name="Rack", weight=2**63 // 100))
+@pytest.mark.parametrize(
+    "weights",
+    [
+        pytest.param({"All": 1, "Rack": 2**63 // 100}, id="too much"),
+        pytest.param({"All": -1, "Rack": 1}, id="less than nothing, and another one after it"),
+    ],
+)
+def test_weights_that_overflow_are_refused(weights: dict[str, int]) -> None:
+    enabled = tuple(Plugin(name=name, weight=weight) for name, weight in weights.items())
     found = problems(lambda: expand_profile(Profile(plugins=Plugins(multi_point=PluginSet(enabled=enabled))), OURS))
     assert [problem.text for problem in found] == ["score plugins: total score of Score plugins could overflow"]
 

@@ -12,7 +12,7 @@ Goes out   a `ProfilePlan`, or a `ConfigurationError`
  5. A plugin that serves no point at all is one that does not exist.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -225,9 +225,19 @@ def _overflows(profile: Profile, implements: Implements) -> Iterator[Problem]:
     named = {ExtensionPoint.SCORE: "score plugins", ExtensionPoint.PLACEMENT_SCORE: "placement score plugins"}
     for point, name in named.items():
         # Plugins that are disabled at the point count, too: kube-scheduler adds up before it looks.
-        if sum(_weights(profile, point, implements).values()) * SCORE_MAX > TOTAL_SCORE_MAX:
+        if _is_too_much(_weights(profile, point, implements).values()):
             path = f"plugins.{point.config_field}.enabled"
             yield Problem(path, f"{name}: total score of Score plugins could overflow")
+
+
+def _is_too_much(weights: Iterable[int]) -> bool:
+    total = 0
+    for weight in weights:
+        # Below zero the room that kube-scheduler computes as left wraps around, and nothing fits into it.
+        if total < 0 or weight * SCORE_MAX > TOTAL_SCORE_MAX - total:
+            return True
+        total += weight * SCORE_MAX
+    return False
 
 
 def _queue_disagreements(profiles: tuple[Profile, ...], plans: Mapping[str, ProfilePlan]) -> Iterator[Problem]:
