@@ -42,6 +42,25 @@ class TunnelProxy:
         await there
 
 
+class SocksProxy:
+    """Connects whoever asks, without a word about it."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(3)
+        writer.write(b"\x05\x00")
+        wanted = await reader.readexactly(10)  # to an address of version 4
+        self.asked.append(wanted)
+        writer.write(b"\x05\x00\x00\x01" + bytes(6))
+        host = ".".join(str(part) for part in wanted[4:8])
+        behind_reader, behind_writer = await asyncio.open_connection(host, int.from_bytes(wanted[8:], "big"))
+        there = asyncio.get_running_loop().create_task(_pass_on(reader, behind_writer))
+        await _pass_on(behind_reader, writer)
+        await there
+
+
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while data := await reader.read(1 << 16):
@@ -86,6 +105,26 @@ def test_a_secure_server_is_reached_through_a_tunnel(
 
     security = authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1"))
     play_over_http(scenario, security=security, authority=authority.pem)
+
+
+@pytest.mark.parametrize("is_secure", [True, False], ids=["in secret", "openly"])
+def test_any_server_is_reached_through_a_socks_proxy(authority: Authority, tmp_path: Path, is_secure: bool) -> None:
+    proxy = SocksProxy()
+
+    async def scenario(scene: Scene) -> None:
+        async with await asyncio.start_server(proxy.serve, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            connection = replace(scene.client.connection, proxy=f"socks5://127.0.0.1:{port}")
+            async with HttpClient(connection, scene.clock, Entropy(1), environment={}) as client:
+                with pytest.raises(NotFoundError, match="not found"):
+                    await client.get(POD, NS, "web")
+        assert len(proxy.asked) == 1
+
+    if is_secure:
+        security = authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1"))
+        play_over_http(scenario, security=security, authority=authority.pem)
+    else:
+        play_over_http(scenario)
 
 
 def _nobody(connection: Connection) -> Connection:

@@ -18,7 +18,8 @@ BOTH = {"HTTPS_PROXY": "http://proxy:3128", "HTTP_PROXY": "http://plain:3128"}
         pytest.param("https://api:6443", {}, "", id="none"),
         pytest.param("https://127.0.0.1:6443", BOTH, "", id="not to this machine"),
         pytest.param("https://localhost", BOTH, "", id="nor by name"),
-        pytest.param("https://api:6443", {"HTTPS_PROXY": "socks5://proxy:1080"}, "", id="nor in a foreign tongue"),
+        pytest.param("https://api:6443", {"HTTPS_PROXY": "socks5://p:1"}, "socks5://p:1", id="which may speak SOCKS"),
+        pytest.param("https://api:6443", {"HTTPS_PROXY": "ftp://proxy:21"}, "", id="but no foreign tongue"),
     ],
 )
 def test_which_proxy(server: str, environment: dict[str, str], expected: str) -> None:
@@ -51,5 +52,6 @@ def test_exceptions(server: str, exceptions: str, is_excepted: bool) -> None:
 
 def test_what_is_a_proxy() -> None:
     assert is_usable_proxy("https://proxy:3128")
-    assert not is_usable_proxy("socks5://proxy:1080")
+    assert is_usable_proxy("socks5h://proxy:1080")
+    assert not is_usable_proxy("ftp://proxy:21")
     assert not is_usable_proxy("http://")

@@ -130,7 +130,7 @@ def test_everything_about_a_cluster(tmp_path: Path) -> None:
             f"{{server: a, insecure-skip-tls-verify: true, certificate-authority-data: {DATA}}}",
             "insecure-skip-tls-verify: is set beside a certificate authority",
         ),
-        ("{server: a, proxy-url: 'socks5://b'}", "proxy-url: expected http://… or https://…, found 'socks5://b'"),
+        ("{server: a, proxy-url: 'ftp://b'}", "proxy-url: expected http://…, https://… or socks5://…, found 'ftp://b'"),
     ],
 )
 def test_clusters_that_are_refused(tmp_path: Path, cluster: str, words: str) -> None:

@@ -5,7 +5,7 @@ Goes out   a `Wire`; or a `DialError` that says why not
 
  1. All addresses of a name are tried, each a moment after the one before, so that one that is dead costs a moment.
  2. A server that is spoken to in secret is reached through a tunnel (CONNECT); any other proxy is told the whole
-    address of what we want.
+    address of what we want. A SOCKS proxy connects us in any case.
  3. A peer that is gone without a word is noticed after about a minute (`_KEEPALIVE`).
 """
 
@@ -21,13 +21,15 @@ import aiohappyeyeballs
 
 from mooring.client.http_connection import Connection
 from mooring.client.http_credentials import basic
+from mooring.client.http_proxy import SOCKS
 from mooring.client.http_wire import Wire
+from mooring.client.socks import connect_onwards
 
 CONNECT_S_MAX = 30.0
 NEXT_ADDRESS_S = 0.25
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
-_PORTS = {"https": 443, "http": 80}
+_PORTS = {"https": 443, "http": 80, **dict.fromkeys(SOCKS, 1080)}
 
 
 class DialError(OSError):
@@ -42,7 +44,7 @@ class Dialler:
         self._proxy = urlsplit(proxy) if proxy else None
         self._is_secure = connection.is_secure
         self._server_name = connection.server_name or self._server.hostname or ""
-        is_asked_openly = self._proxy is not None and not self._is_secure
+        is_asked_openly = self._proxy is not None and self._proxy.scheme not in SOCKS and not self._is_secure
         self.target_start = f"{self._server.scheme}://{self.host}" * is_asked_openly + self._server.path.rstrip("/")
         """What stands in front of a path in the first line of a request."""
         self.proxy_authorization = _authorization(self._proxy) if is_asked_openly and self._proxy else ""
@@ -58,6 +60,10 @@ class Dialler:
             async with asyncio.timeout(CONNECT_S_MAX):
                 if self._proxy is None:
                     return await self._connect(self._server, security if self._is_secure else None, self._server_name)
+                if self._proxy.scheme in SOCKS:
+                    return await self._connect(
+                        self._proxy, security if self._is_secure else None, self._server_name, onwards=self._server
+                    )
                 return await self._connect_through(self._proxy, security)
         except ssl.SSLCertVerificationError as error:
             raise DialError(f"the server cannot be trusted: {error}") from error
@@ -68,7 +74,9 @@ class Dialler:
         except OSError as error:
             raise DialError(f"cannot connect: {error.strerror or error}") from error
 
-    async def _connect(self, address: SplitResult, security: ssl.SSLContext | None, name: str) -> Wire:
+    async def _connect(
+        self, address: SplitResult, security: ssl.SSLContext | None, name: str, onwards: SplitResult | None = None
+    ) -> Wire:
         loop = asyncio.get_running_loop()
         port = address.port or _PORTS[address.scheme]
         found = await loop.getaddrinfo(address.hostname, port, type=socket.SOCK_STREAM)
@@ -76,6 +84,9 @@ class Dialler:
             found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_kept_alive_socket
         )
         try:
+            if onwards is not None:
+                where = onwards.hostname or "", onwards.port or _PORTS[onwards.scheme]
+                await connect_onwards(joined, *where, _user(address))
             _, wire = await loop.create_connection(
                 lambda: Wire(loop), sock=joined, ssl=security, server_hostname=name if security is not None else None
             )
@@ -108,9 +119,13 @@ class Dialler:
 
 
 def _authorization(proxy: SplitResult) -> str:
-    if proxy.username is None:
-        return ""
-    return basic(unquote(proxy.username), unquote(proxy.password or ""))
+    user = _user(proxy)
+    return basic(*user) if user is not None else ""
+
+
+def _user(proxy: SplitResult) -> tuple[str, str] | None:
+    """A name and a password."""
+    return (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username is not None else None
 
 
 def _kept_alive_socket(address: Any) -> socket.socket:

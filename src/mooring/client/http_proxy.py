@@ -6,7 +6,7 @@ Goes out   the proxy's address, or nothing
  1. What the kubeconfig says wins over the environment.
  2. The environment speaks as it does to Go programs: HTTPS_PROXY and HTTP_PROXY by the scheme of the server, and
     NO_PROXY with names, suffixes, addresses and networks (`10.0.0.0/8`). The machine itself is never asked by proxy.
- 3. SOCKS is not spoken here.
+ 3. A proxy speaks HTTP, openly or in secret, or SOCKS5.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
+SOCKS = ("socks5", "socks5h")
+
 
 def is_usable_proxy(address: str) -> bool:
     parts = urlsplit(address)
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    return parts.scheme in ("http", "https", *SOCKS) and bool(parts.hostname)
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str:

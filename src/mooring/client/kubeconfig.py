@@ -170,7 +170,7 @@ def _connection_to(cluster: Named[ClusterEntry], master: str) -> Connection:
     if not (master or entry.server):
         raise cluster.wrong("server", "expected the address of the API server, found nothing")
     if entry.proxy_url and not is_usable_proxy(entry.proxy_url):
-        raise cluster.wrong("proxy-url", f"expected http://… or https://…, found {entry.proxy_url!r}")
+        raise cluster.wrong("proxy-url", f"expected http://…, https://… or socks5://…, found {entry.proxy_url!r}")
     server = _server_of(master or entry.server, is_tls=bool(authority or entry.insecure_skip_tls_verify))
     if not urlsplit(server).hostname:
         raise cluster.wrong("server", f"expected an address such as https://10.0.0.1:6443, found {entry.server!r}")
