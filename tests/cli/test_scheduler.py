@@ -87,6 +87,17 @@ def test_the_configuration_is_written(tmp_path: Path) -> None:
     assert list(told) == sorted(told)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("-v=2",), ("-v2",), ("-v", "2"), ("--v=2",), ("--v", "2")],
+    ids=" ".join,
+)
+def test_how_much_is_logged_can_be_said_in_all_ways_of_go(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    result = typed(*arguments, "--write-config-to", str(tmp_path / "out.yaml"))
+    assert result.exit_code == 0, result.output
+    assert logging.getLogger("mooring").level == logging.INFO - 2
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_taught(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])

@@ -5,12 +5,13 @@ Goes out   a running scheduler, until it is told to stop or loses its lease
 
  1. The flags are those of kube-scheduler (`scheduler_flags`), and so are their defaults. A flag that does not exist is
     an error, as is an argument.
- 2. Underscores in the names of flags are dashes, as in all of Kubernetes' components.
+ 2. Underscores in the names of flags are dashes, as in all of Kubernetes' components, and `-v=2` is `-v 2`.
  3. Everything but click is imported when the command runs.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -20,6 +21,8 @@ from mooring.cli.flag_values import FlagValue, option_of
 from mooring.cli.scheduler_flags import FLAGS
 from mooring.kit.memory import end_loading, loading
 
+_SHORT_WITH_EQUALS = re.compile(r"^(-[a-z])=")
+
 
 class ComponentCommand(click.Command):
     """A command whose flags are shown by section, and made when somebody types or reads them."""
@@ -28,6 +31,9 @@ class ComponentCommand(click.Command):
         if not self.params:
             self.params = _parameters()
         return super().get_params(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [_SHORT_WITH_EQUALS.sub(r"\1", argument) for argument in args])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         shown = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
