@@ -76,7 +76,7 @@ class SecureServer:
 
     async def __aenter__(self) -> Self:
         await self._listener.__aenter__()
-        logger.info("serving securely on %s:%d", self._host, self.port)
+        logger.info("serving securely on %s:%d", f"[{self._host}]" if ":" in self._host else self._host, self.port)
         return self
 
     async def __aexit__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import ssl
 from pathlib import Path
 
@@ -31,6 +32,35 @@ def test_a_taken_port_is_told_in_one_line() -> None:
             with pytest.raises(PortTakenError, match=f"^cannot listen on 127.0.0.1:{listener.port}: "):
                 async with second:
                     pass
+
+    play(story)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_everywhere_means_addresses_of_both_versions(host: str) -> None:
+    async def story() -> None:
+        async with Listener(hello, CLOCK, host=host, port=0, tls=None) as listener:
+            for address in ("127.0.0.1", "::1"):
+                reader, writer = await asyncio.open_connection(address, listener.port)
+                writer.write(get().encode())
+                assert (await reader.read(1_000)).endswith(b"hello"), address
+                writer.close()
+            with pytest.raises(PortTakenError, match="in use"):
+                async with Listener(hello, CLOCK, host=host, port=listener.port, tls=None):
+                    pass
+
+    play(story)
+
+
+def test_a_machine_without_the_newer_version_listens_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+
+    async def story() -> None:
+        async with Listener(hello, CLOCK, host="::", port=0, tls=None) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(get().encode())
+            assert (await reader.read(1_000)).endswith(b"hello")
+            writer.close()
 
     play(story)
 

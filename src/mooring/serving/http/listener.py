@@ -3,7 +3,8 @@
 Comes in   a handler, an address, certificates, what to say to those who speak no HTTP
 Goes out   a server that listens inside of an `async with`
 
- 1. A port that is taken is an error in one line, not a traceback.
+ 1. A port that is taken is an error in one line, not a traceback. Everywhere (`0.0.0.0`, `::` or nothing) means the
+    addresses of both versions, as in Go, whichever of the words was used.
  2. One alarm for all connections: who has been idle for too long is found by looking, every `look_s`.
  3. At the end nobody is let in any more, and idle connections are closed. Requests in progress have `stop_s_max`; what
     is left then is cut off.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from math import ceil
@@ -29,6 +31,7 @@ from mooring.serving.http.response import Dates, Response
 from mooring.serving.http.stream import Stream
 
 BACKLOG = 1_024
+EVERYWHERE = ("", "0.0.0.0", "::")
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]
 
@@ -68,7 +71,7 @@ class Listener:
         shares_address: bool | None = None,
         shares_port: bool | None = None,
     ) -> None:
-        """`ends_with_client`: a handler is cancelled when its client is gone. `host` is empty: everywhere."""
+        """`ends_with_client`: a handler is cancelled when its client is gone."""
         self.handler = handler
         self.limits = limits or HttpLimits()
         self.refusal_words = refusal_words
@@ -95,21 +98,28 @@ class Listener:
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self),
-                self._host or None,
-                self._asked_port,
-                ssl=self._tls,
-                backlog=BACKLOG,
-                reuse_address=self._shares_address,
-                reuse_port=self._shares_port,
-            )
+            self._server = await self._listen()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise PortTakenError(f"cannot listen on {self._host}:{self._asked_port}: {why}") from None
         self.port = self._server.sockets[0].getsockname()[1]
         await self._group.__aenter__()
         return self
+
+    async def _listen(self) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        if self._host in EVERYWHERE:
+            everywhere = _socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))
+            return await loop.create_server(lambda: Connection(self), sock=everywhere, ssl=self._tls, backlog=BACKLOG)
+        return await loop.create_server(
+            lambda: Connection(self),
+            self._host,
+            self._asked_port,
+            ssl=self._tls,
+            backlog=BACKLOG,
+            reuse_address=self._shares_address,
+            reuse_port=self._shares_port,
+        )
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -157,3 +167,20 @@ class Listener:
     def _looks(self, seconds: float) -> int:
         """At least so long: the first look may come at once."""
         return ceil(seconds / self.limits.look_s) + 1
+
+
+def _socket_everywhere(port: int, *, shares_port: bool) -> socket.socket:
+    """One socket for both versions; for the older one alone on machines that have no other."""
+    is_dual = socket.has_dualstack_ipv6()
+    made = socket.socket(socket.AF_INET6 if is_dual else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares_port:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if is_dual:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        made.bind(("::" if is_dual else "0.0.0.0", port))
+    except BaseException:
+        made.close()
+        raise
+    return made
