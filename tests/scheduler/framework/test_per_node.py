@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -419,6 +420,19 @@ def test_an_exception_ends_the_cycle_of_its_pod_and_no_other(monkeypatch: pytest
         f"running \"Says\" filter plugin: pod default/unlucky on node n2: KeyError: 'power' {where}",
     )
     assert decide(engine, pod("lucky")).node_name == "n1"
+
+
+def gives_up(pod: Pod, node: NodeSituation) -> object:
+    sys.exit("no licence")
+
+
+def test_a_rule_that_ends_the_process_ends_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Says, "answer", staticmethod(gives_up))
+    where = f"(test_per_node.py, line {gives_up.__code__.co_firstlineno + 1})"
+    assert failure_of(decide(engine_with(Says, node("n1")), pod())) == (
+        "filter",
+        f'running "Says" filter plugin: pod default/p on node n1: SystemExit: no licence {where}',
+    )
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,10 @@ def for_good(text: str) -> Reason:
 # --- what a user writes -----------------------------------------------------------------------------------------
 
 
+FAULTS = (Exception, SystemExit)
+"""What a rule may raise without harm to anybody but its pod: one that calls `sys.exit` must not end the scheduler."""
+
+
 class PerNode(Plugin):
     """What both adapters have in common. Users inherit from `PerNodeFilter`, `PerNodeScore`, or both."""
 
@@ -95,7 +99,7 @@ class PerNode(Plugin):
             if not hasattr(self, "_columns"):
                 raise ValueError("its constructor does not call super().__init__(columns, arguments)")
             is_concerned = self.concerns(view)
-        except Exception as error:
+        except FAULTS as error:
             return Trial(self.name, view, f"pod {view.key}: {_words(error)}")
         return Trial(self.name, view) if is_concerned else SKIP
 
@@ -106,7 +110,7 @@ class PerNode(Plugin):
             known += (NodeSituation(self._columns, row) for row in range(len(known), self._columns.height))
         return known
 
-    def _failure(self, trial: Trial, row: int, error: Exception) -> str:
+    def _failure(self, trial: Trial, row: int, error: Exception | SystemExit) -> str:
         return f"pod {trial.pod.key} on node {self._columns.node_names[row]}: {_words(error)}"
 
 
@@ -139,7 +143,7 @@ class PerNodeFilter(PerNode, Filter["Trial"]):
                 answer = self.why_not(pod, by_row[row])
                 if answer is not None:
                     answers[place] = state.bit(_reason(answer))
-            except Exception as error:
+            except FAULTS as error:
                 answers[place] = state.bit(Reason(self._failure(state, row, error), Code.ERROR))
         return answers
 
@@ -169,7 +173,7 @@ class PerNodeScore(PerNode, Score["Trial"]):
         for row in _numbers(rows):
             try:
                 scores.append(_whole_number(self.score_node(pod, by_row[row]), self.normalises))
-            except Exception as error:
+            except FAULTS as error:
                 raise NodeScoreError(self.name, self._failure(state, row, error)) from error
         return np.array(scores, dtype=np.int64)
 
@@ -359,7 +363,7 @@ def _whole_number(answer: object, may_be_any: bool) -> int:
     raise ValueError(f"score_node answered {answer!r}; wanted a whole number from {lowest} to {highest}{advice}")
 
 
-def _words(error: Exception) -> str:
+def _words(error: Exception | SystemExit) -> str:
     """An exception in one line, with the last line of the user's own file that it went through."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     if not frames:  # raised here, about an answer: it says all there is to say
