@@ -91,6 +91,8 @@ def _list() -> None:
 
 
 def _named(names: tuple[str, ...], wish: Wish, quiet: bool) -> list[AnyResult]:
+    for name in names:
+        read_workload(name)  # a name that is none is an error before anything runs
     start: Starter = here if len(names) == 1 or wish.quick else in_a_process_of_its_own
     return [_told(result, quiet) for result in runs(names, wish, start)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from bench.machine import (
     commit,
     cpu_s_of,
     describe_machine,
+    family_of,
     forget_peak,
     peak_bytes,
     resident_bytes,
@@ -61,3 +64,12 @@ def test_a_tree_without_git_has_no_commit(tmp_path: Path, monkeypatch: pytest.Mo
 def test_another_process_is_seen_as_it_sees_itself() -> None:
     assert resident_bytes_of(os.getpid()) == pytest.approx(resident_bytes(), rel=0.2)
     assert cpu_s_of(os.getpid()) == pytest.approx(sum(os.times()[:2]), abs=0.1)
+
+
+def test_those_who_were_started_belong_to_the_family() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        family = family_of(os.getpid())
+        child.communicate(b"\n")
+    assert family[0] == os.getpid()
+    assert child.pid in family
+    assert child.pid not in family_of(os.getpid())

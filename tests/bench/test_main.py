@@ -60,10 +60,11 @@ def test_the_list() -> None:
     assert [line.split()[0] for line in call("--list").output.splitlines()] == workload_names()
 
 
-def test_an_unknown_name_is_told_in_words() -> None:
-    done = call("plan")
+@pytest.mark.parametrize("names", [("plan",), ("plain", "plan")], ids=["alone", "before the others run"])
+def test_an_unknown_name_is_told_in_words(names: tuple[str, ...]) -> None:
+    done = call(*names)
     assert done.exit_code == 1
-    assert "there is no workload 'plan'" in done.output
+    assert done.output.startswith("Error: there is no workload 'plan'")
 
 
 def test_a_wrong_outcome_is_an_error() -> None:
