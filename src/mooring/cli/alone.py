@@ -11,7 +11,10 @@ from typing import Any
 
 import click
 
+from mooring.cli.controllers_flags import tell_of_flags_without_effect, with_flags_without_effect
+from mooring.cli.flag_values import Sort, ValueType
 from mooring.cli.up import PROCESS, SIMULATED, Command, controller_settings, with_controller_flags, with_lease_flag
+from mooring.controllers.settings import flag_names
 from mooring.kit.memory import end_loading, loading
 
 SIMULATED_COUNT = 10
@@ -20,9 +23,15 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 def _with_common_options(command: Command) -> Command:
     for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Log what happens."),
-        click.option("--kube-api-qps", default=0.0, help="At most so many requests a second. [default: no limit]"),
-        click.option("--leader-elect/--no-leader-elect", default=True, help="Work only while holding the lease."),
+        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log what happens."),
+        click.option("--kube-api-burst", "burst", default=0, help="Requests at once. [default: as --kube-api-qps]"),
+        click.option(
+            "--kube-api-qps",
+            "requests_per_s",
+            default=0.0,
+            help="At most so many requests a second. [default: no limit]",
+        ),
+        *_LEASE_OPTIONS,
         click.option("--master", default="", help="The address of the API server; overrides the kubeconfig's."),
         click.option("--kubeconfig", type=_FILE, help="Which cluster. [default: the one that this runs in]"),
     ):
@@ -30,19 +39,38 @@ def _with_common_options(command: Command) -> Command:
     return command
 
 
+def _duration(name: str, attribute: str, default: str, help: str) -> Command:
+    flag_type = ValueType(Sort.DURATION)
+    return click.option(f"--{name}", attribute, type=flag_type, default=default, show_default=True, help=help)
+
+
+_LEASE_OPTIONS = (
+    _duration("leader-elect-retry-period", "retry_s", "2s", "How often the lease is renewed, or looked at."),
+    click.option(
+        "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
+    ),
+    click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
+    _duration("leader-elect-renew-deadline", "renew_deadline_s", "10s", "How long a leader goes on without renewing."),
+    _duration("leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that is silent."),
+    click.option(
+        "--leader-elect",
+        is_flag=False,
+        flag_value="true",
+        default=True,
+        type=ValueType(Sort.SWITCH),
+        metavar="true|false",
+        help="Work only while holding a lease. [default: true]",
+    ),
+)
+"""As of Kubernetes' components: a switch stands alone or has its value after an equals sign."""
+
+
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @_with_common_options
 @click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
 @with_controller_flags
-def controllers(
-    kubeconfig: Path | None,
-    master: str,
-    leader_elect: bool,
-    kube_api_qps: float,
-    verbose: bool,
-    names: str,
-    **flags: Any,
-) -> None:
+@with_flags_without_effect
+def controllers(names: str, **flags: Any) -> None:
     """Run the controllers against any API server.
 
     Deployments become pods, silent nodes are noticed, what nobody owns is taken away.
@@ -53,10 +81,11 @@ def controllers(
         end_loading()
 
     enabled = tuple(name.strip() for name in names.split(",") if name.strip())
-    settings = controller_settings(flags)
-    running_alone.run_controllers(
-        running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose), settings, enabled
-    )
+    options = running_alone.alone_options(flags)
+    settings = controller_settings({name: flags[name] for name in flag_names().values()})
+    running_alone.start_logging(options.is_verbose)
+    tell_of_flags_without_effect(flags)
+    running_alone.run_controllers(options, settings, enabled)
 
 
 @click.command()
@@ -89,11 +118,6 @@ def controllers(
 @with_lease_flag
 @click.option("--lives", type=_FILE, help="What pods do, as YAML: docs/kubelets.md.")
 def nodes(
-    kubeconfig: Path | None,
-    master: str,
-    leader_elect: bool,
-    kube_api_qps: float,
-    verbose: bool,
     count: int | None,
     runtime: str,
     data_dir: Path | None,
@@ -105,6 +129,7 @@ def nodes(
     pods: int,
     node_lease_s: int,
     lives: Path | None,
+    **flags: Any,
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
 
@@ -115,7 +140,8 @@ def nodes(
 
         end_loading()
 
-    options = running_alone.AloneOptions(kubeconfig, master, leader_elect, kube_api_qps, verbose)
+    options = running_alone.alone_options(flags)
+    running_alone.start_logging(options.is_verbose)
     if runtime == PROCESS:
         running_alone.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
         return

@@ -11,9 +11,10 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,7 +25,7 @@ from mooring.client.kubeconfig import component_connection
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.leader_election import LeadershipLostError
 from mooring.client.promise import Client
-from mooring.cluster.alone import run_alone
+from mooring.cluster.alone import LeaseTerms, run_alone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -41,13 +42,42 @@ EXIT_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class AloneOptions:
-    """What both commands have in common."""
+    """What both commands have in common, by the names that `cli.alone` gives its flags."""
 
     kubeconfig: Path | None
     master: str
     leader_elect: bool
+    lease_name: str
+    lease_namespace: str
+    lease_s: float
+    renew_deadline_s: float
+    retry_s: float
     requests_per_s: float
+    burst: int
     is_verbose: bool
+
+    def lease(self, name: str) -> LeaseTerms | None:
+        """The lease to hold, with this name unless another was asked for. Raises `ElectionSettingsError`."""
+        if not self.leader_elect:
+            return None
+        times = self.lease_s, self.renew_deadline_s, self.retry_s
+        terms = LeaseTerms(self.lease_name or name, self.lease_namespace, *times)
+        terms.settings("somebody")
+        return terms
+
+
+def alone_options(flags: Mapping[str, Any]) -> AloneOptions:
+    """Those of the flags that both commands have."""
+    return AloneOptions(**{field.name: flags[field.name] for field in fields(AloneOptions)})
+
+
+def start_logging(is_verbose: bool) -> None:
+    """To standard error, from now on."""
+    logging.basicConfig(
+        level=logging.INFO if is_verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
 
 
 def run_controllers(options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...]) -> None:
@@ -105,13 +135,8 @@ def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None,
 
 
 def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
-    logging.basicConfig(
-        level=logging.INFO if options.is_verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
     try:
-        run_real(_until_stopped(options, component, work, lease if options.leader_elect else ""))
+        run_real(_until_stopped(options, component, work, options.lease(lease)))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
     except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError) as error:
@@ -120,7 +145,7 @@ def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitab
 
 
 async def _until_stopped(
-    options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str
+    options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
 ) -> None:
     clock, entropy = SystemClock(), system_entropy()
     connection = _connection(options, clock)
@@ -138,7 +163,16 @@ async def _until_stopped(
         loop.add_signal_handler(number, on_signal)
     click.echo(f"{component} against {connection.server}; Ctrl-C ends them", err=True)
     try:
-        await run_alone(connection, component, work, clock, entropy, lease=lease, requests_per_s=options.requests_per_s)
+        await run_alone(
+            connection,
+            component,
+            work,
+            clock,
+            entropy,
+            lease=lease,
+            requests_per_s=options.requests_per_s,
+            burst=options.burst,
+        )
     except asyncio.CancelledError:
         if not is_stopping:
             raise

@@ -24,6 +24,7 @@ from mooring.controllers.settings import (
     ControllerSettings,
     SettingError,
     flag_names,
+    is_switch,
     settings_of_flags,
 )
 from mooring.kit.memory import loading
@@ -39,7 +40,9 @@ Command = Callable[..., Any]
 def with_controller_flags(command: Command) -> Command:
     """kube-controller-manager's flags, under its names."""
     for flag, name in reversed(list(flag_names().items())):
-        command = click.option(flag, name, metavar="VALUE", hidden=True)(command)
+        # A switch stands alone or has its value after an equals sign, as Go's do.
+        alone: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if is_switch(name) else {}
+        command = click.option(flag, name, metavar="VALUE", hidden=True, **alone)(command)
     return command
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from mooring.client.fence import FencedClient
 from mooring.client.http import HttpClient, HttpLimits
@@ -20,10 +21,24 @@ from mooring.client.promise import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 
-LEASE_NAMESPACE = "kube-system"
 IN_FLIGHT_MAX = 200
 
 Work = Callable[[Client], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """Which lease to hold while working, and its times. The defaults are Kubernetes'."""
+
+    name: str
+    namespace: str = "kube-system"
+    lease_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_s: float = 2.0
+
+    def settings(self, identity: str) -> ElectionSettings:
+        """As the elector wants them. Raises `ElectionSettingsError` if the times contradict each other."""
+        return ElectionSettings(self.namespace, self.name, identity, self.lease_s, self.renew_deadline_s, self.retry_s)
 
 
 async def run_alone(
@@ -33,18 +48,18 @@ async def run_alone(
     clock: Clock,
     entropy: Entropy,
     *,
-    lease: str = "",
+    lease: LeaseTerms | None = None,
     requests_per_s: float = 0.0,
+    burst: int = 0,
 ) -> None:
-    """Work while we lead; at once, if no lease is named. Raises `LeadershipLostError`, among others."""
-    limits = HttpLimits(requests_per_s=requests_per_s, burst=max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
+    """Work while we lead; at once, if there is no lease to hold. Raises `LeadershipLostError`, among others."""
+    limits = HttpLimits(requests_per_s, burst=burst or max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
     async with HttpClient(connection, clock, entropy.fork("client"), limits=limits, component=component) as client:
-        if not lease:
+        if lease is None:
             await work(client)
             return
         async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
-            identity = f"{socket.gethostname()}_{entropy.uuid()}"
-            settings = ElectionSettings(LEASE_NAMESPACE, lease, identity)
+            settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
             elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
 
             async def lead() -> None:

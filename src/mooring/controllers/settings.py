@@ -79,6 +79,11 @@ def flag_names() -> Mapping[str, str]:
     return {f"--{field.name.removesuffix('_s').replace('_', '-')}": field.name for field in fields(ControllerSettings)}
 
 
+def is_switch(name: str) -> bool:
+    """Whether a field is on or off."""
+    return isinstance(getattr(ControllerSettings(), name), bool)
+
+
 def settings_of_flags(flags: Mapping[str, str], defaults: ControllerSettings = AS_IN_KUBERNETES) -> ControllerSettings:
     """Settings from flags and their values as text. Raises `SettingError`."""
     known = flag_names()
