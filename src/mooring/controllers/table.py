@@ -12,6 +12,7 @@ from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.disruption import DisruptionController
 from mooring.controllers.endpoint_slices import EndpointSliceController
 from mooring.controllers.endpoints import EndpointsController
+from mooring.controllers.ephemeral_volume import EphemeralVolumeController
 from mooring.controllers.frame import Controller, Workshop
 from mooring.controllers.garbage_collector import GarbageCollectorController
 from mooring.controllers.job import JobController
@@ -46,6 +47,7 @@ _ALL: tuple[type[Controller], ...] = (
     TtlAfterFinishedController,
     DisruptionController,
     VolumeBinderController,
+    EphemeralVolumeController,
     ClaimProtectionController,
     VolumeProtectionController,
     ResourceClaimController,
