@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,7 +88,24 @@ def test_wrong_values_are_refused_in_words(words: tuple[str, ...], said: str) ->
     assert (code, said in output) == (2, True), output
 
 
-def test_times_that_contradict_each_other_are_refused(tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("--cpu", "many"), "cpu of a node is 'many'; wanted an amount", id="an amount that is none"),
+        pytest.param(("--name-prefix", "N"), "nodes would be called 'N0'", id="a name that is none"),
+        pytest.param(("--lives", "{file}"), "{file}: lives[0] (a) stages[0]: 'fo' is not known here", id="a life"),
+    ],
+)
+def test_nodes_that_cannot_be_are_refused_before_anybody_is_asked(
+    words: tuple[str, ...], said: str, tmp_path: Path, started: Started
+) -> None:
+    file = tmp_path / "lives.yaml"
+    file.write_text("lives: [{name: a, stages: [{name: x, state: running, fo: 3s}]}]")
+    code, output = typed("nodes", *(word.format(file=file) for word in words))
+    assert (code, said.format(file=file) in output, started.options) == (2, True, None), output
+
+
+def test_times_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
     code, output = typed("controllers", "--kubeconfig", str(kubeconfig), "--leader-elect-lease-duration=3s")

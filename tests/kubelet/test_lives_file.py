@@ -98,6 +98,11 @@ def one(stage: str) -> str:
             id="a negative weight",
         ),
         pytest.param(
+            one("{name: a, state: running, for: 1s, next: [{stage: a, weight: 0}], failureRate: 0.5, failure: a}"),
+            "no stage has a weight; wanted at least one above 0",
+            id="weights of nothing",
+        ),
+        pytest.param(
             "lives: [{name: x, stages: [{name: a, state: running}]}, {name: x, stages: [{name: a, state: running}]}]",
             "life 'x' is described twice",
             id="a life twice",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.settings import FleetSettings, host_settings
+from mooring.kubelet.settings import FleetSettings, NodeShape, host_settings
 from tests.kubelet.processes.real_play import HOST
 
 
@@ -13,11 +13,28 @@ from tests.kubelet.processes.real_play import HOST
     [
         ({"count": -1}, "a fleet of -1 nodes; wanted 0 or more"),
         ({"lease_s": 0}, "leases of 0 s; wanted 1 or more"),
+        ({"name_prefix": "Node_"}, "nodes would be called 'Node_0'; wanted lower case letters"),
+        ({"name_prefix": "-"}, "nodes would be called '-0'; wanted lower case letters"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(wrong: dict[str, float], complaint: str) -> None:
+def test_what_cannot_be_meant_is_refused(wrong: dict[str, object], complaint: str) -> None:
     with pytest.raises(ValueError) as caught:
         FleetSettings(**wrong)  # type: ignore[arg-type]
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"cpu": "many"}, "cpu of a node is 'many'; wanted an amount such as"),
+        ({"memory": "-1Gi"}, "memory of a node is '-1Gi'; wanted an amount such as"),
+        ({"others": {"example.com/gpu": ""}}, "example.com/gpu of a node is ''; wanted an amount such as"),
+        ({"pods": -1}, "a node takes -1 pods; wanted 0 or more"),
+    ],
+)
+def test_nodes_offer_amounts(wrong: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        NodeShape(**wrong)  # type: ignore[arg-type]
     assert complaint in str(caught.value)
 
 

@@ -33,6 +33,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.host import node_name_of
+from mooring.kubelet.lives_file import load_lives
 from mooring.kubelet.processes.directories import DirectoryTakenError
 from mooring.kubelet.settings import FleetSettings, NodeShape
 from mooring.serving.http.listener import PortTakenError
@@ -104,20 +105,30 @@ def run_nodes(
 ) -> None:
     """Run simulated nodes until Ctrl-C."""
     clock, entropy = SystemClock(), system_entropy()
-    settings = FleetSettings(
-        count=count,
-        name_prefix=name_prefix,
-        zones=zones,
-        shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
-        lease_s=node_lease_s,
-        lives=lives.read_text(encoding="utf-8") if lives is not None else "",
-    )
+    try:
+        settings = FleetSettings(
+            count=count,
+            name_prefix=name_prefix,
+            zones=zones,
+            shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
+            lease_s=node_lease_s,
+            lives=_checked_lives(lives) if lives is not None else "",
+        )
+    except ValueError as error:
+        raise InputError([Problem("", str(error))]) from None
 
     async def work(client: Client) -> None:
         await Fleet(client, clock, entropy.fork("nodes"), settings).run()
 
     # Several fleets may work in one cluster, each with nodes of its own.
-    _run(options, "nodes", work, f"mooring-nodes-{name_prefix.strip('-')}")
+    _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
+
+
+def _checked_lives(file: Path) -> str:
+    """The text, once it is known that it can be read. Raises `LivesError` or `YamlError`."""
+    text = file.read_text(encoding="utf-8")
+    load_lives(text, str(file))
+    return text
 
 
 def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None, port: int) -> None:

@@ -145,12 +145,16 @@ def _ways(data: object, where: str) -> Iterator[Branch]:
         return
     if not isinstance(data, list):
         raise LivesError(f"{where} is {data!r}; wanted the name of a stage, or a list of {{stage, weight}}")
+    total = 0.0
     for index, item in enumerate(data):
         fields = _Fields(item, f"{where}[{index}]", ("stage", "weight"))
         weight = fields.number("weight", 1.0)
         if weight < 0:
             raise LivesError(f"{where}[{index}]: weight is {weight}; wanted 0 or more")
+        total += weight
         yield Branch(fields.text("stage", is_required=True), weight)
+    if not total:
+        raise LivesError(f"{where}: no stage has a weight; wanted at least one above 0")
 
 
 def _stop(data: object, where: str) -> Stop:

@@ -1,14 +1,21 @@
-"""How many nodes, of which sort, and how often they are heard of."""
+"""How many nodes, of which sort, and how often they are heard of.
+
+1. What no API server would take is refused here, in words, rather than once for each node later.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mooring.api.errors import QuantityError
+from mooring.api.quantity import parse_quantity
 from mooring.kubelet.host import HostFacts
 
 VERSION = "v1.36.4"
 LEASE_RENEWED_SHARE = 0.25
+_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,18 @@ class NodeShape:
     others: Mapping[str, str] = field(default_factory=dict)
     """Further resources, such as `example.com/gpu`."""
     architecture: str = "amd64"
+
+    def __post_init__(self) -> None:
+        amounts = {"cpu": self.cpu, "memory": self.memory, "ephemeral storage": self.ephemeral_storage, **self.others}
+        for resource, amount in amounts.items():
+            try:
+                is_right = parse_quantity(amount).value() >= 0
+            except QuantityError:
+                is_right = False
+            if not is_right:
+                raise ValueError(f"{resource} of a node is {amount!r}; wanted an amount such as 4, 500m or 16Gi")
+        if self.pods < 0:
+            raise ValueError(f"a node takes {self.pods} pods; wanted 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,9 @@ class FleetSettings:
             raise ValueError(f"a fleet of {self.count} nodes; wanted 0 or more")
         if self.lease_s <= 0:
             raise ValueError(f"leases of {self.lease_s} s; wanted 1 or more")
+        if not _NODE_NAME.fullmatch(f"{self.name_prefix}0"):
+            wanted = "lower case letters, digits, - and ., and a letter or digit first"
+            raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {wanted}")
 
     @property
     def lease_period_s(self) -> float:
