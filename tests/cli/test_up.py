@@ -73,6 +73,24 @@ def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> N
         assert answer.document()["spec"]["leaseDurationSeconds"] == 4
 
 
+def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
+    lives = tmp_path / "lives.yaml"
+    ends = "{name: ends, state: terminated, exitCode: 7}"
+    lives.write_text(f"lives: [{{name: short, match: {{labels: {{app: short}}}}, stages: [{ends}]}}]", encoding="utf-8")
+    spec = {"nodeName": "node-0", "restartPolicy": "Never", "containers": [{"name": "c", "image": "a"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"app": "short"}}, "spec": spec}
+    flags = ("--nodes", "1", "--lives", str(lives), "--without", "scheduler,controllers")
+    with running(tmp_path, "--ephemeral", *flags) as up:
+        assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
+        status = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
+        for _ in range(int(END_S_MAX * 10)):
+            if status["phase"] == "Failed":
+                break
+            threading.Event().wait(0.1)
+            status = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+
+
 def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--verbose", *WITHOUT_OTHERS) as up:
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "very-hidden"}}
@@ -183,6 +201,11 @@ def _file_for_a_directory(folder: Path) -> tuple[str, ...]:
     return ("--port", "0", "--data-dir", str(folder / "file"))
 
 
+def _unreadable_lives(folder: Path) -> tuple[str, ...]:
+    (folder / "lives.yaml").write_text("lives: [{name: a, stages: []}]", encoding="utf-8")
+    return ("--ephemeral", "--port", "0", "--lives", str(folder / "lives.yaml"))
+
+
 def _unreadable_directory(folder: Path) -> tuple[str, ...]:
     return ("--port", "0", "--data-dir", "/proc/nowhere")
 
@@ -221,6 +244,7 @@ def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
     [
         pytest.param(_port_in_use, "in use", id="a port in use"),
         pytest.param(_file_for_a_directory, "file", id="a file where a directory should be"),
+        pytest.param(_unreadable_lives, "a life needs at least one stage", id="a file of lives that says nothing"),
         pytest.param(_unreadable_directory, "/proc/nowhere", id="a directory that cannot be written"),
         pytest.param(_damaged_file, "damaged", id="a damaged file"),
         pytest.param(_bad_token_file, "bad.csv", id="a bad token file"),

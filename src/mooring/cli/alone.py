@@ -13,7 +13,15 @@ import click
 
 from mooring.cli.controllers_flags import tell_of_flags_without_effect, with_flags_without_effect
 from mooring.cli.flag_values import Sort, ValueType
-from mooring.cli.up import PROCESS, SIMULATED, Command, controller_settings, with_controller_flags, with_lease_flag
+from mooring.cli.up import (
+    PROCESS,
+    SIMULATED,
+    Command,
+    controller_settings,
+    with_controller_flags,
+    with_lease_flag,
+    with_lives_flag,
+)
 from mooring.controllers.settings import flag_names
 from mooring.kit.memory import end_loading, loading
 
@@ -116,7 +124,7 @@ def controllers(names: str, **flags: Any) -> None:
 @click.option("--memory", default="256Gi", show_default=True, help="What each node offers.")
 @click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
 @with_lease_flag
-@click.option("--lives", type=_FILE, help="What pods do, as YAML: docs/kubelets.md.")
+@with_lives_flag
 def nodes(
     count: int | None,
     runtime: str,

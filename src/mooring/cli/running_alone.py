@@ -112,7 +112,7 @@ def run_nodes(
             zones=zones,
             shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
             lease_s=node_lease_s,
-            lives=_checked_lives(lives) if lives is not None else "",
+            lives=checked_lives(lives) if lives is not None else "",
         )
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
@@ -124,10 +124,13 @@ def run_nodes(
     _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
 
 
-def _checked_lives(file: Path) -> str:
-    """The text, once it is known that it can be read. Raises `LivesError` or `YamlError`."""
-    text = file.read_text(encoding="utf-8")
-    load_lives(text, str(file))
+def checked_lives(file: Path) -> str:
+    """The text, once it is known that it can be read. Raises `InputError`."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        load_lives(text, str(file))
+    except ValueError as error:
+        raise InputError([Problem("", str(error))]) from None
     return text
 
 

@@ -58,6 +58,13 @@ def with_lease_flag(command: Command) -> Command:
     )(command)
 
 
+def with_lives_flag(command: Command) -> Command:
+    """A file of lives, for simulated nodes."""
+    return click.option("--lives", type=_FILE, help="What pods do on simulated nodes, as YAML: docs/kubelets.md.")(
+        command
+    )
+
+
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @click.option(
     "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="Where to listen; 0: any."
@@ -77,6 +84,7 @@ def with_lease_flag(command: Command) -> Command:
     help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
 )
 @with_lease_flag
+@with_lives_flag
 @click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
@@ -104,6 +112,7 @@ def up(
     nodes: int | None,
     runtime: str,
     node_lease_s: int,
+    lives: Path | None,
     without: str,
     token: str,
     token_auth_file: Path | None,
@@ -135,6 +144,7 @@ def up(
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
                 node_lease_s=node_lease_s,
+                lives=lives,
                 without=_components(without),
                 token=token,
                 token_file=token_auth_file,

@@ -48,6 +48,7 @@ class UpOptions:
     nodes: int
     runtime: str
     node_lease_s: int
+    lives: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
     token_file: Path | None
@@ -163,11 +164,21 @@ def _settings(options: UpOptions) -> ClusterSettings:
         nodes=options.nodes,
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
+        lives=_lives(options.lives),
         scheduler_configuration=_scheduler_configuration(options.scheduler_file),
         controllers=options.controllers,
         enabled_controllers=options.enabled_controllers,
         processes=options.processes or processes_for(options.nodes),
     )
+
+
+def _lives(file: Path | None) -> str:
+    """Raises `InputError`."""
+    if file is None:
+        return ""
+    from mooring.cli.running_alone import checked_lives  # brings in the kubelet, which most need only once it is up
+
+    return checked_lives(file)
 
 
 def _objects(paths: tuple[Path, ...]) -> list[Document]:

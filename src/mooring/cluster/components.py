@@ -59,7 +59,9 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
 def _fleet(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> Fleet:
     client = inside_client(desk, clock, entropy.fork("nodes client"), "kubelet")
     if settings.runtime != PROCESS:
-        simulated = FleetSettings(count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s)
+        simulated = FleetSettings(
+            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, lives=settings.lives
+        )
         return Fleet(client, clock, entropy.fork("nodes"), simulated)
     from mooring.cluster.nodes import process_fleet  # brings in what simulated nodes have no use for
 

@@ -39,6 +39,8 @@ class ClusterSettings:
     runtime: str = SIMULATED
     node_lease_s: int = 40
     """How long the leases of nodes last, which are renewed four times in that time."""
+    lives: str = ""
+    """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     scheduler_configuration: object | None = None
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     enabled_controllers: tuple[str, ...] = ("*",)
