@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from pathlib import Path
+
+import pytest
 
 from mooring.kubelet.processes.cgroups import Cgroup
 from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Report, ShimProcess, wanted_of
@@ -51,6 +55,18 @@ def test_commands_are_reported_under_their_numbers(tmp_path: Path) -> None:
         }
 
     played(story)
+
+
+def test_words_to_one_that_is_gone_are_lost_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with shim(tmp_path, "exit 0") as (process, reports):
+            assert [(await anext(reports)).exited for _ in range(2)] == [None, 0]
+            os.waitid(os.P_PID, process._process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not know
+            process.signal(signal.SIGTERM)
+
+    played(story)
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_a_signal_and_a_kill_are_said_and_forgotten(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE
 
@@ -111,6 +112,8 @@ class ShimProcess:
         """Let go of it, and wait until it is gone."""
         self._control.close()
         await self._process.wait()
+        with suppress(OSError):  # it may have gone before it heard the last word; unasked, the loop would log that
+            await self._control.wait_closed()
 
     def _say(self, message: object) -> None:
         if not self._control.is_closing():
