@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code
@@ -45,21 +44,21 @@ class Gates:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != last)  # stable: the others keep their order
         pod = entry.pod
         for plugin in plugins:
-            if not _passes(plugin, pod):
-                entry.gated_by = plugin.name
-                if plugin.name not in entry.rejectors:
-                    entry.rejectors = entry.rejectors | {plugin.name}
-                return False
+            try:
+                rejection = plugin.pre_enqueue(pod)
+            except Exception:
+                logger.exception("PreEnqueue plugin %s failed for pod %s, which stays outside", plugin.name, pod.key)
+                return _gated(entry, plugin)
+            if rejection is not None:
+                if rejection.code is Code.ERROR:
+                    logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, rejection.message)
+                return _gated(entry, plugin)
         entry.gated_by = None
         return True
 
 
-def _passes(plugin: PreEnqueue, pod: PodRecord) -> bool:
-    try:
-        rejection = plugin.pre_enqueue(pod)
-    except Exception:
-        logger.exception("PreEnqueue plugin %s failed for pod %s, which stays outside", plugin.name, pod.key)
-        return False
-    if rejection is not None and rejection.code is Code.ERROR:
-        logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, rejection.message)
-    return rejection is None
+def _gated(entry: QueuedPod, plugin: PreEnqueue) -> bool:
+    entry.gated_by = plugin.name
+    if plugin.name not in entry.rejectors:
+        entry.rejectors = entry.rejectors | {plugin.name}
+    return False
