@@ -29,7 +29,7 @@ from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.cycle.bands import Bands
 from mooring.scheduler.cycle.kept import FITS, NO_TWINS, REFUSED, ROW_BYTES, Kept, Twins
 from mooring.scheduler.framework.plugin import SCORE_MAX, Axis, Banded, Filter, InvalidScoreError, Plugin, Reads
-from mooring.scheduler.framework.profile import FilterUse, Profile
+from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 
 KEPT_BYTES_MAX = 64 << 20
 KEPT_MIN = 8
@@ -42,6 +42,9 @@ NO_BANDS_FOR = 1000
 """Where there were too many bands, so many pods are decided without asking again."""
 FEW_ROWS = 16
 """Up to so many rows are asked one by one, in plain Python: below that numpy's overhead is larger than its gain."""
+
+LEVELS_MAX = 4096
+"""Of so many levels is remembered what a shape was told there."""
 
 OUR_PLUGINS = "mooring.scheduler.plugins."
 
@@ -232,13 +235,7 @@ class Keeper:
     def _ask_one_by_one(self, kept: Kept, pod: PodRecord, rows: Sequence[int]) -> None:
         """As `_answer` for rows whose pods changed, in plain Python."""
         for row in rows:
-            number, bits = self._refusal_of_row(kept, row)
-            score = kept.facts_scores.item(row)
-            for scored, state in kept.row_scores:
-                of_row = scored.plugin.score_row(state, row)
-                if not 0 <= of_row <= SCORE_MAX:
-                    raise InvalidScoreError(scored.plugin.name, of_row)
-                score += scored.weight * of_row
+            number, bits, score = self._answer_of_row(kept, row)
             fits = number == FITS
             if fits is not kept.fits.item(row):
                 kept.fits[row] = fits
@@ -254,6 +251,28 @@ class Keeper:
             self._overlay_nominations(kept, pod, changed)
             if kept.victims is not None:
                 kept.victims.forget(changed)
+
+    def _answer_of_row(self, kept: Kept, row: int) -> tuple[int, int, int]:
+        """The first filter that refuses a row and its bits, and the score: what is known of facts and of the level, and
+        what the others say."""
+        level = self._columns.resources.level_of(row)
+        known = kept.of_level.get(level)
+        if known is None:
+            if len(kept.of_level) >= LEVELS_MAX:
+                kept.of_level.clear()
+            known = kept.of_level[level] = (
+                *_refusal_of_row(kept.level_filters, row, FITS, 0),
+                _score_of_row(kept.level_scores, row),
+            )
+        number, bits, score = known
+        by_facts = kept.facts_first.item(row)
+        if by_facts < number:
+            number, bits = by_facts, kept.facts_bits.item(row)
+        if kept.other_filters:
+            number, bits = _refusal_of_row(kept.other_filters, row, number, bits)
+        if kept.other_scores:
+            score += _score_of_row(kept.other_scores, row)
+        return number, bits, score + kept.facts_scores.item(row)
 
     def _answer(self, kept: Kept, pod: PodRecord, fact_rows: Rows, rows: Rows) -> None:
         """Asks the plugins about rows: those that read facts about `fact_rows`, the others about `rows`."""
@@ -304,7 +323,9 @@ class Keeper:
         with WhatIf(columns) as experiment:
             for nominated in yielding_to:
                 experiment.place(nominated, row)
-            number, bits = self._refusal_of_row(kept, row)
+            number, bits = _refusal_of_row(
+                kept.row_filters, row, kept.facts_first.item(row), kept.facts_bits.item(row)
+            )
         if number != FITS:
             kept.forget_best()
             if kept.fits[row]:
@@ -312,14 +333,6 @@ class Keeper:
             kept.first[row], kept.bits[row] = number, bits
             kept.fits[row] = False
             kept.ranked[row] = REFUSED
-
-    def _refusal_of_row(self, kept: Kept, row: int) -> tuple[int, int]:
-        """The first filter that refuses a row, and its bits; what reads facts alone is known already."""
-        first, bits = kept.facts_first.item(row), kept.facts_bits.item(row)
-        for use, state in kept.row_filters:
-            if use.number < first and (answer := use.plugin.filter_row(state, row)):
-                first, bits = use.number, answer
-        return first, bits
 
     def _make_room(self, newcomer: Kept) -> None:
         size_bytes = max(1, self._columns.capacity * ROW_BYTES)
@@ -334,6 +347,24 @@ def check_scores(plugin: str, scores: Int64s) -> None:
     lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
     if lowest < 0 or highest > SCORE_MAX:
         raise InvalidScoreError(plugin, lowest if lowest < 0 else highest)
+
+
+def _refusal_of_row(asked: Sequence[tuple[FilterUse, Any]], row: int, first: int, bits: int) -> tuple[int, int]:
+    """The first filter that refuses a row, and its bits; starting from what others refused."""
+    for use, state in asked:
+        if use.number < first and (answer := use.plugin.filter_row(state, row)):
+            first, bits = use.number, answer
+    return first, bits
+
+
+def _score_of_row(asked: Sequence[tuple[ScoreUse, Any]], row: int) -> int:
+    score = 0
+    for use, state in asked:
+        of_row = use.plugin.score_row(state, row)
+        if not 0 <= of_row <= SCORE_MAX:
+            raise InvalidScoreError(use.plugin.name, of_row)
+        score += use.weight * of_row
+    return score
 
 
 def first_refusals(

@@ -7,7 +7,9 @@ Goes out   for each row the first refusing row-local filter and its bits, and th
     no plugin that reads the cluster has a say.
  2. Where all that a filter of the cluster says is row-local, too, as things are, its answers may be among them
     (`twins`); then the same shape is kept twice.
- 3. `best` holds the rows with the highest rank, or is None when nobody knows them.
+ 3. What those among the plugins that judge by level said of a level is remembered (`of_level`): of 5,000 nodes hardly
+    a dozen levels are seen.
+ 4. `best` holds the rows with the highest rank, or is None when nobody knows them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, UInt8s
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.resources import Level
 from mooring.scheduler.framework.plugin import SKIP, Axis, Proceed, Reads, RowTwin, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
@@ -72,8 +75,13 @@ class Kept:
         "fits_count",
         "fits_version",
         "is_unremarkable",
+        "level_filters",
+        "level_scores",
         "normalised",
         "normalised_for",
+        "of_level",
+        "other_filters",
+        "other_scores",
         "pre_filter_answers",
         "ranked",
         "raw_scores",
@@ -105,6 +113,8 @@ class Kept:
         self.score_states: list[tuple[ScoreUse, Any]] = []
         self.row_scores: list[tuple[ScoreUse, Any]] = []
         """Those of them that read usage."""
+        self.of_level: dict[Level, tuple[int, int, int]] = {}
+        """For each level that was seen the first refusing filter, its bits and the score of those who judge by it."""
         self.raw_scores: list[tuple[ScoreUse, Any, Int64s]] = []
         """Scores that are normalised over the feasible rows, as they were before that."""
         self.varying_scores: list[tuple[ScoreUse, Any, Int64s]] = []
@@ -136,6 +146,10 @@ class Kept:
         )
         """No row-local PreFilter rejects the pod or names its nodes."""
         self._ask_scores(profile, pod)
+        self.level_filters = [(use, state) for use, state in self.row_filters if use.plugin.filters_by_level(state)]
+        self.other_filters = [asked for asked in self.row_filters if asked not in self.level_filters]
+        self.level_scores = [(use, state) for use, state in self.row_scores if use.plugin.scores_by_level(state)]
+        self.other_scores = [asked for asked in self.row_scores if asked not in self.level_scores]
         self.first: UInt8s = _NO_ROWS.astype(np.uint8)
 
     def take_arrays_of(self, dropped: Kept) -> None:

@@ -143,6 +143,13 @@ class Filter(Plugin, ABC, Generic[State]):
         """The same for a single row. Worth defining where usage changes often: numpy is slow on one number."""
         return int(self.filter(state, np.array([row], dtype=np.int64))[0])
 
+    def filters_by_level(self, state: State) -> bool:
+        """Whether all that it reads of a row is what the node offers and what is used of it (`resources.level_of`).
+
+        Nodes of one sort with as many pods of a kind are at the same level: it is asked once for all of them.
+        """
+        return False
+
     def reasons(self, state: State) -> Sequence[Reason]:
         """What the bits mean, in the order in which it is told."""
         return self.filter_reasons
@@ -258,6 +265,10 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     def score_row(self, state: ScoreState, row: int) -> int:
         """The same for a single row."""
         return int(self.score(state, np.array([row], dtype=np.int64))[0])
+
+    def scores_by_level(self, state: ScoreState) -> bool:
+        """As `Filter.filters_by_level`."""
+        return False
 
     def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
         """The scores of all feasible rows together, brought to 0 to SCORE_MAX. Equal scores stay equal."""

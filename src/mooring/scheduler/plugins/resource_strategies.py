@@ -41,6 +41,9 @@ class _ResourceStrategy(PreScore[Added], Score[Added]):
     def score_row(self, state: Added, row: int) -> int:
         return self._fit.score_row(state, row)
 
+    def scores_by_level(self, state: Added) -> bool:
+        return self._fit.scores_by_level(state)
+
 
 class NodeResourcesLeastAllocated(_ResourceStrategy):
     name = "NodeResourcesLeastAllocated"
