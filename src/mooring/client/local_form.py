@@ -51,6 +51,8 @@ def with_revision(value: bytes, revision: int) -> bytes:
 def metadata_of(plain: Mapping[str, object]) -> PlainObject:
     """The metadata of an object, as a copy to be changed; empty if there is none."""
     metadata = plain.get("metadata")
+    if isinstance(metadata, dict):  # as nearly always, and told at once: whether something is a Mapping is not
+        return metadata.copy()
     return dict(metadata) if isinstance(metadata, Mapping) else {}
 
 

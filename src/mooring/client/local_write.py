@@ -44,6 +44,7 @@ _SYSTEM_FIELDS = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+_OF_THE_SYSTEM = frozenset(_SYSTEM_FIELDS)
 _NOT_WANTED = frozenset({"kind", "apiVersion", "metadata", STATUS})
 
 
@@ -56,14 +57,16 @@ def new_metadata(kind: Kind, namespace: str, body: JsonObject, *, uid: str, now:
         raise other_namespace()
     if given.pop("resourceVersion", ""):
         raise BadRequestError("resourceVersion should not be set on objects to be created")
-    if not given.get("name") and not given.get("generateName"):
+    name = given.get("name") or ""
+    base = name or given.get("generateName")
+    if not base:
         raise invalid(
             kind, "", "metadata.name", "Required value: name or generateName is required", reason="FieldValueRequired"
         )
-    if "/" in (name := str(given.get("name") or given.get("generateName"))):
+    if "/" in str(base):
         # It would become a folder of the store, and its objects those of another namespace.
-        raise invalid(kind, name, "metadata.name", f"Invalid value: \"{name}\": may not contain '/'")
-    metadata: PlainObject = {"name": given.get("name") or ""}
+        raise invalid(kind, str(base), "metadata.name", f"Invalid value: \"{base}\": may not contain '/'")
+    metadata: PlainObject = {"name": name}
     if kind.is_namespaced:
         metadata["namespace"] = namespace
     metadata["uid"] = uid
@@ -71,7 +74,7 @@ def new_metadata(kind: Kind, namespace: str, body: JsonObject, *, uid: str, now:
         metadata["generation"] = 1
     metadata["creationTimestamp"] = now
     for field, value in given.items():
-        if field not in _SYSTEM_FIELDS:
+        if field not in _OF_THE_SYSTEM:
             metadata[field] = value
     return metadata
 

@@ -47,7 +47,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own time, for production. Asked for dozens of times a pod: the readings are the system's functions."""
+    """The machine's own time, for production. Its readings are the system's functions: each pod asks for dozens."""
 
     now_s = staticmethod(time.monotonic)
     wall_s = staticmethod(time.time)

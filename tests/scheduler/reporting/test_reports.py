@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,7 +17,6 @@ from mooring.client.absent import AbsentClient
 from mooring.client.events import EventKey, EventRecorder
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.kit.loop import run
 from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
@@ -375,11 +375,12 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     asked: list[str] = []
 
     class Silent(WrittenStatus):
-        async def wait_silent(self, uid: str) -> None:
+        def silence(self, uid: str) -> asyncio.Event | None:
             asked.append(uid)
+            return None
 
     desk = Desk()
     status = Silent(AbsentClient(), desk.clock, WorkerPool("status", 1))
     reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
-    run(reports.wait_silent(WEB), desk.clock)
+    assert reports.silence(WEB) is None
     assert asked == ["web-uid"]

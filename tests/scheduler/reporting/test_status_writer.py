@@ -44,6 +44,12 @@ def playing(told: Told, *faults: Fault) -> list[Request]:
     return [request for request in clients[0].requests if request.verb == "patch"]
 
 
+async def fallen_silent(writer: StatusWriter, pod: Pod) -> None:
+    """As before a binding."""
+    if (answered := writer.silence(pod.metadata.uid)) is not None:
+        await answered.wait()
+
+
 def test_what_is_wanted_while_a_patch_is_under_way_is_sent_together() -> None:
     async def told(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
@@ -102,7 +108,7 @@ def test_a_pod_that_is_gone_needs_no_status() -> None:
 def test_before_a_binding_what_is_not_sent_yet_is_dropped() -> None:
     async def told(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
-        await writer.wait_silent(web.metadata.uid)
+        await fallen_silent(writer, web)
         await world.settle(10)
         assert await world.condition("web") is None
 
@@ -115,7 +121,7 @@ def test_before_a_binding_what_is_under_way_is_waited_for() -> None:
         await world.settle(1)
         writer.write(web, STILL_NONE)
         began_s = world.clock.now_s()
-        await writer.wait_silent(web.metadata.uid)
+        await fallen_silent(writer, web)
         assert world.clock.now_s() - began_s == pytest.approx(4)
         await world.settle(10)
         assert await world.condition("web") == ("False", "Unschedulable", "no room")
@@ -128,7 +134,7 @@ def test_before_a_binding_a_patch_that_would_be_tried_again_is_not() -> None:
         writer.write(web, NO_ROOM)
         await world.settle(1)
         began_s = world.clock.now_s()
-        await writer.wait_silent(web.metadata.uid)
+        await fallen_silent(writer, web)
         assert world.clock.now_s() == began_s
         await world.settle(100)
         assert await world.condition("web") is None
@@ -141,7 +147,7 @@ def test_after_that_the_pod_may_be_told_something_new() -> None:
     async def told(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(0.1)
-        await writer.wait_silent(web.metadata.uid)
+        await fallen_silent(writer, web)
         writer.write(web, STILL_NONE)  # the binding has failed
         await world.settle(100)
         assert await world.condition("web") == ("False", "Unschedulable", "still no room")

@@ -136,7 +136,8 @@ class BindingCycle:
         is_there = False
         if rejection is None:
             binding.stage = Stage.BINDING
-            await self._reports.wait_silent(binding.pod)
+            if (silent := self._reports.silence(binding.pod)) is not None:
+                await silent.wait()
             rejection = await self._ask_binders(binding)
             is_there = rejection is None or not await self._is_free(binding)
         if is_there and rejection is not None and binding.is_refused:

@@ -323,9 +323,7 @@ class Keeper:
         with WhatIf(columns) as experiment:
             for nominated in yielding_to:
                 experiment.place(nominated, row)
-            number, bits = _refusal_of_row(
-                kept.row_filters, row, kept.facts_first.item(row), kept.facts_bits.item(row)
-            )
+            number, bits = _refusal_of_row(kept.row_filters, row, kept.facts_first.item(row), kept.facts_bits.item(row))
         if number != FITS:
             kept.forget_best()
             if kept.fits[row]:

@@ -146,6 +146,8 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
     # Reserve
 
     def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        if not pod.volumes:
+            return None
         named = _claims_named(pod)
         if all((claim := self._claims.get(key)) is None or is_fully_bound(claim) for _, _, key in named):
             return None  # nothing is left to be chosen: the usual case, and quickly told

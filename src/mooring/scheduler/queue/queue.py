@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 
 POD_POPPED: Final = "PodPopped"
 """What kube-scheduler calls a pod in flight among the events."""
+_CAME: Final = PENDING_POD_ADD.label
+_CHANGED: Final = PENDING_POD_UPDATE.label
 OWN_EVENTS_MAX: Final = 100
 """Changes of one pod that are remembered while it is in flight; beyond that, one of them surely helps."""
 
@@ -93,13 +95,13 @@ class SchedulingQueue:
         if pod.uid in self._entries:
             self.update(pod, pod, ())
         else:
-            self._come(pod, Cause.ADDED, PENDING_POD_ADD.label)
+            self._come(pod, Cause.ADDED, _CAME)
 
     def update(self, old: PodRecord, new: PodRecord, events: Sequence[ClusterEvent]) -> None:
         """A pod without a node was changed; `events` are what the change is called (subject PENDING_POD)."""
         entry = self._entries.get(new.uid)
         if entry is None:
-            self._come(new, Cause.UPDATED, PENDING_POD_UPDATE.label)
+            self._come(new, Cause.UPDATED, _CHANGED)
         elif entry.room is Room.IN_FLIGHT:
             entry.newer, entry.is_gone = new, False
             self._remember(entry, *(Happening(event, old, new) for event in events))

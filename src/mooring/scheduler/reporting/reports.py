@@ -10,6 +10,7 @@ Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -127,9 +128,12 @@ class Reports:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node=node_name)
 
-    async def wait_silent(self, pod: PodRecord) -> None:
-        """The pod is about to be bound: what its status should have said before is not said any more."""
-        await self._status.wait_silent(pod.uid)
+    def silence(self, pod: PodRecord) -> asyncio.Event | None:
+        """The pod is about to be bound: what its status should have said before is not said any more.
+
+        If it is being said just now: what is set when that is over.
+        """
+        return self._status.silence(pod.uid)
 
     def nomination_is_void(self, pod: PodRecord) -> None:
         if pod.view is not None:

@@ -91,14 +91,14 @@ class StatusWriter:
             self._in_line.add(uid)
             self._pool.start(partial(self._send, uid))
 
-    async def wait_silent(self, uid: str) -> None:
-        """Drops what is wanted of a pod, and comes back when no request about it is under way."""
+    def silence(self, uid: str) -> asyncio.Event | None:
+        """Drops what is wanted of a pod. If a request about it is under way: what is set when it is over."""
         self._wanted.pop(uid, None)
         sending = self._sending.get(uid)
-        if sending is not None:
-            sending.is_void = True
-            if sending.answered is not None:
-                await sending.answered.wait()
+        if sending is None:
+            return None
+        sending.is_void = True
+        return sending.answered
 
     def _as_json(self, pod: Pod, condition: Condition) -> dict[str, object]:
         """The condition as it is sent. The time of transition stays while the status is the same."""
