@@ -130,6 +130,11 @@ class Attempt:
         if self._first is not None:
             self._first[rows] = UNSEEN
 
+    @property
+    def is_all_kept(self) -> bool:
+        """Whether the PreFilters have left it to what is kept which nodes fit."""
+        return self.rejection is None and self.is_ordinary and not self.asked
+
     def narrow(self, found: Int64s, refusals: dict[str, Refusal]) -> None:
         """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
         first, told = self.first, self.columns.rows_named(refusals)

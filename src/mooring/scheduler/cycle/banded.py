@@ -34,24 +34,24 @@ def best_in_bands(attempt: Attempt, bands: Bands) -> BestInBands | None:
     """
     if attempt.rejection is not None or not attempt.is_ordinary:
         return None
-    left = bands.standing()
+    left = [(band, bands.best(band)) for band in bands.standing()]
     for use in attempt.asked:
         plugin, state = use.plugin, attempt.states[use.plugin.name]
         if not isinstance(plugin, Banded):
             return None
-        left = [band for band in left if not plugin.filter_row(state, bands.best(band)[0])]
-    feasible_count = sum([bands.counts[band] for band in left])
+        left = [(band, rows) for band, rows in left if not plugin.filter_row(state, rows[0])]
+    feasible_count = sum([bands.counts[band] for band, _ in left])
     totals = _totals(attempt, bands, left, feasible_count) if feasible_count else None
     if totals is None:
         return None
     highest = max(totals)
-    best = [bands.best(band) for band, total in zip(left, totals, strict=True) if total == highest]
+    best = [rows for (_, rows), total in zip(left, totals, strict=True) if total == highest]
     return BestInBands(best[0] if len(best) == 1 else _Merged(best), feasible_count)
 
 
-def _totals(attempt: Attempt, bands: Bands, left: list[int], feasible_count: int) -> list[int] | None:
+def _totals(attempt: Attempt, bands: Bands, left: list[tuple[int, list[int]]], feasible_count: int) -> list[int] | None:
     """The highest total in each band that is left; None if a score has to see every row."""
-    totals = [bands.rank(band) for band in left]
+    totals = [bands.rank(band) for band, _ in left]
     if feasible_count == 1:
         return totals  # as everywhere: where there is no choice nobody is asked for scores
     if attempt.kept.score_failure is not None:
@@ -70,7 +70,7 @@ def _totals(attempt: Attempt, bands: Bands, left: list[int], feasible_count: int
             continue
         if isinstance(state, Rejection) or not isinstance(use.plugin, Banded):
             return None
-        scores = [use.plugin.score_row(state, bands.best(band)[0]) for band in left]
+        scores = [use.plugin.score_row(state, rows[0]) for _, rows in left]
         scores = use.plugin.normalise_few(scores)
         totals = [total + use.weight * score for total, score in zip(totals, scores, strict=True)]
     return totals

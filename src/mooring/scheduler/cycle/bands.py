@@ -30,11 +30,12 @@ BANDS_MAX = 64
 class Bands:
     """The rows of one shape by band."""
 
-    __slots__ = ("_best", "_best_rank", "_number_of", "_of_row", "_ranked", "axes", "counts")
+    __slots__ = ("_best", "_best_rank", "_counters", "_number_of", "_of_row", "_ranked", "axes", "counts")
 
     def __init__(self, axes: tuple[Axis, ...], ranked: Int64s) -> None:
         """`ranked` is read again whenever the best rows of a band are to be found."""
         self.axes = axes
+        self._counters = [axis for axis in axes if not isinstance(axis, LabelColumn)]
         self._ranked = ranked
         _, firsts, self._of_row = np.unique(_together(axes, len(ranked)), return_index=True, return_inverse=True)
         self._number_of = {self._key(row): number for number, row in enumerate(firsts.tolist())}
@@ -49,15 +50,16 @@ class Bands:
 
     def move(self, row: int, old_rank: int, rank: int) -> bool:
         """A row has another rank, and may be in another band. False: bands do not pay any more."""
-        if not all(isinstance(axis, LabelColumn) or axis.registered for axis in self.axes):
-            return False  # nobody counts for us any more
+        for counter in self._counters:
+            if not counter.registered:
+                return False  # nobody counts for us any more
         old, band = self._of_row.item(row), self._number(row)
         if old_rank != REFUSED:
             self._take(old, row, old_rank)
         self._of_row[row] = band
         if rank != REFUSED:
             self._put(band, row, rank)
-        return not self.are_too_many
+        return len(self.counts) <= BANDS_MAX
 
     def standing(self) -> list[int]:
         """The bands that have rows that fit."""
@@ -65,7 +67,8 @@ class Bands:
 
     def rank(self, band: int) -> int:
         """The highest rank in a band that has rows that fit."""
-        self.best(band)
+        if self._best[band] is None:
+            self.best(band)
         return self._best_rank[band]
 
     def best(self, band: int) -> list[int]:

@@ -28,12 +28,12 @@ from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
 from mooring.scheduler.cycle.banded import best_in_bands
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
-from mooring.scheduler.cycle.filtering import ask_everywhere, begin, find_feasible, look
+from mooring.scheduler.cycle.filtering import ask_everywhere, begin, look
 from mooring.scheduler.cycle.first_sight import best_at_first_sight
 from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.sampling import Sampling
-from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full
+from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, is_decided_by_rank, scores_in_full
 from mooring.scheduler.framework.plugin import FollowUp, InvalidScoreError, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
@@ -155,7 +155,7 @@ class Cycle:
         if pod.nominated_node or len(self._columns.nominations):
             return None
         if is_timed or self._is_anybody_concerned(pod):
-            return self._look_at_twins(pod) or self._place_at_first_sight(pod)
+            return self._look_at_twins(pod, is_timed) or self._place_at_first_sight(pod)
         return self._place_at_first_sight(pod) or self._place_by_what_is_kept(pod)
 
     def _is_anybody_concerned(self, pod: PodRecord) -> bool:
@@ -176,12 +176,16 @@ class Cycle:
         row = self._chosen(self._keeper.best(kept))
         return Decision(pod, node_name=self._columns.node_names[row], feasible_count=feasible_count)
 
-    def _look_at_twins(self, pod: PodRecord) -> Attempt | None:
+    def _look_at_twins(self, pod: PodRecord, is_timed: bool) -> Attempt | Decision | None:
         """As far as the cluster can be kept by row: see `Filter.row_twin`."""
         kept = self._keeper.kept_with_twins(pod)
         if kept is None:
             return None
-        attempt = find_feasible(self.profile, self._columns, kept, pod)
+        attempt = begin(self.profile, self._columns, kept, pod)
+        if not is_timed and attempt.is_all_kept and is_decided_by_rank(attempt):
+            count = self._keeper.feasible_count(kept)
+            return self._placed(attempt, self._chosen(self._keeper.best(kept)), count) if count else None
+        look(attempt)
         is_found = attempt.rejection is None and length_of(attempt.feasible) > 0
         return attempt if is_found and not attempt.may_have_failed else None
 

@@ -127,7 +127,7 @@ class Keeper:
         return kept.best
 
     def feasible_count(self, kept: Kept) -> int:
-        """How many rows the row-local filters let through; counted again only when some row flips."""
+        """How many rows the row-local filters let through; counted again only when many rows flip."""
         if kept.counted_for != kept.fits_version:
             kept.fits_count = int(np.count_nonzero(kept.fits[: self._columns.height]))
             kept.counted_for = kept.fits_version
@@ -166,7 +166,7 @@ class Keeper:
         if kept.normalised_for == kept.fits_version:
             return
         rows: Rows = slice(0, self._columns.height)
-        if not kept.varying_scores and not kept.normalised[rows].any():
+        if not kept.varying_scores and not kept.has_normalised:
             kept.normalised_for = kept.fits_version
             return
         feasible = kept.fits[rows].nonzero()[0]
@@ -176,6 +176,7 @@ class Keeper:
         kept.forget_best()
         kept.normalised[rows] = 0
         kept.normalised[feasible] = total
+        kept.has_normalised = bool(total.any())
         kept.ranked[rows] = REFUSED
         kept.ranked[feasible] = kept.scores.take(feasible) + total
         kept.normalised_for = kept.fits_version  # last: a plugin that failed above must fail again for the next pod
@@ -238,8 +239,7 @@ class Keeper:
             number, bits, score = self._answer_of_row(kept, row)
             fits = number == FITS
             if fits is not kept.fits.item(row):
-                kept.fits[row] = fits
-                kept.fits_version += 1
+                kept.flip(row, fits)
             kept.first[row], kept.bits[row], kept.scores[row] = number, bits, score
             old_rank, rank = kept.ranked.item(row), score + kept.normalised.item(row) if fits else REFUSED
             kept.ranked[row] = rank

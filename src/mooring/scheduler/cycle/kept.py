@@ -74,6 +74,7 @@ class Kept:
         "fits",
         "fits_count",
         "fits_version",
+        "has_normalised",
         "is_unremarkable",
         "level_filters",
         "level_scores",
@@ -124,6 +125,8 @@ class Kept:
         self.usage_position = -1
         self.fits_version = 0
         self.normalised_for = -1
+        self.has_normalised = False
+        """Whether any row has a normalised score but 0."""
         self.fits_count = 0
         self.counted_for = -1
         self.epochs: tuple[object, ...] = ()
@@ -158,6 +161,7 @@ class Kept:
             setattr(self, name, getattr(dropped, name))
         self.fits[:] = False
         self.normalised[:] = 0
+        self.has_normalised = False
         self.ranked[:] = REFUSED
         self.raw_scores = [(use, state, np.zeros(len(self.fits), dtype=np.int64)) for use, state, _ in self.raw_scores]
 
@@ -170,6 +174,7 @@ class Kept:
         self.facts_scores: Int64s = np.zeros(capacity, dtype=np.int64)
         self.scores: Int64s = np.zeros(capacity, dtype=np.int64)
         self.normalised: Int64s = np.zeros(capacity, dtype=np.int64)
+        self.has_normalised = False
         self.ranked: Int64s = np.full(capacity, REFUSED, dtype=np.int64)
         self.raw_scores = [(use, state, np.zeros(capacity, dtype=np.int64)) for use, state, _ in self.raw_scores]
 
@@ -177,6 +182,14 @@ class Kept:
         """Many rows have changed: nobody knows the best any more."""
         self.best = self.bands = None
         self.bands_asked = 0
+
+    def flip(self, row: int, fits: bool) -> None:
+        """One row fits now that did not, or the other way round."""
+        self.fits[row] = fits
+        if self.counted_for == self.fits_version:
+            self.fits_count += 1 if fits else -1
+            self.counted_for += 1
+        self.fits_version += 1
 
     def move_among_best(self, row: int, rank: int) -> None:
         """Keeps the list of best rows right when one row's rank has changed."""

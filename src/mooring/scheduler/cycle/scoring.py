@@ -44,6 +44,21 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     return found
 
 
+def is_decided_by_rank(attempt: Attempt) -> bool:
+    """Whether no score of the cluster tells nodes apart, as far as that is known before the feasible ones are."""
+    if attempt.kept.score_failure is not None:
+        return False
+    for use in attempt.profile.scores:
+        if use.is_row_local or not use.plugin.may_score(attempt.pod):
+            continue
+        if use.pre_score is not None:
+            return False
+        state = use.plugin.prepare_score(attempt.pod)
+        if state is not SKIP and state is not EVEN:
+            return False
+    return True
+
+
 def best_rows(
     attempt: Attempt, keeper: Keeper, asked: list[ClusterScore], advice: Sequence[Int64s] = ()
 ) -> Sequence[int] | Int64s:

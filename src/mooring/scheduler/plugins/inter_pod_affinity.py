@@ -224,7 +224,15 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
     # Score
 
     def may_score(self, pod: PodRecord) -> bool:
-        return not _is_indifferent(pod.shape)
+        shape = pod.shape
+        if _is_indifferent(shape):
+            return False
+        if self._own_terms(shape).preferred:
+            return True
+        for term in _speaking_of(shape):  # noqa: SIM110 (a generator costs as much as asking)
+            if term.carriers and self._weight(term):
+                return True
+        return False
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Preferred | Skip:
         shape = pod.shape

@@ -46,7 +46,7 @@ from mooring.scheduler.plugins.spread_constraints import (
     default_constraints,
     own_constraints,
 )
-from mooring.scheduler.plugins.spread_domains import Reach, SpreadDomains
+from mooring.scheduler.plugins.spread_domains import Reach, Reaches, SpreadDomains
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -82,6 +82,18 @@ class Soft(NamedTuple):
     """Every node has the labels of all constraints."""
 
 
+class _Wish:
+    """The hard or the soft constraints of a shape, and what was found out about them."""
+
+    __slots__ = ("constraints", "fact_position", "reaches", "selectors_version")
+
+    def __init__(self, constraints: tuple[Constraint, ...], selectors_version: int) -> None:
+        self.constraints = constraints
+        self.selectors_version = selectors_version
+        self.reaches: Reaches | None = None
+        self.fact_position = -1
+
+
 class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft], Banded):
     name = "PodTopologySpread"
     filter_reasons = (
@@ -103,7 +115,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     def is_concerned(self, pod: PodRecord) -> bool:
         try:
-            return bool(self._constraints(pod.shape, HARD) or self._constraints(pod.shape, SOFT))
+            return bool(self._wish(pod.shape, HARD).constraints or self._wish(pod.shape, SOFT).constraints)
         except LabelSelectorError:
             return True  # which PreFilter or PreScore tells
 
@@ -111,13 +123,14 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     def pre_filter(self, pod: PodRecord) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
         try:
-            constraints = self._constraints(pod.shape, HARD)
+            wish = self._wish(pod.shape, HARD)
         except LabelSelectorError as error:
             return failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
-        if not constraints:
+        if not wish.constraints:
             return SKIP
-        reaches = self._domains.reaches(pod.shape, constraints, requires_all=True)
-        return Proceed(tuple(self._count_hard(c, r) for c, r in zip(constraints, reaches.of_constraint, strict=True)))
+        reaches = self._reaches(pod.shape, wish, requires_all=True)
+        counted = [self._count_hard(c, r) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
+        return Proceed(tuple(counted))
 
     def filter(self, state: tuple[Hard, ...], rows: Rows) -> Int64s:
         bits: Int64s | None = None
@@ -182,26 +195,23 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     def may_score(self, pod: PodRecord) -> bool:
         try:
-            return bool(self._constraints(pod.shape, SOFT))
+            return bool(self._wish(pod.shape, SOFT).constraints)
         except LabelSelectorError:
             return True  # which PreScore tells
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Soft | Skip | Rejection:
         try:
-            constraints = self._constraints(pod.shape, SOFT)
+            wish = self._wish(pod.shape, SOFT)
         except LabelSelectorError as error:
             return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
-        if not constraints:
+        if not wish.constraints:
             return SKIP
         requires_all = self._requires_all(pod.shape)
-        reaches = self._domains.reaches(pod.shape, constraints, requires_all)
+        reaches = self._reaches(pod.shape, wish, requires_all)
         ignored = ~reaches.labelled if requires_all and not reaches.all_labelled else None
         scored = feasible if ignored is None else _only(feasible, reaches.labelled)
-        return Soft(
-            tuple(self._count_soft(c, r, scored) for c, r in zip(constraints, reaches.of_constraint, strict=True)),
-            ignored,
-            reaches.all_labelled,
-        )
+        counted = [self._count_soft(c, r, scored) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
+        return Soft(tuple(counted), ignored, reaches.all_labelled)
 
     def score(self, state: Soft, rows: Rows) -> Int64s:
         total = np.full(length_of(rows), 0.5)  # rounds halves up at the end; no score is negative
@@ -284,13 +294,13 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     def _find_axes(self, shape: Shape) -> tuple[Axis, ...] | None:
         try:
-            hard, soft = self._constraints(shape, HARD), self._constraints(shape, SOFT)
+            hard, soft = self._wish(shape, HARD), self._wish(shape, SOFT)
         except LabelSelectorError:
             return None
-        if soft and not self._domains.reaches(shape, soft, self._requires_all(shape)).all_labelled:
+        if soft.constraints and not self._reaches(shape, soft, self._requires_all(shape)).all_labelled:
             return None
-        axes: list[Axis] = [constraint.column for constraint in hard]
-        for constraint in soft:
+        axes: list[Axis] = [constraint.column for constraint in hard.constraints]
+        for constraint in soft.constraints:
             if not constraint.is_per_host:
                 axes.append(constraint.column)
             elif constraint.counter is not None:
@@ -299,18 +309,29 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     def wakes(self) -> tuple[Wake, ...]:
         has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
-        return SpreadHints(lambda shape: self._constraints(shape, HARD), are_in_the_shape=not has_hard_defaults).wakes()
+        return SpreadHints(
+            lambda shape: self._wish(shape, HARD).constraints, are_in_the_shape=not has_hard_defaults
+        ).wakes()
 
-    def _constraints(self, shape: Shape, action: str) -> tuple[Constraint, ...]:
+    def _wish(self, shape: Shape, action: str) -> _Wish:
+        """The constraints of a shape. Raises `LabelSelectorError`."""
         known = shape.memo.get((self, action))
-        if known is not None and known[0] == self._selectors_version:  # type: ignore[index]
-            return known[1]  # type: ignore[index,no-any-return]
+        if known is not None and known.selectors_version == self._selectors_version:  # type: ignore[attr-defined]
+            return known  # type: ignore[return-value]
         if shape.spec.topology_spread_constraints:
             constraints = own_constraints(self._columns, shape, action)
         else:
             constraints = default_constraints(self._columns, shape, self._defaults, action)
-        shape.memo[self, action] = (self._selectors_version, constraints)
-        return constraints
+        wish = shape.memo[self, action] = _Wish(constraints, self._selectors_version)
+        return wish
+
+    def _reaches(self, shape: Shape, wish: _Wish, requires_all: bool) -> Reaches:
+        """Which nodes count for them; looked up again only after some node changed."""
+        position = self._columns.fact_changes.position
+        if wish.reaches is None or wish.fact_position != position:
+            wish.reaches = self._domains.reaches(shape, wish.constraints, requires_all)
+            wish.fact_position = position
+        return wish.reaches
 
     def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
         if old is None or new is None or old.spec.selector != new.spec.selector:

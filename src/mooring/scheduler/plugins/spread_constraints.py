@@ -48,10 +48,7 @@ class Constraint(NamedTuple):
     honours_taints: bool
     matches_itself: bool
     """Whether the pod that brings the constraint matches its selector, and so adds to what it counts."""
-
-    @property
-    def is_per_host(self) -> bool:
-        return self.column.key == HOSTNAME
+    is_per_host: bool
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return namespace == self.namespace and self.selector.matches(labels)
@@ -137,4 +134,5 @@ def _compiled(
         honours_affinity=constraint.node_affinity_policy != "Ignore",
         honours_taints=constraint.node_taints_policy == "Honor",
         matches_itself=selector.matches(shape.labels),
+        is_per_host=constraint.topology_key == HOSTNAME,
     )
