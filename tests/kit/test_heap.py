@@ -155,6 +155,24 @@ def test_dead_entries_are_swept_out() -> None:
     assert drain(heap) == ["restless", "bottom"]
 
 
+@both_kinds
+def test_what_comes_out_of_order_finds_its_place_beside_the_line(make: Callable[[], Heap]) -> None:
+    heap = heap_of(make, c=5, e=7, a=3, f=8, d=6, b=4)
+    assert heap.pop() == ("a", 3)
+    heap.push("g", 9)
+    assert drain(heap) == ["b", "c", "d", "e", "f", "g"]
+
+
+def test_the_dead_are_swept_out_of_the_line_too() -> None:
+    heap = by_order()
+    for number in range(1_000):
+        heap.push(f"{number:03}", number)
+    for number in range(1, 1_000):
+        heap.delete(f"{number:03}")
+    assert heap.statistics().dead <= DEAD_MIN
+    assert drain(heap) == ["000"]
+
+
 keys = st.sampled_from("abcdefgh")
 moves = st.one_of(
     st.tuples(st.just("put"), keys, st.integers(0, 4)),

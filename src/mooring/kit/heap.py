@@ -89,7 +89,9 @@ class KeyedHeap(Generic[Key, Value]):
         if key not in self._living:
             raise KeyError(f"{key!r} is not in the heap; push it first")
         self._add(key, value, self._living[key][SEQUENCE])
-        self._sweep_when_most_are_dead()
+        dead = len(self._line) + len(self._heap) - len(self._living)
+        if dead > DEAD_MIN and dead > len(self._living):
+            self._sweep()
 
     def put(self, key: Key, value: Value) -> None:
         """Push, or update if the key is in the heap."""
@@ -100,10 +102,13 @@ class KeyedHeap(Generic[Key, Value]):
 
     def delete(self, key: Key) -> Value | None:
         """Take out the value under that key; None if there is none."""
-        entry = self._living.pop(key, None)
+        living = self._living
+        entry = living.pop(key, None)
         if entry is None:
             return None
-        self._sweep_when_most_are_dead()
+        dead = len(self._line) + len(self._heap) - len(living)
+        if dead > DEAD_MIN and dead > len(living):
+            self._sweep()
         return entry[VALUE]
 
     def get(self, key: Key) -> Value | None:
@@ -160,14 +165,12 @@ class KeyedHeap(Generic[Key, Value]):
         if len(self._living) > self._size_max:
             self._size_max = len(self._living)
 
-    def _sweep_when_most_are_dead(self) -> None:
+    def _sweep(self) -> None:
         living = self._living
-        dead = len(self._line) + len(self._heap) - len(living)
-        if dead > DEAD_MIN and dead > len(living):
-            self._line = deque([entry for entry in self._line if living.get(entry[KEY]) is entry])
-            self._heap = [entry for entry in self._heap if living.get(entry[KEY]) is entry]
-            heapq.heapify(self._heap)
-            self._sweeps += 1
+        self._line = deque([entry for entry in self._line if living.get(entry[KEY]) is entry])
+        self._heap = [entry for entry in self._heap if living.get(entry[KEY]) is entry]
+        heapq.heapify(self._heap)
+        self._sweeps += 1
 
 
 class _Rank(Generic[Value]):

@@ -248,9 +248,12 @@ class Scheduler:
         yield self._reflector(POD, Pod, self.pods)  # last: on the first list their nodes and claims are known already
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
-        if self._asker is not None:  # nobody else ever holds the standstill
-            is_paged = isinstance(sink, TakesPages)
-            sink = PutOffPages(sink, sink, self.standstill) if is_paged else PutOff(sink, self.standstill)
+        if self._asker is None:
+            pass  # nobody ever holds the standstill
+        elif isinstance(sink, TakesPages):
+            sink = PutOffPages(sink, sink, self.standstill)
+        else:
+            sink = PutOff(sink, self.standstill)
         entropy = self._entropy.fork(f"watch {kind.resource}")
         return kind.resource, Reflector(self._client, kind, view, sink, clock=self._clock, entropy=entropy)
 

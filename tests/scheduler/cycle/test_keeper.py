@@ -63,6 +63,13 @@ class ClusterDiary(Diary):
     name = "ClusterDiary"
 
 
+class LevelDiary(UsageDiary):
+    name = "LevelDiary"
+
+    def filters_by_level(self, state: None) -> bool:
+        return True
+
+
 DIARIES = (FactsDiary, UsageDiary, ClusterDiary)
 ALL = ["n1", "n2", "n3"]
 
@@ -100,6 +107,37 @@ def test_after_a_pod_came_its_row_is_asked_who_reads_usage() -> None:
     engine.put(pod("q", nominated="n3"))
     usage = asked(engine)["UsageDiary"]
     assert set(usage) == {"n3"}, "with the nominated pod and without it"
+
+
+def test_who_judges_by_level_is_asked_once_for_each() -> None:
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins(LevelDiary.name)}})
+    nodes = [node("n1"), node("n2"), node("n3", cpu=64)]
+    engine = engine_of(*nodes, config=config, registry=Registry([*PLUGINS, LevelDiary]))
+    asked(engine)
+    engine.put(pod("a", cpu=1, on="n1"))
+    assert asked(engine) == {"LevelDiary": ["n1"]}
+    engine.put(pod("b", cpu=1, on="n2"))
+    assert asked(engine) == {"LevelDiary": []}, "as many pods on a node of the same sort"
+    engine.put(pod("c", cpu=1, on="n3"))
+    engine.put(pod("d", cpu=2, on="n2"))
+    assert asked(engine) == {"LevelDiary": ["n2", "n3"]}
+
+
+def test_what_is_known_of_a_level_does_not_hide_what_facts_say() -> None:
+    """Both nodes are at the same level, and only one of them is tainted."""
+    engine = engine_of(node("n1", cpu=4), node("n2", cpu=4, taints=["gpu:NoSchedule"]))
+    keeper = Keeper(engine.cycles["default-scheduler"].profile, engine.columns)
+    record = engine.record(pod(cpu=2))
+    keeper.kept(record)
+    engine.put(pod("a", cpu=1, on="n1"))
+    engine.put(pod("b", cpu=1, on="n2"))
+    assert keeper.kept(record).fits[:2].tolist() == [True, False]
+    engine.put(pod("c", cpu=2, on="n1"))
+    engine.put(pod("d", cpu=2, on="n2"))
+    kept = keeper.kept(record)
+    anew = Keeper(engine.cycles["default-scheduler"].profile, engine.columns).kept(record)
+    assert kept.first[:2].tolist() == anew.first[:2].tolist()
+    assert kept.bits[:2].tolist() == anew.bits[:2].tolist()
 
 
 def test_after_a_node_changed_its_row_is_asked_everything() -> None:

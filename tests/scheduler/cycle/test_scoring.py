@@ -49,6 +49,20 @@ def test_scores_are_normalised_over_the_nodes_that_fit() -> None:
     assert {name: scores["NodeAffinity"] for name, scores in apart.items()} == {"n1": 0, "n2": 200}
 
 
+def test_pods_that_dislike_each_other_are_placed_by_rank_until_no_node_is_left() -> None:
+    engine = engine_of(node("n1"), node("n2"), node("n3"), pod("a", cpu=1, on="n2"))
+    apart = [pods_like("kubernetes.io/hostname", app="web")]
+    found = []
+    for number in range(4):
+        decision = engine.decide(engine.record(pod(f"w{number}", labels=WEB, apart=apart)))
+        found.append((decision.feasible_count, decision.node_name))
+        if decision.node_name is not None:
+            engine.assume(decision)
+    assert [count for count, _ in found] == [3, 2, 1, 0]
+    assert {name for _, name in found[:2]} == {"n1", "n3"}, "the emptier ones first"
+    assert found[2:] == [(1, "n2"), (0, None)]
+
+
 def test_weights_come_from_the_configuration() -> None:
     config = with_profile(
         plugins={"score": {"enabled": plugins("ImageLocality=9"), "disabled": plugins("TaintToleration")}}

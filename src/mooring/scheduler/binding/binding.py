@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any
 
 from mooring.scheduler.binding.assumptions import Assumption
-from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.plugin import PreBind
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.queue.entry import QueuedPod
@@ -35,6 +34,8 @@ class Binding:
         "called_off_by",
         "entry",
         "is_refused",
+        "node_name",
+        "pod",
         "pre_binds",
         "profile",
         "stage",
@@ -52,6 +53,7 @@ class Binding:
         self.entry = entry
         self.profile = profile
         self.assumption = assumption
+        self.pod, self.node_name = assumption.pod, assumption.node_name
         self.pre_binds = pre_binds
         """Those that have something to do for this pod."""
         self.started_s = started_s
@@ -60,14 +62,6 @@ class Binding:
         self.is_refused = False
         """The API server has said no: if the pod is on its node all the same, somebody else has put it there."""
         self._worker: asyncio.Task[Any] | None = None
-
-    @property
-    def pod(self) -> PodRecord:
-        return self.assumption.pod
-
-    @property
-    def node_name(self) -> str:
-        return self.assumption.node_name
 
     def call_off(self, plugin: str) -> bool:
         """Stops a PreBind that is under way. False if there is none: it is too late, or too early."""

@@ -58,9 +58,6 @@ class Steps(NamedTuple):
         return f"PreFilter and Filter {looked_ms:.1f} ms, {last} {last_ms:.1f} ms"
 
 
-NO_STEPS = Steps(0.0, 0.0, 0.0)
-
-
 def no_time() -> float:
     """For engines that nobody times."""
     return 0.0
@@ -78,7 +75,7 @@ class Cycle:
         now_s: NowS = no_time,
     ) -> None:
         self.profile = profile
-        self.last_steps = NO_STEPS
+        self._last_times_s = (0.0, 0.0, 0.0)
         self._now_s = now_s
         self._columns = columns
         self._tie_break = tie_break
@@ -110,13 +107,18 @@ class Cycle:
                 decision = self._place(attempt, in_full)
             else:
                 decision = self._refuse(attempt, in_full)
-            self.last_steps = Steps(started_s, looked_s, self._now_s())
+            self._last_times_s = (started_s, looked_s, self._now_s())
             return decision
         except Exception as error:
             mishap = mishap_of(error)
             if mishap is None:
                 raise
             return failed_decision(pod, mishap.rejection, mishap.step)
+
+    @property
+    def last_steps(self) -> Steps:
+        """Those of the last cycle. Hardly anybody wants to know."""
+        return Steps(*self._last_times_s)
 
     def _held_back(self, pod: PodRecord) -> Decision | None:
         """What PreEnqueue says against it."""

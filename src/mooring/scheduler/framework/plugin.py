@@ -251,7 +251,7 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     normalises: ClassVar[bool] = False
 
     def may_score(self, pod: PodRecord) -> bool:
-        """Whether the plugin may have something to say, before the feasible nodes are known. If not, it is not asked."""
+        """Whether the plugin may have something to say, whichever nodes are feasible. If not, it is not asked."""
         return True
 
     def prepare_score(self, pod: PodRecord) -> ScoreState | Skip | Even:

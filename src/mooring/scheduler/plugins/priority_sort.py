@@ -10,4 +10,4 @@ class PrioritySort(QueueSort):
     name = "PrioritySort"
 
     def queue_key(self, pod: PodRecord, queued_s: float) -> tuple[float, ...]:
-        return (-pod.priority, queued_s)
+        return (-pod.shape.priority, queued_s)
