@@ -9,7 +9,7 @@ Goes out   the rows with the highest total, and how many rows fit: the same as i
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple, overload
@@ -18,6 +18,9 @@ from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.bands import Bands
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Banded
 from mooring.scheduler.framework.status import Rejection
+
+NEAR = 24
+"""A row is looked for within so many others to both sides of where it should be."""
 
 
 class BestInBands(NamedTuple):
@@ -98,7 +101,19 @@ class _Merged(Sequence[int]):
             return list(self)[place]
         if not 0 <= place < self._length:
             raise IndexError(f"place {place} of {self._length} rows")
-        lowest, highest = min(band[0] for band in self._bands), max(band[-1] for band in self._bands)
+        lowest, highest = min([band[0] for band in self._bands]), max([band[-1] for band in self._bands])
+        # Rows of bands lie scattered, as nodes of zones do: the one at a place is looked for where it should be.
+        guess, margin = (highest - lowest) * place // self._length, NEAR * (highest - lowest) // self._length
+        starts = [bisect_left(band, lowest + guess - margin) for band in self._bands]
+        ends = [bisect_right(band, lowest + guess + margin) for band in self._bands]
+        if sum(starts) <= place < sum(ends):
+            near = [row for band, start, end in zip(self._bands, starts, ends, strict=True) for row in band[start:end]]
+            near.sort()
+            return near[place - sum(starts)]
+        return self._searched(place, lowest, highest)
+
+    def _searched(self, place: int, lowest: int, highest: int) -> int:
+        """The same for rows that lie otherwise."""
         while lowest < highest:
             middle = (lowest + highest) // 2
             if sum([bisect_right(band, middle) for band in self._bands]) > place:
