@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.decode import convert_as
-from mooring.api.resources import node_allocatable
+from mooring.api.resources import fit_filter_requests, node_allocatable
 from mooring.api.views.node import Node
 from mooring.kubelet.admission import HostPort, Refusal, Room, host_ports_of, refusal_of
 from tests.kubelet.play import Body, container, pod, view
@@ -95,7 +95,7 @@ def test_who_is_turned_away(
     body: Body, one: Node, used: dict[str, int], pods: int, ports: list[HostPort], refusal: Refusal | None
 ) -> None:
     room = Room(node_allocatable(one), used, pods, ports)
-    assert refusal_of(view(body), one, room) == refusal
+    assert refusal_of(view(body), fit_filter_requests(view(body)), one, room) == refusal
 
 
 def test_the_host_ports_of_a_pod_are_those_of_who_stays() -> None:

@@ -25,32 +25,32 @@ def test_what_is_taken_is_the_sum_over_the_pods() -> None:
     for uid in ("a", "b"):
         node.take(view(asking("700m"), uid=uid), {"cpu": 700})
     assert (node.used, node.pods) == ({"cpu": 1400}, 2)
-    assert node.refusal(view(asking("700m"), uid="c")) is not None
+    assert node.refusal(view(asking("700m"), uid="c"), {"cpu": 700}) is not None
     node.take(view(asking("100m"), uid="b"), {"cpu": 100})
     assert (node.used, node.pods) == ({"cpu": 800}, 2)
     assert node.release("a")
     assert not node.release("a")
     assert (node.used, node.pods) == ({"cpu": 100}, 1)
-    assert node.refusal(view(asking("700m"), uid="c")) is None
+    assert node.refusal(view(asking("700m"), uid="c"), {"cpu": 700}) is None
 
 
 def test_a_pod_that_is_here_is_not_in_its_own_way() -> None:
     node = seat()
     node.take(view(asking("1500m"), uid="a"), {"cpu": 1500})
-    assert node.lacking(view(asking("2"), uid="a")) is None
-    assert node.lacking(view(asking("2100m"), uid="a")) is not None
+    assert node.lacking(view(asking("2"), uid="a"), {"cpu": 2000}) is None
+    assert node.lacking(view(asking("2100m"), uid="a"), {"cpu": 2100}) is not None
 
 
 def test_a_port_is_taken_until_its_pod_leaves() -> None:
     node, serving = seat(), pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}])])
     node.take(view(pod(), uid="a"), {})
-    assert node.refusal(view(serving, uid="b")) is None
+    assert node.refusal(view(serving, uid="b"), {}) is None
     node.take(view(serving, uid="b"), {})
-    refusal = node.refusal(view(serving, uid="c"))
+    refusal = node.refusal(view(serving, uid="c"), {})
     assert refusal is not None
     assert refusal.reason == "NodePorts"
     node.release("b")
-    assert node.refusal(view(serving, uid="c")) is None
+    assert node.refusal(view(serving, uid="c"), {}) is None
 
 
 def test_an_address_is_given_again_only_when_it_was_given_back() -> None:

@@ -98,7 +98,8 @@ class KeyedHeap(Generic[Key, Value]):
         if key in self._living:
             self.update(key, value)
         else:
-            self.push(key, value)
+            self._sequence += 1
+            self._add(key, value, self._sequence)
 
     def delete(self, key: Key) -> Value | None:
         """Take out the value under that key; None if there is none."""

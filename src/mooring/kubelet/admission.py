@@ -1,6 +1,6 @@
 """Who is turned away: a kubelet looks at each new pod once more, and does not believe the scheduler.
 
-Comes in   a pod, its node as the API has it, what the other pods of the node take
+Comes in   a pod and what it requests, its node as the API has it, what the other pods of the node take
 Goes out   a `Refusal` in the words of the kubelet v1.36, or None
 
  1. The first fault counts, in the kubelet's order: operating system, resources, node affinity, ports, taints.
@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 
 from mooring.api.nodeselector import required_node_affinity
 from mooring.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource
-from mooring.api.resources import fit_filter_requests
 from mooring.api.tolerations import is_tolerated
 from mooring.api.views.node import Node
 from mooring.kubelet.views import KubeletPod
@@ -44,36 +43,32 @@ class Room(NamedTuple):
     ports: Sequence[HostPort] = ()
 
 
-def refusal_of(pod: KubeletPod, node: Node, room: Room) -> Refusal | None:
-    """Why a pod cannot run on its node, beside what the others take there."""
+def refusal_of(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: Room) -> Refusal | None:
+    """Why a pod that requests so much cannot run on its node, beside what the others take there."""
     if pod.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM):
         text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
         return Refusal("PodOSSelectorNodeLabelDoesNotMatch", text)
     if pod.spec.os is not None and pod.spec.os.name != OPERATING_SYSTEM:
         return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return (
-        lacking_resource(pod, room)
+        lacking_resource(requests, room)
         or _wrong_node(pod, node)
         or _taken_port(pod, room.ports)
         or _evicting_taint(pod, node)
     )
 
 
-def lacking_resource(pod: KubeletPod, room: Room) -> Refusal | None:
+def lacking_resource(requests: Mapping[str, int], room: Room) -> Refusal | None:
     """The first resource of which the node has not enough."""
     allocatable, used = room.allocatable, room.used
     capacity = allocatable.get(PODS, 0)
     if room.pods + 1 > capacity:
         return _out_of(PODS, 1, room.pods, capacity)
-    requests = fit_filter_requests(pod)
-    for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *requests):
-        wanted = requests.get(name, 0)
-        if wanted == 0 or (is_extended_resource(name) and name not in allocatable):
-            continue
-        taken, capacity = used.get(name, 0), allocatable.get(name, 0)
-        if wanted > capacity - taken:
-            return _out_of(name, wanted, taken, capacity)
-    return None
+    lacking = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, room)]
+    if not lacking:
+        return None
+    name = next((name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in lacking), lacking[0])
+    return _out_of(name, requests[name], used.get(name, 0), allocatable.get(name, 0))
 
 
 def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
@@ -87,12 +82,21 @@ def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
     )
 
 
+def _is_lacking(name: str, wanted: int, room: Room) -> bool:
+    capacity = room.allocatable.get(name)
+    if capacity is None and is_extended_resource(name):
+        return False
+    return wanted > (capacity or 0) - room.used.get(name, 0)
+
+
 def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
     text = f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
     return Refusal(f"OutOf{name}", text)
 
 
 def _wrong_node(pod: KubeletPod, node: Node) -> Refusal | None:
+    if not pod.spec.node_selector and pod.spec.affinity is None:
+        return None
     if required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):
         return None
     return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")

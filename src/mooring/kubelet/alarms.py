@@ -46,8 +46,10 @@ class Alarms:
 
     def set(self, key: Hashable, delay_s: float, action: Action) -> None:
         """Call `action` after the delay, and not at any other time that was set for the key before."""
-        self._heap.put(key, _Alarm(self._clock.now_s() + max(0.0, delay_s), action))
-        self._wind()
+        due_s = self._clock.now_s() + max(0.0, delay_s)
+        self._heap.put(key, _Alarm(due_s, action))
+        if self._timer is None or due_s < self._timer_due_s:
+            self._wind()
 
     def cancel(self, key: Hashable) -> None:
         self._heap.delete(key)

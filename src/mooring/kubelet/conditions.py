@@ -12,26 +12,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.kubelet.phases import FAILED, SUCCEEDED
+from mooring.kubelet.phases import FAILED, RUNNING, SUCCEEDED
 from mooring.kubelet.runtime import Exited, Role, Running
 from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletPod
 
 OWN_TYPES = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
+_ALL_WELL: list[Document] = [{"type": type, "status": "True"} for type in OWN_TYPES]
+"""Of a pod that runs and is ready: nearly every one that is told of."""
+
 
 def conditions_of(pod: KubeletPod, slots: Sequence[Slot], phase: str, *, has_sandbox: bool) -> list[Document]:
     """In the order in which a kubelet writes them."""
-    containers_ready = _containers_ready(slots, phase)
-    told = [
-        {"type": "PodReadyToStartContainers", "status": "True" if has_sandbox else "False"},
-        {"type": "Initialized", **_initialized(slots, phase)},
-        {"type": "Ready", **_ready(pod, containers_ready)},
-        {"type": "ContainersReady", **containers_ready},
-        {"type": "PodScheduled", "status": "True"},
-    ]
-    generation = pod.metadata.generation
-    return [{**condition, "observedGeneration": generation} for condition in told] if generation else told
+    if has_sandbox and phase == RUNNING and not pod.spec.readiness_gates and _are_all_well(slots):
+        told = _ALL_WELL
+    else:
+        containers_ready = _containers_ready(slots, phase)
+        told = [
+            {"type": "PodReadyToStartContainers", "status": "True" if has_sandbox else "False"},
+            {"type": "Initialized", **_initialized(slots, phase)},
+            {"type": "Ready", **_ready(pod, containers_ready)},
+            {"type": "ContainersReady", **containers_ready},
+            {"type": "PodScheduled", "status": "True"},
+        ]
+    about = {"observedGeneration": pod.metadata.generation} if pod.metadata.generation else {}
+    return [{**condition, **about} for condition in told]
+
+
+def _are_all_well(slots: Sequence[Slot]) -> bool:
+    """Whether there are but containers, and all of them are up and ready."""
+    for slot in slots:
+        state = slot.state
+        if not (slot.role is Role.CONTAINER and isinstance(state, Running) and state.is_ready and state.is_started):
+            return False
+    return bool(slots)
 
 
 def _initialized(slots: Sequence[Slot], phase: str) -> Document:

@@ -32,7 +32,7 @@ def container_status(slot: Slot, pod_uid: str, *, is_initializing: bool, resourc
     if slot.hold is not None and isinstance(state, Exited):
         last = state
         state = slot.hold
-    if not isinstance(state, Running | Exited):
+    if state is None or isinstance(state, Waiting):
         last_attempt = attempt
     status: Document = {
         "name": container.name,

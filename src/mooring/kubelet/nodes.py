@@ -81,17 +81,17 @@ class FleetNode:
 
     # ---------------------------------------------------------------------------------------------- resources
 
-    def refusal(self, pod: KubeletPod) -> Refusal | None:
-        """Why a pod cannot run here."""
+    def refusal(self, pod: KubeletPod, requests: Mapping[str, int]) -> Refusal | None:
+        """Why a pod that requests so much cannot run here."""
         assert self.view is not None, f"node {self.name} is not known to the API"
-        ports = [port for taken in self._ports.values() for port in taken]
-        return refusal_of(pod, self.view, Room(self.allocatable, self.used, self.pods, ports))
+        ports = [port for taken in self._ports.values() for port in taken] if self._ports else ()
+        return refusal_of(pod, requests, self.view, Room(self.allocatable, self.used, len(self._admitted), ports))
 
-    def lacking(self, pod: KubeletPod) -> Refusal | None:
-        """What is missing for a pod that is here already and wants another amount."""
+    def lacking(self, pod: KubeletPod, requests: Mapping[str, int]) -> Refusal | None:
+        """What is missing for a pod that is here already and requests another amount."""
         own = self._admitted.get(pod.metadata.uid, {})
         used = {name: amount - own.get(name, 0) for name, amount in self.used.items()}
-        return lacking_resource(pod, Room(self.allocatable, used, self.pods - 1))
+        return lacking_resource(requests, Room(self.allocatable, used, self.pods - 1))
 
     def take(self, pod: KubeletPod, requests: Mapping[str, int]) -> None:
         """Count a pod, with what it requests; instead of what was counted for it before."""

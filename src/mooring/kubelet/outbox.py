@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
+from enum import Enum
 from typing import Generic, TypeVar
 
 from mooring.kit.clock import Clock
@@ -29,6 +30,12 @@ FAILED_S = 5.0
 logger = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+class _State(Enum):
+    WAITING = "waiting"
+    IN_FLIGHT = "in flight"
+    CHANGED = "in flight, and changed meanwhile"
 
 
 class Outbox(Generic[Key]):
@@ -50,21 +57,23 @@ class Outbox(Generic[Key]):
         self._alarms = alarms
         self._in_flight_max = in_flight_max
         self._waiting: deque[Key] = deque()
-        self._states: dict[Key, bool] = {}  # waiting: False; in flight: whether it changed meanwhile
-        self._in_flight: dict[Key, None] = {}
+        self._states: dict[Key, _State] = {}
+        self._in_flight = 0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._drained: asyncio.Future[None] | None = None
-        self._counts = dict.fromkeys(("put", "sent", "failed"), 0)
+        self._put = self._sent = self._failed = 0
 
     def put(self, key: Key) -> None:
         """It changed: have it written."""
-        if key in self._in_flight:
-            self._states[key] = True
-        elif key not in self._states:
-            self._counts["put"] += 1
-            self._states[key] = False
+        state = self._states.get(key)
+        if state is None:
+            self._put += 1
+            self._states[key] = _State.WAITING
             self._waiting.append(key)
-            self._wake()
+            if self._idle:
+                self._wake()
+        elif state is not _State.WAITING:
+            self._states[key] = _State.CHANGED
 
     def put_after(self, key: Key, delay_s: float) -> None:
         self._alarms.set((self.name, key), delay_s, lambda: self.put(key))
@@ -82,35 +91,44 @@ class Outbox(Generic[Key]):
             await asyncio.shield(self._drained)
 
     def statistics(self) -> dict[str, int]:
-        return {"waiting": len(self._waiting), "in_flight": len(self._in_flight), **self._counts}
+        return {
+            "waiting": len(self._waiting),
+            "in_flight": self._in_flight,
+            "put": self._put,
+            "sent": self._sent,
+            "failed": self._failed,
+        }
 
     async def _work(self) -> None:
-        sent = 0
+        new_future, sent = asyncio.get_running_loop().create_future, 0
         while True:
             while not self._waiting:
-                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                waiter: asyncio.Future[None] = new_future()
                 self._idle.append(waiter)
                 await waiter
-            await self._send_one(self._waiting.popleft())
+            key = self._waiting.popleft()
+            self._states[key] = _State.IN_FLIGHT
+            self._in_flight += 1
+            retry_s: float | None = FAILED_S
+            try:
+                retry_s = await self._send(key)
+                self._sent += 1
+            except Exception:
+                logger.exception("%s: %s could not be written", self.name, key)
+            finally:
+                self._in_flight -= 1
+                state = self._states.pop(key)
+            self._settle(key, retry_s, state)
             sent += 1
             if sent % SENT_IN_A_ROW == 0:
                 await self._clock.wait(0)
 
-    async def _send_one(self, key: Key) -> None:
-        self._in_flight[key] = None
-        retry_s: float | None = FAILED_S
-        try:
-            retry_s = await self._send(key)
-            self._counts["sent"] += 1
-        except Exception:
-            logger.exception("%s: %s could not be written", self.name, key)
-        finally:
-            del self._in_flight[key]
-            has_changed = self._states.pop(key)
+    def _settle(self, key: Key, retry_s: float | None, state: _State) -> None:
+        """It was sent, or could not be: is it to be sent again?"""
         if retry_s is not None:
-            self._counts["failed"] += 1
+            self._failed += 1
             self.put_after(key, retry_s)
-        elif has_changed:
+        elif state is _State.CHANGED:
             self.put(key)
         if not self._states and self._drained is not None and not self._drained.done():
             self._drained.set_result(None)

@@ -11,8 +11,8 @@ until they have come up; then all containers at once.
     300 s with each further start; a run of more than 600 s makes the next wait the first again. All as the kubelet
     does it.
  3. A pod is through when no container will run again: then its sidecars are stopped.
- 4. While all containers of a pod without others are on their way or run, there is nothing to do. That is seen at one
-    glance: nearly every look at a pod ends so.
+ 4. While all containers of a pod without others are on their way or run, there is nothing to do; while none has been
+    touched, all are to be started. Both are seen at one glance: nearly every look at a pod ends so.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ NOTHING = Plan()
 def plan_of(pod: KubeletPod, slots: Iterable[Slot], now_s: float) -> Plan:
     """What to do about a pod that is neither ended nor to end."""
     spec, every = pod.spec, list(slots)
-    if every and all(slot.is_under_way and slot.role is Role.CONTAINER for slot in every):
-        return NOTHING
+    plan = _seen_at_a_glance(every)
+    if plan is not None:
+        return plan
     plan = Plan()
     containers = [slot for slot in every if slot.role is Role.CONTAINER]
     first = [slot for slot in every if slot.role in (Role.INIT, Role.SIDECAR)]
@@ -120,6 +121,18 @@ def never_ran(slot: Slot, pod: KubeletPod) -> Waiting | None:
     if not isinstance(state, Exited) or state.reason != START_ERROR:
         return None
     return Waiting("RunContainerError", state.message) if should_restart(slot.container, pod.spec, state.code) else None
+
+
+def _seen_at_a_glance(every: list[Slot]) -> Plan | None:
+    are_under_way = are_untouched = bool(every)
+    for slot in every:
+        if slot.role is not Role.CONTAINER:
+            return None
+        are_under_way = are_under_way and slot.is_under_way
+        are_untouched = are_untouched and slot.is_untouched
+    if are_under_way:
+        return NOTHING
+    return Plan(start=every) if are_untouched else None
 
 
 def _plan_first(plan: Plan, pod: KubeletPod, first: Sequence[Slot], now_s: float, is_initialized: bool) -> bool:

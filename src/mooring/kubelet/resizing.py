@@ -55,12 +55,13 @@ class Resizing:
         if {container.name: container.resources for container, _ in containers_of(pod.spec)} == before:
             self.pending = None
             return []
-        lacking = node.lacking(pod)
+        requests = fit_filter_requests(pod)
+        lacking = node.lacking(pod, requests)
         if lacking is not None:
             self._put_off(pod, "Infeasible" if _is_more_than_all(pod, node) else "Deferred", lacking.message)
             return []
         self.grant(pod)
-        node.take(pod, fit_filter_requests(pod))
+        node.take(pod, requests)
         self._tell_event(pod, False, "ResizeStarted", _message(pod, "started"))
         return self._give(pod, before, slots)
 

@@ -61,6 +61,9 @@ class _Simulated:
         self.log = Log()
         self.previous_log: Log | None = None
 
+    def __repr__(self) -> str:
+        return f"<stage of {self.container.name} in {self.pod.key}>"
+
 
 class SimulatedRuntime:
     """Keeps the promise of `runtime` for all pods of a fleet."""
@@ -111,7 +114,7 @@ class SimulatedRuntime:
             return
         if not isinstance(one.state, Running):
             # It never ran. Nothing of it has to end, and nothing is told.
-            self._alarms.cancel(_key(one))
+            self._alarms.cancel(one)
             one.is_stopping = True
             return
         stop = one.life.stop
@@ -119,7 +122,7 @@ class SimulatedRuntime:
         is_killed = for_s > grace_s
         one.is_stopping = True
         code, signal = (KILLED_CODE, SIGKILL) if is_killed else (stop.exit_code, 0)
-        self._alarms.set(_key(one), min(for_s, grace_s), lambda: self._exit(one, code, "", "", signal))
+        self._alarms.set(one, min(for_s, grace_s), lambda: self._exit(one, code, "", "", signal))
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
         """Nothing is ever too much."""
@@ -127,7 +130,7 @@ class SimulatedRuntime:
 
     def forget(self, pod_uid: str) -> None:
         for one in self._pods.pop(pod_uid, {}).values():
-            self._alarms.cancel(_key(one))
+            self._alarms.cancel(one)
             one.log.close()
 
     def keep_only(self, pod_uids: Collection[str]) -> None:
@@ -152,14 +155,14 @@ class SimulatedRuntime:
 
     def _enter(self, one: _Simulated, stage: Stage) -> None:
         one.stage = stage
-        one.log.write(self._clock.wall_s(), [_filled(line, one) for line in stage.log])
+        if stage.log:
+            one.log.write(self._clock.wall_s(), [_filled(line, one) for line in stage.log])
         match stage.shown:
             case Shown.WAITING:
-                state = Waiting(stage.reason, _filled(stage.message, one))
+                one.state = None
                 delay_s = self._stay(one)
-                one.state = state
                 if delay_s is None or delay_s >= UNTOLD_S:
-                    self._tell(one, state)
+                    self._tell(one, Waiting(stage.reason, _filled(stage.message, one)))
             case Shown.RUNNING:
                 if not one.started_s:
                     one.started_s = self._clock.wall_s()
@@ -176,7 +179,7 @@ class SimulatedRuntime:
         one.visits[name] = visits + 1
         delay_s = stay_s(one.stage, one.pod, visits, self._entropy)
         if delay_s is not None:
-            self._alarms.set(_key(one), delay_s, lambda: self._leave(one))
+            self._alarms.set(one, delay_s, lambda: self._leave(one))
         return delay_s
 
     def _leave(self, one: _Simulated) -> None:
@@ -198,10 +201,6 @@ def _stage_like(life: Life, state: Running) -> Stage:
     running = [stage for stage in life.stages.values() if stage.shown is Shown.RUNNING]
     alike = [stage for stage in running if stage.is_ready == state.is_ready]
     return (alike or running or [life.first])[0]
-
-
-def _key(one: _Simulated) -> tuple[str, str, str]:
-    return ("stage", one.pod.metadata.uid, one.container.name)
 
 
 def _filled(text: str, one: _Simulated) -> str:

@@ -9,8 +9,6 @@ Goes out   values that `plan` decides by, and `container_status` tells
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mooring.kit.clock import parse_rfc3339
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.views import (
@@ -22,6 +20,9 @@ from mooring.kubelet.views import (
 )
 
 NEVER = -1
+
+_HAVING_RUN = (Running, Exited)
+_UNDER_WAY = (Running, Waiting)
 
 
 class Slot:
@@ -59,7 +60,7 @@ class Slot:
 
     @property
     def has_run(self) -> bool:
-        return isinstance(self.state, Running | Exited) or self.last is not None
+        return isinstance(self.state, _HAVING_RUN) or self.last is not None
 
     @property
     def told_attempt(self) -> int:
@@ -70,7 +71,12 @@ class Slot:
     @property
     def is_under_way(self) -> bool:
         """Whether it runs, or was told to."""
-        return self.is_starting or isinstance(self.state, Running | Waiting)
+        return self.is_starting or isinstance(self.state, _UNDER_WAY)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was ever done about it."""
+        return self.state is None and not self.is_starting
 
     @property
     def is_running(self) -> bool:
@@ -82,13 +88,15 @@ def slots_of(spec: KubeletPodSpec) -> dict[str, Slot]:
     return {container.name: Slot(container, role) for container, role in containers_of(spec)}
 
 
-def containers_of(spec: KubeletPodSpec) -> Iterator[tuple[KubeletContainer, Role]]:
-    for container in spec.init_containers:
-        yield container, Role.SIDECAR if container.restart_policy == "Always" else Role.INIT
-    for container in spec.containers:
-        yield container, Role.CONTAINER
-    for container in spec.ephemeral_containers:
-        yield container, Role.EPHEMERAL
+def containers_of(spec: KubeletPodSpec) -> list[tuple[KubeletContainer, Role]]:
+    containers = [(container, Role.CONTAINER) for container in spec.containers]
+    if not spec.init_containers and not spec.ephemeral_containers:
+        return containers
+    first = [
+        (container, Role.SIDECAR if container.restart_policy == "Always" else Role.INIT)
+        for container in spec.init_containers
+    ]
+    return [*first, *containers, *((container, Role.EPHEMERAL) for container in spec.ephemeral_containers)]
 
 
 def recall(slots: dict[str, Slot], pod: KubeletPod) -> None:

@@ -28,6 +28,9 @@ _LIST_OF_ROLE = {
     Role.EPHEMERAL: "ephemeralContainerStatuses",
 }
 
+_TAKEN_AWAY: Document = {"reason": None, "message": None}
+"""Conditions are merged field by field: a reason that is told no more must be taken away."""
+
 
 class PodFacts(NamedTuple):
     """What a worker knows of its pod beside the containers."""
@@ -58,8 +61,8 @@ def status_of(
     if facts.pod_ip:
         status["podIP"] = facts.pod_ip
         status["podIPs"] = [{"ip": facts.pod_ip}]
-    status["conditions"] = conditions_of(pod, slots, facts.phase, has_sandbox=facts.has_sandbox)
-    status["conditions"] += facts.resize
+    conditions = conditions_of(pod, slots, facts.phase, has_sandbox=facts.has_sandbox)
+    status["conditions"] = [*conditions, *facts.resize] if facts.resize else conditions
     is_initializing = bool(pod.spec.init_containers)
     uid = pod.metadata.uid
     for slot in slots:
@@ -90,12 +93,13 @@ def stamp_conditions(status: Document, before: Mapping[str, tuple[str, str]], no
 
 def status_patch(status: Document, written: Document) -> Document:
     """What has to be sent so that `written` becomes `status`; empty if nothing has."""
+    if not written:
+        return _first_patch(status)
     patch: Document = {}
     for field, value in status.items():
         if field == "conditions":
             known = {condition["type"]: condition for condition in written.get("conditions", ())}
-            # Conditions are merged field by field: a reason that is told no more must be taken away.
-            changed = [{"reason": None, "message": None, **each} for each in value if known.get(each["type"]) != each]
+            changed = [{**_TAKEN_AWAY, **each} for each in value if known.get(each["type"]) != each]
             told = {each["type"] for each in value}
             changed += [{"type": type, "$patch": "delete"} for type in known if type not in told]
             if changed:
@@ -106,6 +110,12 @@ def status_patch(status: Document, written: Document) -> Document:
         if field not in status:
             patch[field] = None
     return patch
+
+
+def _first_patch(status: Document) -> Document:
+    if not status.get("conditions"):
+        return status
+    return {**status, "conditions": [{**_TAKEN_AWAY, **each} for each in status["conditions"]]}
 
 
 def revision_number(revision: str) -> int:

@@ -106,11 +106,12 @@ class PodWorker:
             self.step = Step.OVER
             self._tell_if_to_be_deleted()
             return
-        refusal = self.node.refusal(pod) if not pod.status.start_time else None
+        requests = fit_filter_requests(pod)
+        refusal = self.node.refusal(pod, requests) if not pod.status.start_time else None
         if refusal is not None:
             self._reject(refusal.reason, refusal.message)
             return
-        self.node.take(pod, fit_filter_requests(pod))
+        self.node.take(pod, requests)
         self._resizing.grant(pod)
         self._address = self.node.host_ip if self._shares_host else pod.status.pod_ip or self.node.new_address()
         self._take_over()
