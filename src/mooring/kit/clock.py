@@ -91,7 +91,7 @@ class TimestampError(ValueError):
 
 def format_rfc3339(wall_s: float) -> str:
     """As Kubernetes writes metav1.Time: UTC, whole seconds, the fraction cut off."""
-    return f"{_seconds_text(math.floor(wall_s))}Z"
+    return _stamp(math.floor(wall_s))
 
 
 def format_rfc3339_micro(wall_s: float) -> str:
@@ -126,7 +126,12 @@ def parse_rfc3339(text: str) -> float:
     return whole_s + float(f"0.{fraction}") if fraction else float(whole_s)
 
 
-@lru_cache(maxsize=64)  # thousands of stamps are written in one second
+@lru_cache(maxsize=64)  # thousands of stamps are written in one second, and kept: they share one text
+def _stamp(whole_s: int) -> str:
+    return f"{_seconds_text(whole_s)}Z"
+
+
+@lru_cache(maxsize=64)
 def _seconds_text(whole_s: int) -> str:
     try:
         return (_EPOCH + timedelta(seconds=whole_s)).isoformat(timespec="seconds")

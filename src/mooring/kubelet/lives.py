@@ -105,8 +105,8 @@ class Match:
             if owner is None or owner.kind != self.owner_kind:
                 return False
         return (
-            _holds_all(self.labels, metadata.labels)
-            and _holds_all(self.annotations, metadata.annotations)
+            (not self.labels or _holds_all(self.labels, metadata.labels))
+            and (not self.annotations or _holds_all(self.annotations, metadata.annotations))
             and (not self.namespace or fnmatchcase(metadata.namespace, self.namespace))
             and (not self.container or fnmatchcase(container.name, self.container))
             and (not self.image or fnmatchcase(container.image, self.image))

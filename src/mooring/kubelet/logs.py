@@ -6,14 +6,14 @@ Goes out   bytes, line by line; with `follow` until the run is over; `Selection`
  1. At most `LOG_LINES_MAX` lines are kept, the youngest.
  2. The order of Kubernetes: first what is too old is left out, then the tail is taken, then the bytes are counted.
  3. A follower hears of each line once, in order.
+ 4. A line is made when it is read: what most containers wrote, nobody ever asks for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from mooring.kit.clock import Clock, format_rfc3339_micro, parse_rfc3339
 from mooring.kubelet.runtime import LogRequest
@@ -27,23 +27,38 @@ class Line(NamedTuple):
     text: str
 
 
+Fill: TypeAlias = Callable[[str], str]
+"""Makes of a text what stands in the log."""
+
+
 class Log:
     """What one run of a container wrote."""
 
-    __slots__ = ("_followers", "_number", "is_closed", "lines")
+    __slots__ = ("_followers", "_left_out", "_written", "is_closed")
 
     def __init__(self, *, is_closed: bool = False) -> None:
-        self.lines: deque[Line] = deque(maxlen=LOG_LINES_MAX)
         self.is_closed = is_closed
-        self._number = 0
-        self._followers: list[asyncio.Future[None]] = []
+        self._written: list[tuple[float, Sequence[str], Fill]] = []
+        self._left_out = 0
+        """How many lines were too old to be kept."""
+        self._followers: list[asyncio.Future[None]] | None = None
 
-    def write(self, wall_s: float, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._number += 1
-            self.lines.append(Line(self._number, wall_s, text))
-        if texts:
-            self._wake()
+    def write(self, wall_s: float, texts: Sequence[str], fill: Fill = str) -> None:
+        if not texts:
+            return
+        self._written.append((wall_s, texts, fill))
+        if len(self._written) > LOG_LINES_MAX:
+            self._left_out += len(self._written.pop(0)[1])
+        self._wake()
+
+    @property
+    def lines(self) -> list[Line]:
+        written = [(wall_s, text, fill) for wall_s, texts, fill in self._written for text in texts]
+        first = max(0, len(written) - LOG_LINES_MAX)
+        return [
+            Line(number, wall_s, fill(text))
+            for number, (wall_s, text, fill) in enumerate(written[first:], self._left_out + first + 1)
+        ]
 
     def close(self) -> None:
         """The run is over."""
@@ -53,13 +68,13 @@ class Log:
     async def wait_changed(self) -> None:
         """Until there is another line, or the run is over."""
         follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._followers.append(follower)
+        self._followers = [*(self._followers or ()), follower]
         await follower
 
     def _wake(self) -> None:
         if not self._followers:
             return
-        followers, self._followers = self._followers, []
+        followers, self._followers = self._followers, None
         for follower in followers:
             if not follower.done():
                 follower.set_result(None)
@@ -75,11 +90,12 @@ class LogReader:
         self._seen = 0
 
     async def read(self) -> AsyncIterator[bytes]:
-        lines = [line for line in self._log.lines if not self._selection.is_too_old(line.wall_s)]
+        kept = self._log.lines
+        lines = [line for line in kept if not self._selection.is_too_old(line.wall_s)]
         tail = self._request.tail_lines
         if tail is not None:
             lines = lines[-tail:] if tail else []
-        self._seen = self._log.lines[-1].number if self._log.lines else 0
+        self._seen = kept[-1].number if kept else 0
         while True:
             for line in lines:
                 written = self._written(line)

@@ -12,8 +12,9 @@ Goes out   to the listener: waiting, running, exited, as the life says
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -26,6 +27,8 @@ from mooring.kubelet.views import KubeletContainer, KubeletPod
 UNTOLD_S = 0.5
 KILLED_CODE = 137
 SIGKILL = 9
+NO_VISITS: Mapping[str, int] = {}
+"""Of stages that take longer each time; nearly all lives have none."""
 
 
 class _Simulated:
@@ -56,7 +59,7 @@ class _Simulated:
         self.attempt = 0
         self.started_s = 0.0
         self.state: ContainerState | None = None
-        self.visits: dict[str, int] = {}
+        self.visits = NO_VISITS
         self.is_stopping = False
         self.log = Log()
         self.previous_log: Log | None = None
@@ -90,7 +93,7 @@ class SimulatedRuntime:
         one = self._one(pod, container, role)
         one.attempt = attempt
         one.is_stopping = False
-        one.visits = {}
+        one.visits = NO_VISITS
         one.started_s = 0.0
         if attempt:
             one.previous_log, one.log = one.log, Log()
@@ -106,7 +109,7 @@ class SimulatedRuntime:
             one.started_s = state.started_s
             one.stage = _stage_like(one.life, state)
             self._stay(one)
-            one.log.write(state.started_s, [_filled(line, one) for line in one.stage.log])
+            one.log.write(state.started_s, one.stage.log, partial(_filled, pod, container))
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
         one = self._pods.get(pod_uid, {}).get(container)
@@ -156,13 +159,13 @@ class SimulatedRuntime:
     def _enter(self, one: _Simulated, stage: Stage) -> None:
         one.stage = stage
         if stage.log:
-            one.log.write(self._clock.wall_s(), [_filled(line, one) for line in stage.log])
+            one.log.write(self._clock.wall_s(), stage.log, partial(_filled, one.pod, one.container))
         match stage.shown:
             case Shown.WAITING:
                 one.state = None
                 delay_s = self._stay(one)
                 if delay_s is None or delay_s >= UNTOLD_S:
-                    self._tell(one, Waiting(stage.reason, _filled(stage.message, one)))
+                    self._tell(one, Waiting(stage.reason, _filled(one.pod, one.container, stage.message)))
             case Shown.RUNNING:
                 if not one.started_s:
                     one.started_s = self._clock.wall_s()
@@ -170,14 +173,17 @@ class SimulatedRuntime:
                 self._tell(one, Running(one.started_s, stage.is_ready, stage.is_started))
             case Shown.TERMINATED:
                 one.next_begin = way_from(stage, self._entropy)
-                self._exit(one, stage.exit_code, stage.reason, _filled(stage.message, one), stage.signal)
+                self._exit(
+                    one, stage.exit_code, stage.reason, _filled(one.pod, one.container, stage.message), stage.signal
+                )
 
     def _stay(self, one: _Simulated) -> float | None:
         """Set the alarm for the end of the stage."""
-        name = one.stage.name
-        visits = one.visits.get(name, 0)
-        one.visits[name] = visits + 1
-        delay_s = stay_s(one.stage, one.pod, visits, self._entropy)
+        stage, visits = one.stage, 0
+        if stage.growth != 1.0:
+            visits = one.visits.get(stage.name, 0)
+            one.visits = {**one.visits, stage.name: visits + 1}
+        delay_s = stay_s(stage, one.pod, visits, self._entropy)
         if delay_s is not None:
             self._alarms.set(one, delay_s, lambda: self._leave(one))
         return delay_s
@@ -203,17 +209,16 @@ def _stage_like(life: Life, state: Running) -> Stage:
     return (alike or running or [life.first])[0]
 
 
-def _filled(text: str, one: _Simulated) -> str:
+def _filled(pod: KubeletPod, container: KubeletContainer, text: str) -> str:
     """With the names that a life can mention. Not `format`: a message may hold any braces."""
     if "{" not in text:
         return text
-    metadata = one.pod.metadata
     names = {
-        "{container}": one.container.name,
-        "{image}": one.container.image,
-        "{pod}": metadata.name,
-        "{namespace}": metadata.namespace,
-        "{node}": one.pod.spec.node_name,
+        "{container}": container.name,
+        "{image}": container.image,
+        "{pod}": pod.metadata.name,
+        "{namespace}": pod.metadata.namespace,
+        "{node}": pod.spec.node_name,
     }
     for name, value in names.items():
         text = text.replace(name, value)

@@ -99,8 +99,8 @@ def containers_of(spec: KubeletPodSpec) -> list[tuple[KubeletContainer, Role]]:
     return [*first, *containers, *((container, Role.EPHEMERAL) for container in spec.ephemeral_containers)]
 
 
-def recall(slots: dict[str, Slot], pod: KubeletPod) -> None:
-    """Fill the slots with what an earlier kubelet told of the containers."""
+def recall(slots: dict[str, Slot], pod: KubeletPod) -> bool:
+    """Fill the slots with what an earlier kubelet told of the containers. Says whether there was such a kubelet."""
     status = pod.status
     everything = (
         *status.init_container_statuses,
@@ -111,6 +111,7 @@ def recall(slots: dict[str, Slot], pod: KubeletPod) -> None:
         slot = slots.get(told.name)
         if slot is not None:
             _recall(slot, told)
+    return bool(everything)
 
 
 def _recall(slot: Slot, told: KubeletContainerStatus) -> None:

@@ -66,9 +66,8 @@ def status_of(
     is_initializing = bool(pod.spec.init_containers)
     uid = pod.metadata.uid
     for slot in slots:
-        told = container_status(
-            slot, uid, is_initializing=is_initializing, resources=allocated.get(slot.container.name, NO_RESOURCES)
-        )
+        resources = allocated.get(slot.container.name, NO_RESOURCES)
+        told = container_status(slot, uid, is_initializing=is_initializing, resources=resources)
         status.setdefault(_LIST_OF_ROLE[slot.role], []).append(told)
     return status
 

@@ -86,7 +86,7 @@ class PodWorker:
         self._phase = pod.status.phase or "Pending"
         self._why = ("", "")
         self._is_rejected = False
-        self._asked_to_stop: set[str] = set()
+        self._asked_to_stop: frozenset[str] = frozenset()
         self._ends_s = 0.0
         self._is_looking = False
         self._is_look_wanted = False
@@ -170,9 +170,15 @@ class PodWorker:
         if slot.is_starting and isinstance(state, Running):
             self._services.tell_event(self.pod, False, "Started", "Container started")
         slot.state, slot.is_starting = state, False
-        slot.hold = never_ran(slot, self.pod)
+        slot.hold = never_ran(slot, self.pod) if isinstance(state, Exited) else None
         self._services.tell_changed(self.uid)
-        self.sync()
+        if not self._is_what_is_wanted(slot):
+            self.sync()
+
+    def _is_what_is_wanted(self, slot: Slot) -> bool:
+        """Whether a container has come up for which nobody waits: nothing follows from that."""
+        is_up = slot.role is Role.CONTAINER and slot.is_running
+        return is_up and self.step is Step.RUNNING and self.pod.spec.active_deadline_seconds is None
 
     def consider_resize(self) -> None:
         """There is more room on the node."""
@@ -259,7 +265,8 @@ class PodWorker:
 
     def _take_over(self) -> None:
         """Go on with what an earlier kubelet began."""
-        recall(self._slots, self.pod)
+        if not recall(self._slots, self.pod):
+            return
         for slot in self._slots.values():
             if slot.state is not None:
                 self._services.runtime.adopt(self.pod, slot.container, slot.role, slot.attempt, slot.state)
@@ -273,7 +280,7 @@ class PodWorker:
             return
         self.step = Step.STOPPING
         self._ends_s = now_s + grace_s
-        self._asked_to_stop.clear()
+        self._asked_to_stop = frozenset()
         self._services.alarms.cancel(("worker", self.uid))
         self.sync()
 
@@ -294,7 +301,7 @@ class PodWorker:
         name = slot.container.name
         if name in self._asked_to_stop:
             return
-        self._asked_to_stop.add(name)
+        self._asked_to_stop |= {name}
         if slot.is_running:
             self._services.tell_event(self.pod, False, "Killing", f"Stopping container {name}")
         grace_s = max(0.0, self._ends_s - self._services.clock.now_s())
@@ -342,14 +349,14 @@ class PodWorker:
         reason, message = self._why if self._phase in OVER else ("", "")
         has_sandbox = self._has_sandbox(slots)
         facts = PodFacts(
-            phase=self._phase,
-            host_ip=self.node.host_ip,
-            pod_ip=self._address if has_sandbox or self.pod.spec.host_network else "",
-            start_time=self._start_time,
-            has_sandbox=has_sandbox and self.step is not Step.OVER,
-            reason=reason,
-            message=message,
-            resize=self._resizing.conditions,
+            self._phase,
+            self.node.host_ip,
+            self._address if has_sandbox or self.pod.spec.host_network else "",
+            self._start_time,
+            has_sandbox and self.step is not Step.OVER,
+            reason,
+            message,
+            self._resizing.conditions,
         )
         status = status_of(self.pod, slots, facts, self._resizing.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
@@ -368,10 +375,10 @@ class PodWorker:
         return FAILED if phase not in OVER or self._why[0] else phase
 
     def _has_sandbox(self, slots: list[Slot]) -> bool:
-        return any(
-            slot.has_run or (isinstance(slot.state, Waiting) and slot.state.reason not in _BEFORE_SANDBOX)
-            for slot in slots
-        )
+        for slot in slots:
+            if slot.has_run or (isinstance(slot.state, Waiting) and slot.state.reason not in _BEFORE_SANDBOX):
+                return True
+        return False
 
     def _is_told_otherwise(self) -> bool:
         """Whether somebody else changed a condition of ours: a node that came back was taken for lost."""
