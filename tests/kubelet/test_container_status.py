@@ -168,6 +168,12 @@ def test_amounts_and_mounts_are_told() -> None:
     ]
 
 
+@pytest.mark.parametrize("running", [Running(70.0), Running(70.0, is_ready=False), Running(70.0, is_started=False)])
+def test_a_first_run_is_told_as_any_other_but_for_its_past(running: Running) -> None:
+    first, later = told(slot(running, 1)), told(slot(running, 1, last=FIRST_END))
+    assert list(first.items()) == list({**later, "lastState": {}}.items())  # in the same order, too
+
+
 def test_a_pod_with_init_containers_initialises() -> None:
     status = container_status(slot(None, -1), "u", is_initializing=True, resources=NO_RESOURCES)
     assert status["state"] == {"waiting": {"reason": "PodInitializing"}}

@@ -82,3 +82,19 @@ def test_the_oldest_lines_make_room() -> None:
     log.write(0.0, [str(number) for number in range(LOG_LINES_MAX + 10)])
     assert len(log.lines) == LOG_LINES_MAX
     assert log.lines[0].text == "10"
+    for number in range(LOG_LINES_MAX + 5):
+        log.write(1.0, [f"later {number}"])
+    assert [log.lines[0].text, log.lines[-1].text] == ["later 5", f"later {LOG_LINES_MAX + 4}"]
+    assert [line.number for line in log.lines] == list(range(LOG_LINES_MAX + 16, 2 * LOG_LINES_MAX + 16))
+
+
+def test_a_line_is_made_when_it_is_read() -> None:
+    log, made = Log(), list[str]()
+
+    def fill(text: str) -> str:
+        made.append(text)
+        return text.replace("{pod}", "web")
+
+    log.write(0.0, ["{pod} serves"], fill)
+    assert made == []
+    assert [line.text for line in log.lines] == ["web serves"]

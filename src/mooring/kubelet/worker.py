@@ -346,18 +346,12 @@ class PodWorker:
             return rejected_status(self.pod, *self._why, self._start_time)
         slots = list(self._slots.values())
         self._phase = self._phase_now(slots)
-        reason, message = self._why if self._phase in OVER else ("", "")
+        why = self._why if self._phase in OVER else ("", "")
         has_sandbox = self._has_sandbox(slots)
-        facts = PodFacts(
-            self._phase,
-            self.node.host_ip,
-            self._address if has_sandbox or self.pod.spec.host_network else "",
-            self._start_time,
-            has_sandbox and self.step is not Step.OVER,
-            reason,
-            message,
-            self._resizing.conditions,
-        )
+        address = self._address if has_sandbox or self.pod.spec.host_network else ""
+        has_sandbox = has_sandbox and self.step is not Step.OVER
+        place = (self.node.host_ip, address, self._start_time)
+        facts = PodFacts(self._phase, *place, has_sandbox, *why, resize=self._resizing.conditions)
         status = status_of(self.pod, slots, facts, self._resizing.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
         return status
