@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mooring.api.kinds import POD, REPLICA_SET
 from mooring.client.local import LocalClient
-from mooring.controllers.manager import ControllerManager, enabled_names
-from mooring.controllers.settings import SettingError
+from mooring.controllers.manager import ControllerManager
 from mooring.controllers.table import CONTROLLERS
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -16,26 +13,6 @@ from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.controllers.builders import replica_set
 from tests.controllers.world import World
-
-KNOWN = ("a-controller", "b-controller", "c-controller")
-
-
-@pytest.mark.parametrize(
-    ("enabled", "names"),
-    [
-        pytest.param(["*"], list(KNOWN), id="all"),
-        pytest.param(["c-controller", "a-controller"], ["a-controller", "c-controller"], id="some, in their order"),
-        pytest.param(["*", "-b-controller"], ["a-controller", "c-controller"], id="all but one"),
-        pytest.param([], [], id="none"),
-    ],
-)
-def test_which_controllers_are_meant(enabled: list[str], names: list[str]) -> None:
-    assert enabled_names(enabled, KNOWN) == names
-
-
-def test_a_controller_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(SettingError, match="no controller 'd-controller'; there are a-controller"):
-        enabled_names(["-d-controller"], KNOWN)
 
 
 def test_the_table_calls_each_controller_by_its_name() -> None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from mooring.client.promise import Client
 from mooring.controllers.frame import Controller, Workshop
-from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.controllers.names import enabled_names
+from mooring.controllers.settings import ControllerSettings
 from mooring.controllers.table import CONTROLLERS
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -37,7 +38,7 @@ class ControllerManager:
         clock: Clock,
         entropy: Entropy,
         settings: ControllerSettings | None = None,
-        enabled: Collection[str] = ("*",),
+        enabled: Sequence[str] = ("*",),
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
         self.workshop = Workshop(client, clock, entropy, settings if settings is not None else ControllerSettings())
@@ -79,12 +80,3 @@ class ControllerManager:
                 await self.workshop.events.wait_written()
         except TimeoutError:
             logger.warning("some events were not written: the API server does not answer")
-
-
-def enabled_names(enabled: Collection[str], known: Sequence[str]) -> Sequence[str]:
-    """The controllers that are meant, in the order of the table. Raises `SettingError`."""
-    for name in enabled:
-        if name != "*" and name.removeprefix("-") not in known:
-            raise SettingError(f"there is no controller {name.removeprefix('-')!r}; there are {', '.join(known)}")
-    has_all = "*" in enabled
-    return [name for name in known if f"-{name}" not in enabled and (has_all or name in enabled)]

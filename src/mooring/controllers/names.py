@@ -1,0 +1,114 @@
+"""The names of kube-controller-manager's controllers: what `--controllers` may say.
+
+Comes in   what was typed: names of today, names of before, names of controllers that we do not have
+Goes out   the controllers that are meant
+
+ 1. A manifest that starts kube-controller-manager starts ours: old names are understood, and controllers that are not
+    here are passed over with a line in the log. kubeadm's own `*,bootstrapsigner,tokencleaner` names two of them.
+ 2. A name that kube-controller-manager would not know either is refused: it is a slip.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from mooring.controllers.settings import SettingError
+
+EVERY = "*"
+
+OLD_NAMES: Mapping[str, str] = {
+    "attachdetach": "persistentvolume-attach-detach-controller",
+    "bootstrapsigner": "bootstrap-signer-controller",
+    "clusterrole-aggregation": "clusterrole-aggregation-controller",
+    "cronjob": "cronjob-controller",
+    "csrapproving": "certificatesigningrequest-approving-controller",
+    "csrcleaner": "certificatesigningrequest-cleaner-controller",
+    "csrsigning": "certificatesigningrequest-signing-controller",
+    "daemonset": "daemonset-controller",
+    "deployment": "deployment-controller",
+    "disruption": "disruption-controller",
+    "endpoint": "endpoints-controller",
+    "endpointslice": "endpointslice-controller",
+    "endpointslicemirroring": "endpointslice-mirroring-controller",
+    "ephemeral-volume": "ephemeral-volume-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "horizontalpodautoscaling": "horizontal-pod-autoscaler-controller",
+    "job": "job-controller",
+    "legacy-service-account-token-cleaner": "legacy-serviceaccount-token-cleaner-controller",
+    "namespace": "namespace-controller",
+    "nodeipam": "node-ipam-controller",
+    "nodelifecycle": "node-lifecycle-controller",
+    "persistentvolume-binder": "persistentvolume-binder-controller",
+    "persistentvolume-expander": "persistentvolume-expander-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "pv-protection": "persistentvolume-protection-controller",
+    "pvc-protection": "persistentvolumeclaim-protection-controller",
+    "replicaset": "replicaset-controller",
+    "replicationcontroller": "replicationcontroller-controller",
+    "resource-claim-controller": "resourceclaim-controller",
+    "resourcequota": "resourcequota-controller",
+    "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
+    "serviceaccount": "serviceaccount-controller",
+    "serviceaccount-token": "serviceaccount-token-controller",
+    "statefulset": "statefulset-controller",
+    "storage-version-gc": "storageversion-garbage-collector-controller",
+    "svm": "storage-version-migrator-controller",
+    "tokencleaner": "token-cleaner-controller",
+    "ttl": "ttl-controller",
+    "ttl-after-finished": "ttl-after-finished-controller",
+}
+NOT_HERE = frozenset(
+    (
+        "bootstrap-signer-controller",
+        "certificatesigningrequest-approving-controller",
+        "certificatesigningrequest-cleaner-controller",
+        "certificatesigningrequest-signing-controller",
+        "device-taint-eviction-controller",
+        "endpointslice-mirroring-controller",
+        "horizontal-pod-autoscaler-controller",
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        "legacy-serviceaccount-token-cleaner-controller",
+        "node-ipam-controller",
+        "persistentvolume-attach-detach-controller",
+        "persistentvolume-expander-controller",
+        "podcertificaterequest-cleaner-controller",
+        "podgroup-protection-controller",
+        "resourcepoolstatusrequest-controller",
+        "root-ca-certificate-publisher-controller",
+        "selinux-warning-controller",
+        "service-cidr-controller",
+        "serviceaccount-token-controller",
+        "storage-version-migrator-controller",
+        "storageversion-garbage-collector-controller",
+        "token-cleaner-controller",
+        "ttl-controller",
+        "validatingadmissionpolicy-status-controller",
+        "volumeattributesclass-protection-controller",
+    )
+)
+
+log = logging.getLogger(__name__)
+
+
+def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    """The controllers that are meant, in the order of `known`. Raises `SettingError`."""
+    asked = [_name_of_today(each) for each in typed]
+    for each in asked:
+        name = each.removeprefix("-")
+        if name in NOT_HERE and each == name:
+            log.warning("the controller %s is not here, and is passed over", name)
+        elif name not in known and name not in NOT_HERE and each != EVERY:
+            raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
+    return [name for name in known if _is_enabled(name, asked)]
+
+
+def _is_enabled(name: str, asked: Sequence[str]) -> bool:
+    """What was said first of a controller holds, as in kube-controller-manager."""
+    own = next((each for each in asked if each.removeprefix("-") == name), "")
+    return own == name if own else EVERY in asked
+
+
+def _name_of_today(typed: str) -> str:
+    name = typed.removeprefix("-")
+    return typed.removesuffix(name) + OLD_NAMES.get(name, name)
