@@ -114,6 +114,23 @@ class TestCallsThatEndOtherwise:
         play(scene)
         assert "a Bind of another process failed" in caplog.text
 
+    def test_a_call_that_is_given_up_at_once_is_forgotten(self) -> None:
+        async def scene() -> None:
+            here, there = socket.socketpair()
+            server = PipeServer(Stuck())
+            async with TaskGroup("scene") as group:
+                group.start(server.serve(there), name="server")
+                client = PipeClient()
+                await client.open(here)
+                async with TaskGroup("calls") as calls:
+                    calls.start_background(client.bind(NS, "web", "", "node-1"), name="call")
+                    await CLOCK.wait(0)
+                await client.list(POD)
+                assert server.statistics() == {"calls": 0}
+                client.close()
+
+        play(scene)
+
     def test_a_watch_that_is_left_is_closed_at_the_other_end(self) -> None:
         async def scene() -> None:
             store = MemoryStore()
@@ -148,18 +165,18 @@ class TestAnEndThatGoesAway:
 
         play(scene)
 
-    def test_a_process_that_ends_with_it_is_not_bothered(self) -> None:
+    def test_who_cannot_go_on_hears_of_it_before_any_call_fails(self) -> None:
         async def scene() -> None:
             here, there = socket.socketpair()
-            client = PipeClient(ends_with_it=True)
+            order: list[str] = []
+            client = PipeClient(on_end=lambda: order.append("end"))
             await client.open(here)
             async with TaskGroup("calls") as group:
-                call = group.start_background(client.get(CONFIG_MAP, NS, "a"), name="call")
+                call = group.start(_refusal(client.get(CONFIG_MAP, NS, "a")), name="call")
+                call.add_done_callback(lambda task: order.append("call"))
                 await CLOCK.wait(0)
                 there.close()
-                await client.wait_ended()
-                await CLOCK.wait(0.01)
-                assert not call.done()
+            assert order == ["end", "call"]
 
         play(scene)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import signal
@@ -13,11 +14,17 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.access.users import User
+from mooring.client.local import LocalClient
 from mooring.cluster import beside
-from mooring.cluster.beside import Orders, processes_for, without_secrets
-from mooring.cluster.settings import ClusterSettings
-from tests.cluster.running import ADMIN_TOKEN, Up, command, running
+from mooring.cluster.beside import Orders, processes_for, run_beside
+from mooring.cluster.settings import PartSettings
+from mooring.controllers.settings import AT_HOME
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.store.memory import MemoryStore
+from tests.cluster.running import Up, command, running
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 WAITED_S_MAX = 60.0
@@ -32,6 +39,15 @@ class TestAClusterOfTwoProcesses:
             (child,) = wait_until(lambda: children_of(up.process.pid))
             assert up.end(signal.SIGINT) == 0
             wait_until(lambda: not is_alive(child))
+        assert up.log().strip() == "stopping ... (again to stop at once)"
+
+    def test_a_cluster_that_is_stopped_at_work_lets_bindings_end(self, tmp_path: Path) -> None:
+        with running(tmp_path, "--data-dir", str(tmp_path / "data"), "--nodes", "50", "--processes", "2") as up:
+            (child,) = wait_until(lambda: children_of(up.process.pid))
+            create(up, "web", 400)
+            wait_until(lambda: status_of(up, "web").get("replicas", 0) > 20)
+            assert up.end(signal.SIGTERM) == 0
+            assert not is_alive(child)
         assert up.log().strip() == "stopping ... (again to stop at once)"
 
     def test_a_second_process_that_is_killed_is_started_again_and_goes_on(self, tmp_path: Path) -> None:
@@ -64,13 +80,31 @@ class TestAClusterOfTwoProcesses:
         ]
 
 
+class TestAProcessThatDoesNotStart:
+    def test_it_is_tried_again_later_and_later(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def start(line: int, pipes: tuple[int, ...]) -> None:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+        async def scene() -> None:
+            async with TaskGroup("scene") as group:
+                clients = {"scheduler": LocalClient(MemoryStore(), clock, Entropy(1))}
+                group.start_background(run_beside(PartSettings(), clients, clock, Entropy(2)), name="beside")
+                await clock.wait(10.0)
+
+        monkeypatch.setattr(beside, "_start", start)
+        clock = VirtualClock()
+        run(scene(), clock)
+        said = "the process of the scheduler could not be started: [Errno 11] Resource temporarily unavailable"
+        assert caplog.messages == [f"{said}; it is started again in {delay_s} s" for delay_s in (1, 2, 4, 8)]
+
+
 class TestOrders:
-    def test_they_hold_no_secrets(self) -> None:
-        settings = ClusterSettings(token=ADMIN_TOKEN, users={"token-of-jane": User("jane")}, nodes=3)
-        orders = pickle.dumps(Orders(without_secrets(settings), 1, "", 30, {"scheduler": 5}))
-        assert ADMIN_TOKEN.encode() not in orders
-        assert b"token-of-jane" not in orders
-        assert pickle.loads(orders).settings.nodes == 3
+    def test_they_survive_the_way(self) -> None:
+        settings = PartSettings({"profiles": [{"schedulerName": "mine"}]}, AT_HOME, ("*", "-job"))
+        orders = Orders(settings, 7, "/4:root", 30, {"scheduler": 5})
+        assert pickle.loads(pickle.dumps(orders)) == orders
 
 
 class TestHowManyProcesses:
@@ -91,12 +125,21 @@ class TestHowManyProcesses:
 
 def deploy(up: Up, name: str, replicas: int) -> None:
     """A Deployment, until all of it is available."""
+    create(up, name, replicas)
+    wait_until(lambda: status_of(up, name).get("availableReplicas") == replicas)
+
+
+def create(up: Up, name: str, replicas: int) -> None:
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
     assert up.ask("POST", DEPLOYMENTS, body).code == 201
-    wait_until(lambda: up.ask("GET", f"{DEPLOYMENTS}/{name}").document()["status"].get("availableReplicas") == replicas)
+
+
+def status_of(up: Up, name: str) -> dict[str, Any]:
+    status: dict[str, Any] = up.ask("GET", f"{DEPLOYMENTS}/{name}").document()["status"]
+    return status
 
 
 def wait_until(look: Callable[[], Any]) -> Any:

@@ -24,7 +24,7 @@ from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem
 from mooring.cluster.beside import processes_for
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
-from mooring.cluster.settings import PROCESS, ClusterSettings
+from mooring.cluster.settings import PROCESS, ClusterSettings, PartSettings
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
@@ -165,9 +165,9 @@ def _settings(options: UpOptions) -> ClusterSettings:
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
         lives=_lives(options.lives),
-        scheduler_configuration=_scheduler_configuration(options.scheduler_file),
-        controllers=options.controllers,
-        enabled_controllers=options.enabled_controllers,
+        parts=PartSettings(
+            _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
+        ),
         processes=options.processes or processes_for(options.nodes),
     )
 

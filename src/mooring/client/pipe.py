@@ -7,17 +7,17 @@ Between a part of Mooring that has a process of its own and the API server that 
 the work: TLS, headers, a text for each answer. Here a call is a few packed fields and the object's JSON.
 
  1. Calls that are under way when the other end goes have no answer (`NoAnswerError`): nobody knows what became of them.
-    Where this process ends with the other one, they wait until it has ended, and nobody complains.
+    Whoever cannot go on without the other end says what is to be done then (`on_end`), before any of them fails.
  2. Whoever stops waiting says so, and the other end stops working on it where it can.
- 3. What a watch has told and nobody has read yet is bounded: beyond `UNREAD_BYTES_MAX` the pipe is not read, until the
-    reader has caught up or the API server has given up on him.
+ 3. What watches have told and nobody has read yet is bounded: beyond `UNREAD_BYTES_MAX` the pipe is not read until the
+    readers have caught up. So a reader must not wait for an answer between two batches.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, cast
 
@@ -83,16 +83,14 @@ class PipeWatch:
         try:
             await self._client.ask(self._question)
         except BaseException:
-            self._client.forget_watch(self._number)
+            self._leave()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._client.count_unread(-self._unread_bytes)
-        self._client.forget_watch(self._number)
-        self.end(None)
+        self._leave()
 
     async def next_batch(self) -> Sequence[WatchEvent]:
         while not self._events and not self._is_over:
@@ -103,10 +101,7 @@ class PipeWatch:
                 self._reader = None
         if not self._events and self._failure is not None:
             raise self._failure
-        events, self._events = self._events, []
-        self._client.count_unread(-self._unread_bytes)
-        self._unread_bytes = 0
-        return events
+        return self._take_unread()
 
     def tell(self, changes: list[tuple[str, str, bytes]]) -> None:
         """The other end tells of changes."""
@@ -125,6 +120,17 @@ class PipeWatch:
         self._is_over = True
         self._wake()
 
+    def _leave(self) -> None:
+        self._client.forget_watch(self._number)
+        self._take_unread()
+        self.end(None)
+
+    def _take_unread(self) -> Sequence[WatchEvent]:
+        events, self._events = self._events, []
+        self._client.count_unread(-self._unread_bytes)
+        self._unread_bytes = 0
+        return events
+
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
@@ -133,9 +139,8 @@ class PipeWatch:
 class PipeClient:
     """Keeps the client promise over a pipe."""
 
-    def __init__(self, *, ends_with_it: bool = False) -> None:
-        """`ends_with_it`: this process ends when the other end goes."""
-        self._ends_with_it = ends_with_it
+    def __init__(self, *, on_end: Callable[[], None] | None = None) -> None:
+        self._on_end_first = on_end
         self._loop = asyncio.get_running_loop()
         self._channel: Channel[words.Question] = Channel(words.encoded, self._on_frame, self._on_end)
         self._waiting: dict[int, asyncio.Future[object]] = {}
@@ -210,7 +215,7 @@ class PipeClient:
 
     async def ask(self, question: words.Call) -> object:
         """Ask, and wait for what comes of it: an object, a page. Raises `ClientError`."""
-        if self._channel.is_over and not self._ends_with_it:
+        if self._channel.is_over:
             raise _gone()
         number = question.number
         answer = self._waiting[number] = self._loop.create_future()
@@ -280,8 +285,8 @@ class PipeClient:
 
     def _on_end(self) -> None:
         self._ended.set()
-        if self._ends_with_it:
-            return
+        if self._on_end_first is not None:
+            self._on_end_first()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(_gone())

@@ -75,8 +75,8 @@ class Channel(asyncio.Protocol, Generic[Said]):
     def _flush(self) -> None:
         if not self._unsent or self._transport is None or self.is_over:
             return
-        frame = self._encode(self._unsent)
-        self._unsent = []
+        unsent, self._unsent = self._unsent, []
+        frame = self._encode(unsent)
         self._transport.write(len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
 
     # ------------------------------------------------------------------------------------ what the loop calls

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -55,6 +56,9 @@ class PipeServer:
                 self._channel.abort()
                 await self._ended.wait()  # a transport that is left open would hold up the end of the loop
 
+    def statistics(self) -> dict[str, int]:
+        return {"calls": len(self._working)}
+
     def _on_end(self) -> None:
         self._ended.set()
 
@@ -66,7 +70,8 @@ class PipeServer:
                 if task is not None:
                     task.cancel()
             elif not self._ended.is_set():
-                self._working[question.number] = self._group.start(self._work(question), name="call")
+                task = self._working[question.number] = self._group.start(self._work(question), name="call")
+                task.add_done_callback(partial(self._forget, question.number))
 
     async def _work(self, call: words.Call) -> None:
         try:
@@ -79,8 +84,10 @@ class PipeServer:
         except Exception as error:
             logger.exception("a %s of another process failed", type(call).__name__)
             self._channel.say(words.failure_of(call.number, ServerError(f"{type(error).__name__}: {error}")))
-        finally:
-            del self._working[call.number]
+
+    def _forget(self, number: int, task: asyncio.Task[None]) -> None:
+        # Not at the end of the work: a task that is cancelled before it began has no end.
+        del self._working[number]
 
     # ---------------------------------------------------------------------------------------------------- calls
 

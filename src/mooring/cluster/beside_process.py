@@ -1,18 +1,23 @@
 """The process that `beside` starts: parts of a control plane that reach their API server over pipes.
 
-Comes in   orders on the standard input, pipes as open files
-Goes out   the work of the parts, until the pipes end
+Comes in   a line over which orders come, pipes as open files
+Goes out   the work of the parts, until the line ends
+
+ 1. When the line ends the parts are told to stop, and finish what they have begun: their pipes are still served.
+ 2. When a pipe ends nobody is left to work for, and nothing that could be lost: the process is gone at once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import pickle
-import signal
 import socket
 import sys
 
 from mooring.client.pipe import PipeClient
+from mooring.client.pipe_channel import LENGTH_BYTES
 from mooring.cluster.beside import EXIT_REFUSED, Orders
 from mooring.cluster.parts import PARTS
 from mooring.controllers.settings import SettingError
@@ -22,16 +27,18 @@ from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading, loading
 from mooring.kit.tasks import TaskGroup
 
+EXIT_ABANDONED = 4
 
-def main() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # whoever started us hears it, and closes the pipes
-    orders: Orders = pickle.load(sys.stdin.buffer)
+
+def main(line: socket.socket) -> None:
+    orders = _orders_from(line)
+    if orders is None:
+        return
     logging.basicConfig(
         level=orders.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     try:
-        run_real(_run(orders))
+        run_real(_run(orders, line))
     except ExceptionGroup as group:
         refusal = _refusal_in(group)
         if refusal is None:
@@ -40,15 +47,31 @@ def main() -> None:
         raise SystemExit(EXIT_REFUSED) from None
 
 
-async def _run(orders: Orders) -> None:
+async def _run(orders: Orders, line: socket.socket) -> None:
     clock, entropy = SystemClock(), Entropy(orders.seed, orders.entropy_name)
     async with TaskGroup("parts") as group:
         for part, number in orders.pipes.items():
-            client = PipeClient(ends_with_it=True)
+            client = PipeClient(on_end=_leave)
             await client.open(socket.socket(fileno=number))
             group.start_background(PARTS[part](orders.settings, client, clock, entropy), name=part)
-            group.start(client.wait_ended(), name=f"{part}'s pipe")
         end_loading()
+        line.setblocking(False)
+        await asyncio.get_running_loop().sock_recv(line, 1)  # nothing is ever said: it ends
+
+
+def _leave() -> None:
+    os._exit(EXIT_ABANDONED)
+
+
+def _orders_from(line: socket.socket) -> Orders | None:
+    """What we are told; None if whoever started us has changed his mind."""
+    with line.makefile("rb") as told:
+        length = told.read(LENGTH_BYTES)
+        if not length:
+            return None
+        orders = pickle.loads(told.read(int.from_bytes(length, "big")))
+    assert isinstance(orders, Orders), f"{orders!r} are no orders"
+    return orders
 
 
 def _refusal_in(group: ExceptionGroup[Exception]) -> SettingError | None:
@@ -62,4 +85,4 @@ def _refusal_in(group: ExceptionGroup[Exception]) -> SettingError | None:
 
 if __name__ == "__main__":
     with loading():
-        main()
+        main(socket.socket(fileno=int(sys.argv[1])))

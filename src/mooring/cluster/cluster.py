@@ -89,7 +89,9 @@ async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy)
 
 async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
     # They bring numpy and half of the package with them: read in a thread, while the server answers already.
-    await asyncio.get_running_loop().run_in_executor(None, import_module, "mooring.cluster.components")
+    here = ("mooring.cluster.parts",) if settings.processes == 1 else ()
+    for name in (*here, "mooring.cluster.components"):
+        await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
     await run_components(settings, desk, clock, entropy)

@@ -10,11 +10,8 @@ Goes out   nothing: they run until they are cancelled
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-
 from mooring.apiserver.desk import Desk
-from mooring.cluster.beside import Orders, run_beside, without_secrets
+from mooring.cluster.beside import run_beside
 from mooring.cluster.settings import PROCESS, ClusterSettings
 from mooring.cluster.stores import PODS_FOLDER
 from mooring.cluster.ways_in import inside_client
@@ -39,17 +36,12 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
     }
     async with TaskGroup("components") as group:
         if clients and settings.processes > 1:
-
-            def orders(pipes: Mapping[str, int]) -> Orders:
-                level = logging.getLogger().getEffectiveLevel()
-                return Orders(without_secrets(settings), entropy.seed, entropy.name, level, pipes)
-
-            group.start(run_beside(clients, orders, clock), name="beside")
+            group.start(run_beside(settings.parts, clients, clock, entropy), name="beside")
         else:
             from mooring.cluster.parts import PARTS  # brings in what is not needed where they run elsewhere
 
             for part, client in clients.items():
-                group.start(PARTS[part](settings, client, clock, entropy), name=part)
+                group.start(PARTS[part](settings.parts, client, clock, entropy), name=part)
         if settings.runs("nodes"):
             fleet = _fleet(settings, desk, clock, entropy)
             desk.logs = fleet

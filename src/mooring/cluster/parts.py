@@ -10,22 +10,22 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from mooring.client.promise import Client
-from mooring.cluster.settings import ClusterSettings
+from mooring.cluster.settings import PartSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
 
-Part = Callable[[ClusterSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
+Part = Callable[[PartSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
 
 
-async def run_scheduler(settings: ClusterSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+async def run_scheduler(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
     configuration = load_configuration(settings.scheduler_configuration)
     await Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler")).run()
 
 
-async def run_controllers(settings: ClusterSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+async def run_controllers(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
     chance = entropy.fork("controllers")
     await ControllerManager(client, clock, chance, settings.controllers, settings.enabled_controllers).run()
 

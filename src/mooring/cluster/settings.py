@@ -18,6 +18,16 @@ COMPONENTS = ("scheduler", "controllers", "nodes")
 
 
 @dataclass(frozen=True, slots=True)
+class PartSettings:
+    """What the scheduler and the controllers are told, wherever they run."""
+
+    scheduler_configuration: object | None = None
+    controllers: ControllerSettings = field(default_factory=ControllerSettings)
+    enabled_controllers: tuple[str, ...] = ("*",)
+    """As kube-controller-manager's `--controllers`."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """Everything about a cluster that can be chosen."""
 
@@ -41,10 +51,7 @@ class ClusterSettings:
     """How long the leases of nodes last, which are renewed four times in that time."""
     lives: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
-    scheduler_configuration: object | None = None
-    controllers: ControllerSettings = field(default_factory=ControllerSettings)
-    enabled_controllers: tuple[str, ...] = ("*",)
-    """As kube-controller-manager's `--controllers`."""
+    parts: PartSettings = field(default_factory=PartSettings)
     limits: DoorLimits = field(default_factory=DoorLimits)
     processes: int = 1
     """With 2, the scheduler and the controllers have a process of their own."""
