@@ -21,6 +21,7 @@ from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import preferred
 from tests.builders import MIB, node, owned_by, pod
+from tests.device_builders import device_class, gpus
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import engine_of
 
@@ -264,3 +265,20 @@ def test_kept_scores_of_images_follow_the_number_of_nodes() -> None:
     for number in range(2, 60):
         engine.put(node(f"n{number}", cpu=8))
     assert engine.decide(record).node_name == "n1"
+
+
+GPUS = "example.com/gpu"
+
+
+@pytest.mark.parametrize("pods_before", [pytest.param(1, id="of a newcomer"), pytest.param(2, id="of a kept family")])
+def test_what_plugins_prepared_follows_a_device_class_that_comes_and_goes(pods_before: int) -> None:
+    engine = engine_of(node("n1"), gpus("n1", 2))
+    record = engine.record(pod(others={GPUS: 1}))
+    keeper = Keeper(engine.cycle_for(record).profile, engine.columns)
+    assert keeper.newcomer(record) is not None
+    if pods_before == 2:
+        assert not keeper.kept(record).fits[0]
+    engine.put(device_class(resource=GPUS))
+    assert keeper.kept(record).fits[0], "a device class stands behind the resource now"
+    engine.remove(device_class(resource=GPUS))
+    assert not keeper.kept(record).fits[0]

@@ -13,6 +13,7 @@ Goes out   `Kept`: every number in it is what the plugins would answer now
  4. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped.
  5. Answers are kept from the second pod of a family on: the first is judged at first sight (see `first_sight`), and of
     it only what the plugins have prepared is remembered. Where users' plugins have a say, from the first.
+ 6. When a plugin's epoch changes, what it has prepared of a pod is as void as its answers: all begins anew.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Keeper:
             return None
         if len(self._newcomers) >= NEWCOMERS_MAX:
             del self._newcomers[next(iter(self._newcomers))]
-        newcomer = self._newcomers[key] = Kept(self._profile, pod)
+        newcomer = self._newcomers[key] = Kept(self._profile, pod, self._epochs())
         return newcomer
 
     def kept_with_twins(self, pod: PodRecord) -> Kept | None:
@@ -93,11 +94,12 @@ class Keeper:
         return self._kept_with(pod, twins) if twins else None
 
     def _kept_with(self, pod: PodRecord, twins: Twins) -> Kept:
-        key = self._key(pod.shape, twins)
+        key, epochs = self._key(pod.shape, twins), self._epochs()
         kept = self._kept.pop(key, None)  # put back behind all others: it is the one used last
-        if kept is None or kept.twins != twins:
-            newcomer = self._newcomers.pop(key, None) if not twins else None
-            kept = newcomer if newcomer is not None else Kept(self._profile, pod, twins)
+        if kept is None or kept.twins != twins or kept.epochs != epochs:
+            kept = self._newcomers.pop(key, None) if not twins else None
+            if kept is None or kept.epochs != epochs:
+                kept = Kept(self._profile, pod, epochs, twins)
             self._make_room(kept)
         kept.shape = pod.shape
         self._sync(kept, pod)  # if a plugin fails here, what it left half done is not kept
@@ -111,6 +113,9 @@ class Keeper:
         shared = self._kept.get((shape.family, False))
         is_taken = shared is not None and shared.victims is not None and shared.shape is not shape
         return own if is_taken else (shape.family, False)
+
+    def _epochs(self) -> tuple[object, ...]:
+        return tuple([plugin.epoch() for plugin in self._epoch_plugins])
 
     def forget_all(self) -> None:
         self._kept.clear()
@@ -185,8 +190,7 @@ class Keeper:
         columns = self._columns
         assert not columns.in_what_if, "what is computed inside of a what-if must not be kept"
         usage, facts = columns.usage_changes, columns.fact_changes
-        epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
-        is_alike = kept.fact_position == facts.position and kept.epochs == epochs
+        is_alike = kept.fact_position == facts.position
         if is_alike and kept.usage_position == usage.position:
             return
         kept.diagnosis = None
@@ -195,17 +199,16 @@ class Keeper:
         if few is not None:
             self._ask_one_by_one(kept, pod, few)
         else:
-            self._ask_many(kept, pod, epochs)
+            self._ask_many(kept, pod)
         kept.usage_position = usage.position
         kept.fact_position = facts.position
-        kept.epochs = epochs
 
-    def _ask_many(self, kept: Kept, pod: PodRecord, epochs: tuple[object, ...]) -> None:
+    def _ask_many(self, kept: Kept, pod: PodRecord) -> None:
         usage, facts = self._columns.usage_changes, self._columns.fact_changes
         fact_rows = facts.since(kept.fact_position) if kept.fact_position != facts.position else _NO_ROWS
         usage_rows = usage.since(kept.usage_position)
         is_too_small = len(kept.first) < self._columns.height
-        if fact_rows is None or usage_rows is None or kept.epochs != epochs or is_too_small:
+        if fact_rows is None or usage_rows is None or is_too_small:
             self._ask_all(kept, pod)
         else:
             self._ask_some(kept, pod, fact_rows, usage_rows)

@@ -98,9 +98,11 @@ class Kept:
         "victims",
     )
 
-    def __init__(self, profile: Profile, pod: PodRecord, twins: Twins = NO_TWINS) -> None:
+    def __init__(self, profile: Profile, pod: PodRecord, epochs: tuple[object, ...], twins: Twins = NO_TWINS) -> None:
         self.shape = pod.shape
         """Whose pod asked last: the same answers may serve a family of shapes."""
+        self.epochs = epochs
+        """Those of the plugins when they were asked what they need to know of the pod."""
         self.twins = twins
         """Filters that read the cluster, and whose answers are kept all the same, by name."""
         self.filter_states: dict[str, Any] = {}
@@ -129,7 +131,6 @@ class Kept:
         """Whether any row has a normalised score but 0."""
         self.fits_count = 0
         self.counted_for = -1
-        self.epochs: tuple[object, ...] = ()
         self.best: list[int] | None = None
         """The rows with the highest rank, ascending, while only few rows change; None: look for them again."""
         self.best_rank = REFUSED
