@@ -141,6 +141,22 @@ def test_what_is_known_of_a_level_does_not_hide_what_facts_say() -> None:
     assert kept.bits[:2].tolist() == anew.bits[:2].tolist()
 
 
+def test_of_all_shapes_together_only_so_many_levels_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keepers, "LEVELS_MAX", 5)
+    engine = engine_of(node("n1", cpu=64), node("n2", cpu=64))
+    records = [engine.record(pod(cpu=cpu)) for cpu in (1, 2, 3)]
+    profile = engine.cycle_for(records[0]).profile
+    keeper = Keeper(profile, engine.columns)
+    remembered = []
+    for number in range(21):
+        engine.put(pod(f"p{number}", cpu=3, on="n1"))
+        kept = [keeper.kept(record) for record in records]
+        remembered.append(sum(len(each.of_level) for each in kept))
+        anew = Keeper(profile, engine.columns)
+        assert [each.ranked[:2].tolist() for each in kept] == [anew.kept(r).ranked[:2].tolist() for r in records]
+    assert max(remembered) == 5
+
+
 def test_after_a_node_changed_its_row_is_asked_everything() -> None:
     engine = watched()
     asked(engine)

@@ -10,7 +10,8 @@ Goes out   `Kept`: every number in it is what the plugins would answer now
  3. Our own row-local plugins read neither labels nor owners: where nobody else has a say, what is kept serves a whole
     family of shapes. A thousand Deployments of one template are one family. What preemption found out depends on
     labels, so a shape that has victims keeps its answers to itself, and so do shapes with twins.
- 4. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped.
+ 4. What is kept takes at most `KEPT_BYTES_MAX`; beyond that the shapes unused for longest are dropped. What was said of
+    levels is counted apart: after `LEVELS_MAX` of them all are forgotten, and cost one question each to learn again.
  5. Answers are kept from the second pod of a family on: the first is judged at first sight (see `first_sight`), and of
     it only what the plugins have prepared is remembered. Where users' plugins have a say, from the first.
  6. When a plugin's epoch changes, what it has prepared of a pod is as void as its answers: all begins anew.
@@ -44,8 +45,8 @@ NO_BANDS_FOR = 1000
 FEW_ROWS = 16
 """Up to so many rows are asked one by one, in plain Python: below that numpy's overhead is larger than its gain."""
 
-LEVELS_MAX = 4096
-"""Of so many levels is remembered what a shape was told there."""
+LEVELS_MAX = 1 << 14
+"""Of so many levels, of all shapes together, is remembered what a shape was told there: some 600 bytes each."""
 
 OUR_PLUGINS = "mooring.scheduler.plugins."
 
@@ -61,6 +62,7 @@ class Keeper:
         self._kept: dict[tuple[Shape | bytes, bool], Kept] = {}
         self._newcomers: dict[tuple[Shape | bytes, bool], Kept] = {}
         """Families of which one pod has come: with states, and without answers."""
+        self._levels_learnt = 0
         asked: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
         asked += [use.plugin for use in profile.scores if use.is_row_local]
         self._has_families = all(type(plugin).__module__.startswith(OUR_PLUGINS) for plugin in asked)
@@ -261,8 +263,7 @@ class Keeper:
         level = self._columns.resources.level_of(row)
         known = kept.of_level.get(level)
         if known is None:
-            if len(kept.of_level) >= LEVELS_MAX:
-                kept.of_level.clear()
+            self._make_room_for_level(kept)
             known = kept.of_level[level] = (
                 *_refusal_of_row(kept.level_filters, row, FITS, 0),
                 _score_of_row(kept.level_scores, row),
@@ -341,6 +342,14 @@ class Keeper:
             dropped = self._kept.pop(next(iter(self._kept)))
             if len(dropped.first) == self._columns.capacity:
                 newcomer.take_arrays_of(dropped)
+
+    def _make_room_for_level(self, kept: Kept) -> None:
+        """Those of shapes that were dropped since count as if they were still there, so that nobody need count them."""
+        if self._levels_learnt >= LEVELS_MAX:
+            self._levels_learnt = 0
+            for each in (kept, *self._kept.values()):
+                each.of_level.clear()
+        self._levels_learnt += 1
 
 
 def check_scores(plugin: str, scores: Int64s) -> None:
