@@ -46,7 +46,7 @@ from mooring.scheduler.plugins.spread_constraints import (
     default_constraints,
     own_constraints,
 )
-from mooring.scheduler.plugins.spread_domains import Reach, Reaches, SpreadDomains
+from mooring.scheduler.plugins.spread_domains import Reach, Reaches, SpreadDomains, reach_key
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -83,15 +83,18 @@ class Soft(NamedTuple):
 
 
 class _Wish:
-    """The hard or the soft constraints of a shape, and what was found out about them."""
+    """The hard or the soft constraints of a shape."""
 
-    __slots__ = ("constraints", "fact_position", "reaches", "selectors_version")
+    __slots__ = ("constraints", "reach_key", "requires_all", "selectors_version")
 
-    def __init__(self, constraints: tuple[Constraint, ...], selectors_version: int) -> None:
+    def __init__(
+        self, shape: Shape, constraints: tuple[Constraint, ...], requires_all: bool, selectors_version: int
+    ) -> None:
         self.constraints = constraints
+        self.requires_all = requires_all
+        """Whether a node without one of the labels counts for none of them."""
+        self.reach_key = reach_key(shape, constraints, requires_all)
         self.selectors_version = selectors_version
-        self.reaches: Reaches | None = None
-        self.fact_position = -1
 
 
 class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft], Banded):
@@ -128,7 +131,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             return failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
-        reaches = self._reaches(pod.shape, wish, requires_all=True)
+        reaches = self._reaches(pod.shape, wish)
         counted = [self._count_hard(c, r) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
         return Proceed(tuple(counted))
 
@@ -206,9 +209,8 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
-        requires_all = self._requires_all(pod.shape)
-        reaches = self._reaches(pod.shape, wish, requires_all)
-        ignored = ~reaches.labelled if requires_all and not reaches.all_labelled else None
+        reaches = self._reaches(pod.shape, wish)
+        ignored = ~reaches.labelled if wish.requires_all and not reaches.all_labelled else None
         scored = feasible if ignored is None else _only(feasible, reaches.labelled)
         counted = [self._count_soft(c, r, scored) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
         return Soft(tuple(counted), ignored, reaches.all_labelled)
@@ -278,10 +280,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             domain_count -= int(ABSENT in domains and empty_value in domains)
         return constraint, counts, math.log(domain_count + 2)
 
-    def _requires_all(self, shape: Shape) -> bool:
-        """Whether a node without one of the labels counts for none of the soft constraints."""
-        return bool(shape.spec.topology_spread_constraints) or not self._system_defaults
-
     # Both
 
     def axes(self, pod: PodRecord) -> tuple[Axis, ...] | None:
@@ -297,7 +295,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             hard, soft = self._wish(shape, HARD), self._wish(shape, SOFT)
         except LabelSelectorError:
             return None
-        if soft.constraints and not self._reaches(shape, soft, self._requires_all(shape)).all_labelled:
+        if soft.constraints and not self._reaches(shape, soft).all_labelled:
             return None
         axes: list[Axis] = [constraint.column for constraint in hard.constraints]
         for constraint in soft.constraints:
@@ -322,16 +320,14 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             constraints = own_constraints(self._columns, shape, action)
         else:
             constraints = default_constraints(self._columns, shape, self._defaults, action)
-        wish = shape.memo[self, action] = _Wish(constraints, self._selectors_version)
+        # The system's soft defaults count every node, whatever labels it lacks.
+        requires_all = action == HARD or bool(shape.spec.topology_spread_constraints) or not self._system_defaults
+        wish = shape.memo[self, action] = _Wish(shape, constraints, requires_all, self._selectors_version)
         return wish
 
-    def _reaches(self, shape: Shape, wish: _Wish, requires_all: bool) -> Reaches:
-        """Which nodes count for them; looked up again only after some node changed."""
-        position = self._columns.fact_changes.position
-        if wish.reaches is None or wish.fact_position != position:
-            wish.reaches = self._domains.reaches(shape, wish.constraints, requires_all)
-            wish.fact_position = position
-        return wish.reaches
+    def _reaches(self, shape: Shape, wish: _Wish) -> Reaches:
+        """Which nodes count for the constraints."""
+        return self._domains.reaches(wish.reach_key, shape, wish.constraints, wish.requires_all)
 
     def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
         if old is None or new is None or old.spec.selector != new.spec.selector:

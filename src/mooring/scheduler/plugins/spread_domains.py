@@ -7,6 +7,8 @@ Goes out   `Reach` for each constraint: the rows that count, and the domains amo
     constraint's inclusion policies.
  2. All of this depends on facts alone, so it is kept until some node's facts change, and shared by all pods whose
     policies leave nobody out.
+ 3. Nobody else keeps it: a `Reach` has a number for each node, and a shape may not be asked about again for long. What
+    a shape keeps is the `reach_key` by which it is found.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from mooring.scheduler.cache.pods import Shape
 from mooring.scheduler.plugins.spread_constraints import Constraint
 
 REACHES_MAX = 256
+"""Of so many different policies is kept what they reach."""
 
 
 class Reach(NamedTuple):
@@ -50,18 +53,21 @@ class SpreadDomains:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._known: dict[object, tuple[int, Reaches]] = {}
+        self._known: dict[object, Reaches] = {}
+        self._fact_position = -1
 
-    def reaches(self, shape: Shape, constraints: tuple[Constraint, ...], requires_all: bool) -> Reaches:
-        """`requires_all`: whether a node without one of the labels counts for none of the constraints."""
-        key = (requires_all, tuple([_policy_key(shape, constraint) for constraint in constraints]))
+    def reaches(self, key: object, shape: Shape, constraints: tuple[Constraint, ...], requires_all: bool) -> Reaches:
+        """The key is that of the others (see `reach_key`)."""
         position = self._columns.fact_changes.position
+        if self._fact_position != position:
+            self._known.clear()
+            self._fact_position = position
         known = self._known.get(key)
-        if known is None or known[0] != position:
+        if known is None:
             if len(self._known) >= REACHES_MAX:
                 self._known.clear()
-            known = self._known[key] = (position, self._find(shape, constraints, requires_all))
-        return known[1]
+            known = self._known[key] = self._find(shape, constraints, requires_all)
+        return known
 
     def _find(self, shape: Shape, constraints: tuple[Constraint, ...], requires_all: bool) -> Reaches:
         alive = self._columns.alive[: self._columns.height]
@@ -95,11 +101,19 @@ class SpreadDomains:
         return included
 
 
+def reach_key(shape: Shape, constraints: tuple[Constraint, ...], requires_all: bool) -> object:
+    """Equal for constraints that reach the same nodes.
+
+    `requires_all`: whether a node without one of the labels counts for none of the constraints.
+    """
+    return requires_all, tuple([_policy_key(shape, constraint) for constraint in constraints])
+
+
 def _policy_key(shape: Shape, constraint: Constraint) -> object:
-    """Equal for constraints that reach the same nodes."""
+    # By the shape's key and not the shape itself, which holds this and could then not be freed at once.
     return (
         constraint.column,
-        shape if constraint.honours_affinity and _has_affinity(shape) else None,
+        shape.key if constraint.honours_affinity and _has_affinity(shape) else None,
         shape.spec.tolerations if constraint.honours_taints else None,
     )
 
