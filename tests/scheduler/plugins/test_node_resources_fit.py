@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.config.arguments import NodeResourcesFitArgs
+from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from mooring.scheduler.plugins.catalogue import PLUGINS
+from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit, Wanted
 from tests.api.builders import container, sidecar
 from tests.builders import node, pod
-from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.config.builders import plugins, with_arguments, with_profile
 from tests.scheduler.harness import decide, engine_of, refused_by, scored_by
 
 GPU, NIC = "example.com/gpu", "vendor.io/nic"
@@ -174,3 +180,41 @@ def test_more_resources_than_can_be_told_apart() -> None:
     decision = decide(engine_of(node("n1", others=many)), pod(others=many))
     assert decision.rejection is not None
     assert decision.rejection.message == "pod requests 80 different resources, more than can be told apart"
+
+
+class FitWhereOpen(NodeResourcesFit):
+    """Somebody's own: looks at a label of the node, too."""
+
+    name = "FitWhereOpen"
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns, NodeResourcesFitArgs())
+        self._open = columns.labels.column("open")
+
+    def filter_row(self, state: Wanted, row: int) -> int:
+        return super().filter_row(state, row) or int(self._open.values[self._open.codes[row]] != "yes")
+
+    def filter(self, state: Wanted, rows: Rows) -> Int64s:
+        return np.array([self.filter_row(state, row) for row in np.arange(len(self._open.codes))[rows]])
+
+
+def test_what_a_plugin_made_of_it_reads_besides_is_not_hidden_by_the_level() -> None:
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins("FitWhereOpen")}})
+    nodes = [node("n1", cpu=4, labels={"open": "yes"}), node("n2", cpu=4, labels={"open": "no"})]
+    engine = engine_of(*nodes, config=config, registry=Registry([*PLUGINS, FitWhereOpen]))
+    assert engine.decide(engine.record(pod(cpu=1))).node_name == "n1"
+    engine.put(pod("a", cpu=1, on="n1"))
+    engine.put(pod("b", cpu=1, on="n2"))
+    assert engine.decide(engine.record(pod(cpu=1))).feasible_count == 1
+
+
+def test_it_judges_by_level_and_what_is_made_of_it_does_not() -> None:
+    columns, record = engine_of().columns, engine_of().record(pod(cpu=1))
+    judging = {
+        type(plugin): (
+            plugin.filters_by_level(Wanted((), ())),
+            plugin.scores_by_level(plugin.pre_score(record, slice(0, 0))),
+        )
+        for plugin in (NodeResourcesFit(columns, NodeResourcesFitArgs()), FitWhereOpen(columns))
+    }
+    assert judging == {NodeResourcesFit: (True, True), FitWhereOpen: (False, False)}

@@ -146,7 +146,8 @@ class Filter(Plugin, ABC, Generic[State]):
     def filters_by_level(self, state: State) -> bool:
         """Whether all that it reads of a row is what the node offers and what is used of it (`resources.level_of`).
 
-        Nodes of one sort with as many pods of a kind are at the same level: it is asked once for all of them.
+        Nodes of one sort with as many pods of a kind are at the same level: it is asked once for all of them. A class
+        promises it for itself, and not for those that inherit from it.
         """
         return False
 

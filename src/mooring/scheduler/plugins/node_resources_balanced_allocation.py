@@ -70,7 +70,8 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         return one_balance_score(offered)
 
     def scores_by_level(self, state: Balanced) -> bool:
-        return not state.of_devices
+        # What somebody made of it may read more.
+        return type(self) is NodeResourcesBalancedAllocation and not state.of_devices
 
     def score(self, state: Balanced, rows: Rows) -> Int64s:
         if not state.resources:

@@ -130,7 +130,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         return bits
 
     def filters_by_level(self, state: Wanted) -> bool:
-        return True
+        return type(self) is NodeResourcesFit  # what somebody made of it may read more
 
     def reasons(self, state: Wanted) -> tuple[Reason, ...]:
         return state.reasons
@@ -176,7 +176,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         return int(total // weights) if weights else 0
 
     def scores_by_level(self, state: Added) -> bool:
-        return not state.of_devices
+        return type(self) is NodeResourcesFit and not state.of_devices
 
     def wakes(self) -> tuple[Wake, ...]:
         return self._hints.wakes()

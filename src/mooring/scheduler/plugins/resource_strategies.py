@@ -42,7 +42,7 @@ class _ResourceStrategy(PreScore[Added], Score[Added]):
         return self._fit.score_row(state, row)
 
     def scores_by_level(self, state: Added) -> bool:
-        return self._fit.scores_by_level(state)
+        return type(self) in _OURS and self._fit.scores_by_level(state)  # what somebody made of one may read more
 
 
 class NodeResourcesLeastAllocated(_ResourceStrategy):
@@ -58,3 +58,6 @@ class NodeResourcesMostAllocated(_ResourceStrategy):
 class RequestedToCapacityRatio(_ResourceStrategy):
     name = "RequestedToCapacityRatio"
     strategy = REQUESTED_TO_CAPACITY_RATIO
+
+
+_OURS = (NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio)
