@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
-from mooring.client.promise import Deletion
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, Kind
+from mooring.client.promise import Client, Deletion
 from tests.controllers.world import NAMESPACE, Story, World, play
 
 SPEC: Document = {
@@ -15,8 +17,8 @@ SPEC: Document = {
 TEMPLATE: Document = {"metadata": {"labels": {"of": "p"}, "annotations": {"note": "x"}}, "spec": SPEC}
 
 
-def pod(**source: Document) -> Document:
-    volume = {"name": "scratch", **(source or {"ephemeral": {"volumeClaimTemplate": TEMPLATE}})}
+def pod(name: str = "scratch", **source: Document) -> Document:
+    volume = {"name": name, **(source or {"ephemeral": {"volumeClaimTemplate": TEMPLATE}})}
     spec = {"containers": [{"name": "c", "image": "a"}], "volumes": [{"name": "other", "emptyDir": {}}, volume]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec, "status": {"phase": "Pending"}}
 
@@ -87,3 +89,50 @@ def test_other_volumes_get_nothing() -> None:
         assert await names(world) == []
 
     tell(story)
+
+
+class _Replacing:
+    """Whoever reads a pod for the first time finds another one of that name."""
+
+    def __init__(self, inner: Client, other: Document) -> None:
+        self._inner = inner
+        self._others = [other]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
+        if kind is POD and self._others:
+            await self._inner.delete(kind, namespace, name, Deletion(grace_s=0))
+            await self._inner.create(kind, namespace, self._others.pop())
+        return await self._inner.get(kind, namespace, name)
+
+
+@pytest.mark.parametrize(
+    ("other", "claims"),
+    [
+        pytest.param(pod(emptyDir={}), [], id="whose volume of that name is none of ours"),
+        pytest.param({**pod(), "spec": {"containers": [{"name": "c", "image": "a"}]}}, [], id="without volumes"),
+        pytest.param(pod(name="cache", emptyDir={}), [], id="without a volume of that name"),
+        pytest.param(pod(), ["p-scratch"], id="with the same volume, which gets its own claim"),
+    ],
+)
+def test_a_pod_that_was_made_anew_is_not_taken_for_the_one_before(
+    other: Document, claims: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(pod())
+        await world.settle()
+        uid = (await world.get(POD, "p"))["metadata"]["uid"]
+        made = await world.list(PERSISTENT_VOLUME_CLAIM)
+        assert [(c["metadata"]["name"], c["metadata"]["ownerReferences"][0]["uid"]) for c in made] == [
+            (name, uid) for name in claims
+        ]
+        assert await world.events() == []
+
+    play(
+        story,
+        controllers=["ephemeral-volume-controller"],
+        through=lambda client, clock: _Replacing(client, other),  # type: ignore[arg-type, return-value]
+    )
+    assert caplog.messages == []

@@ -64,7 +64,10 @@ class EphemeralVolumeController(Controller):
             return
         claim = self._claims.lister.get(namespace, name)
         if claim is None:
-            wanted = claim_of(pod, name, _volume_in(await read_document(self.client, pod), volume.name))
+            document = await read_document(self.client, pod)
+            if document["metadata"]["uid"] != pod.metadata.uid:
+                return  # the pod has gone; the one that has its name now is looked at when the informer tells of it
+            wanted = claim_of(pod, name, _volume_in(document, volume.name))
             try:
                 await self.client.create(PERSISTENT_VOLUME_CLAIM, namespace, wanted, is_answer_wanted=False)
             except ClientError as error:
