@@ -17,7 +17,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.filtering import find_feasible
+from mooring.scheduler.cycle.filtering import begin, look
 from mooring.scheduler.cycle.keeper import Keeper
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
@@ -55,7 +55,9 @@ def attempt_of(engine: Engine, view: Pod) -> Attempt:
     """What filtering finds out about a pod, with nothing kept."""
     record = engine.record(view)
     profile = engine.cycle_for(record).profile
-    return find_feasible(profile, engine.columns, Keeper(profile, engine.columns).kept(record), record)
+    attempt = begin(profile, engine.columns, Keeper(profile, engine.columns).kept(record), record)
+    look(attempt)
+    return attempt
 
 
 def plugin_of(engine: Engine, kind: type[AnyPlugin]) -> AnyPlugin:

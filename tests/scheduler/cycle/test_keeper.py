@@ -12,7 +12,6 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.cycle import keeper as keepers
 from mooring.scheduler.cycle.keeper import Keeper
-from mooring.scheduler.cycle.kept import FITS
 from mooring.scheduler.cycle.victims import VictimBook
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, Reads, Score
@@ -227,18 +226,6 @@ def test_nothing_is_kept_inside_of_an_experiment() -> None:
     keeper = Keeper(engine.cycle_for(record).profile, engine.columns)
     with WhatIf(engine.columns), pytest.raises(AssertionError, match="must not be kept"):
         keeper.kept(record)
-
-
-def test_what_is_kept_can_be_forgotten() -> None:
-    engine = engine_of(node("n1"), node("n2", cpu=1))
-    record = engine.record(pod(cpu=2))
-    keeper = Keeper(engine.cycle_for(record).profile, engine.columns)
-    first = keeper.kept(record)
-    assert keeper.kept(record) is first
-    assert first.fits[:2].tolist() == [True, False]
-    assert (first.first[:2] == FITS).tolist() == [True, False]
-    keeper.forget_all()
-    assert keeper.kept(record) is not first
 
 
 RANKED = (node("n1", labels={"rank": "1"}), node("n2", labels={"rank": "2"}), node("n3", labels={"rank": "3"}))

@@ -30,15 +30,6 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
 
-def find_feasible(
-    profile: Profile, columns: Columns, kept: Kept, pod: PodRecord, sampling: Sampling | None = None
-) -> Attempt:
-    """Asks all filters. The attempt's `feasible` rows are ascending."""
-    attempt = begin(profile, columns, kept, pod)
-    look(attempt, sampling)
-    return attempt
-
-
 def begin(profile: Profile, columns: Columns, kept: Kept, pod: PodRecord) -> Attempt:
     """Asks the PreFilters."""
     attempt = Attempt(pod, profile, columns, kept)
@@ -49,7 +40,7 @@ def begin(profile: Profile, columns: Columns, kept: Kept, pod: PodRecord) -> Att
 
 
 def look(attempt: Attempt, sampling: Sampling | None = None) -> None:
-    """Asks the filters, unless a PreFilter has ended the attempt."""
+    """Asks the filters, unless a PreFilter has ended the attempt. The attempt's `feasible` rows are ascending."""
     if attempt.rejection is not None:
         return
     if not attempt.is_ordinary:

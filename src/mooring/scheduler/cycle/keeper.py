@@ -119,10 +119,6 @@ class Keeper:
     def _epochs(self) -> tuple[object, ...]:
         return tuple([plugin.epoch() for plugin in self._epoch_plugins])
 
-    def forget_all(self) -> None:
-        self._kept.clear()
-        self._newcomers.clear()
-
     def best(self, kept: Kept) -> list[int]:
         """The rows with the highest rank, ascending: all that is left to decide, if nobody else has a say."""
         self.refresh_normalised(kept)
