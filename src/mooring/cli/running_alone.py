@@ -26,6 +26,7 @@ from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.leader_election import LeadershipLostError
 from mooring.client.promise import Client
 from mooring.cluster.alone import LeaseTerms, run_alone
+from mooring.cluster.settings import LOG_FORMAT
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -76,7 +77,7 @@ def start_logging(is_verbose: bool) -> None:
     """To standard error, from now on."""
     logging.basicConfig(
         level=logging.INFO if is_verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        format=LOG_FORMAT,
         stream=sys.stderr,
     )
 

@@ -24,7 +24,7 @@ from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem
 from mooring.cluster.beside import processes_for
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
-from mooring.cluster.settings import PROCESS, ClusterSettings, PartSettings
+from mooring.cluster.settings import LOG_FORMAT, PROCESS, ClusterSettings, PartSettings
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
@@ -67,7 +67,7 @@ def run_until_stopped(options: UpOptions) -> None:
     settings = _settings(options)
     logging.basicConfig(
         level=logging.INFO if options.is_verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        format=LOG_FORMAT,
         stream=sys.stderr,
     )
     objects = _objects(options.manifests)

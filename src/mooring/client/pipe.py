@@ -3,8 +3,8 @@
 Comes in   requests, one end of a pair of sockets
 Goes out   what the client at the other end answers (`pipe_server`)
 
-Between a part of Mooring that has a process of its own and the API server that started it, HTTP would be a third of
-the work: TLS, headers, a text for each answer. Here a call is a few packed fields and the object's JSON.
+Between a part of Mooring that has a process of its own and the API server that started it nothing is to be hidden and
+nobody has to be told apart: no TLS, no headers, no rights to look up. A call is packed fields and an object's JSON.
 
  1. Calls that are under way when the other end goes have no answer (`NoAnswerError`): nobody knows what became of them.
     Whoever cannot go on without the other end says what is to be done then (`on_end`), before any of them fails.

@@ -20,6 +20,7 @@ from mooring.client.pipe import PipeClient
 from mooring.client.pipe_channel import LENGTH_BYTES
 from mooring.cluster.beside import EXIT_REFUSED, Orders
 from mooring.cluster.parts import PARTS
+from mooring.cluster.settings import LOG_FORMAT
 from mooring.controllers.settings import SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
@@ -34,9 +35,7 @@ def main(line: socket.socket) -> None:
     orders = _orders_from(line)
     if orders is None:
         return
-    logging.basicConfig(
-        level=orders.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    logging.basicConfig(level=orders.log_level, format=LOG_FORMAT, stream=sys.stderr)
     try:
         run_real(_run(orders, line))
     except ExceptionGroup as group:

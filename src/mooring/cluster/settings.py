@@ -13,6 +13,8 @@ from mooring.controllers.settings import ControllerSettings
 DEFAULT_PORT = 6_443
 SIMULATED, PROCESS = "simulated", "process"
 """What pods can be on our nodes."""
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+"""How a cluster writes its log, whichever of its processes does."""
 COMPONENTS = ("scheduler", "controllers", "nodes")
 """What runs beside the API server unless it is left out."""
 
