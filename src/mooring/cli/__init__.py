@@ -3,9 +3,8 @@
 Comes in   what people type, and the files that they name
 Goes out   screens, JSON, YAML, exit codes; complaints that name the file, the line and the field
 
-The way of `mooring explain`: `manifests` reads the files (`chunks` cuts large ones, `kinds` knows what may be in them,
-`checks` looks at every value), `completion` adds what an API server would have added, `explaining` asks the engine and
-lays its answers out as an `explanation`, and `explain_text` or `explain_data` print that.
+`manifests` reads files (`chunks` cuts large ones, `kinds` knows what may be in them, `checks` looks at every value);
+`explain/` is the command that shows scheduling decisions.
 
  1. Nothing here decides: the scheduler does, and its decision is data.
  2. `mooring --help` imports no numpy, and nothing draws (rich) unless there is a terminal to draw on.

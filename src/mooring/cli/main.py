@@ -17,7 +17,7 @@ import click
 
 from mooring import __version__
 from mooring.cli.alone import controllers, nodes
-from mooring.cli.explain import explain
+from mooring.cli.explain.command import explain
 from mooring.cli.problems import InputError
 from mooring.cli.scheduler import scheduler
 from mooring.cli.shell_completion import completion

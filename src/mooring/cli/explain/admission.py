@@ -1,11 +1,8 @@
-"""Pods as an API server admits them.
+"""Pods as the API server of Kubernetes v1.36 admits them.
 
-Comes in   a pod from anywhere, and the priority classes of the cluster
-Goes out   the pod with what the API server of Kubernetes v1.36 would have filled in, as far as scheduling reads it
-
- 1. A pod with a uid has been through all this and only gets a priority, should it lack one.
- 2. Only what scheduling reads is filled in.
- 3. RuntimeClasses and LimitRanges are not applied: they would add overhead, selectors and default requests.
+1. A pod with a uid has been admitted already and only gets a priority if it lacks one.
+2. Only fields that scheduling reads are filled in.
+3. RuntimeClasses and LimitRanges are not applied: they would add overhead, selectors and default requests.
 """
 
 from __future__ import annotations

@@ -1,23 +1,20 @@
-"""Explanations for machines: JSON and YAML of a documented, stable structure (docs/explain.md).
+"""The report for programs: JSON and YAML of a documented, stable structure (docs/explain.md).
 
-Comes in   the report
-Goes out   text in the format that was asked for
-
- 1. Fields are only ever added. A field that does not apply to an outcome is left out, not null.
+1. Fields are only ever added. A field that does not apply to an outcome is left out, not null.
 """
 
 from __future__ import annotations
 
-from mooring.cli.explanation import (
+from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,
     PodExplanation,
     Preemption,
     RefusalGroup,
+    Report,
     Scores,
     Victim,
 )
-from mooring.cli.report import Report
 from mooring.scheduler.cycle.obstacle import Obstacle
 
 VERSION = 1

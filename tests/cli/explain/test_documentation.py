@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from mooring.cli.explain import explain
-from mooring.cli.explain_text import HEADINGS
-from mooring.cli.explanation import Outcome
+from mooring.cli.explain.command import explain
+from mooring.cli.explain.report import Outcome
+from mooring.cli.explain.text import HEADINGS
 from mooring.scheduler.cycle.obstacle import Kind
 from tests.cli.screens import PROMPT, ROOT, command_of, screen_of
 

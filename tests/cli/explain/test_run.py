@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.explanation import Outcome
-from mooring.cli.inquiry import Inquiry, inquire
+from mooring.cli.explain.report import Outcome, Report
+from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.problems import InputError
-from mooring.cli.report import Report
 
 NODE = (
     "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 9}}}\n---\n"
@@ -19,14 +18,14 @@ POD = "{apiVersion: v1, kind: Pod, metadata: {name: p}}\n---\n"
 CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def inquired(text: str, config: Path | None = None, pod: str | None = None) -> tuple[Report, list[str]]:
+def explained(text: str, config: Path | None = None, pod: str | None = None) -> tuple[Report, list[str]]:
     notes: list[str] = []
-    inquiry = Inquiry(("-",), str(config) if config is not None else None, pod, False, 5, 1)
-    return inquire(inquiry, io.BytesIO(text.encode()), notes.append), notes
+    request = ExplainRequest(("-",), str(config) if config is not None else None, pod, False, 5, 1)
+    return run_explain(request, io.BytesIO(text.encode()), notes.append), notes
 
 
 def test_a_run_without_surprises() -> None:
-    report, notes = inquired(NODE + POD)
+    report, notes = explained(NODE + POD)
     assert (report.node_count, report.pending_count, report.placed_count, notes) == (1, 1, 0, [])
     assert report.pods[0].outcome is Outcome.PLACED
 
@@ -50,19 +49,19 @@ def test_a_bad_configuration_is_told_with_its_line(configuration: str, said: str
     file = tmp_path / "c.yaml"
     file.write_text(configuration)
     with pytest.raises(InputError) as caught:
-        inquired(NODE, file)
+        explained(NODE, file)
     assert caught.value.lines()[0].startswith(f"{tmp_path}/{said}")
 
 
 def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
-        inquired(NODE, tmp_path / "none.yaml")
+        explained(NODE, tmp_path / "none.yaml")
 
 
 def test_a_configuration_changes_the_decision(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(CONFIGURATION + "profiles:\n- schedulerName: mine\n")
-    report, _ = inquired(NODE + POD + POD.replace("p}", "q}, spec: {schedulerName: mine}"), file)
+    report, _ = explained(NODE + POD + POD.replace("p}", "q}, spec: {schedulerName: mine}"), file)
     assert {pod.pod: pod.outcome for pod in report.pods} == {
         "default/p": Outcome.LEFT_ALONE,
         "default/q": Outcome.PLACED,
@@ -72,7 +71,7 @@ def test_a_configuration_changes_the_decision(tmp_path: Path) -> None:
 def test_extenders_are_not_asked_and_that_is_told(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(CONFIGURATION + "extenders:\n- urlPrefix: http://localhost:1/x\n  filterVerb: filter\n")
-    assert inquired(NODE, file)[1] == ["1 extender(s) in the configuration are not asked"]
+    assert explained(NODE, file)[1] == ["1 extender(s) in the configuration are not asked"]
 
 
 @pytest.mark.parametrize(
@@ -85,12 +84,12 @@ def test_extenders_are_not_asked_and_that_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_notes_about_workloads(text: str, notes: int) -> None:
-    assert len(inquired(NODE + text)[1]) == notes
+    assert len(explained(NODE + text)[1]) == notes
 
 
 def test_a_cluster_without_nodes_is_an_error() -> None:
     with pytest.raises(InputError, match="found no nodes in -; wanted at least one: kubectl get nodes -o yaml"):
-        inquired(POD)
+        explained(POD)
 
 
 @pytest.mark.parametrize(
@@ -102,5 +101,5 @@ def test_a_cluster_without_nodes_is_an_error() -> None:
 )
 def test_a_pod_that_needs_no_decision(status: str, outcome: Outcome, message: str) -> None:
     pod = f"{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {{nodeName: n1}}, status: {status}}}"
-    (fate,) = inquired(NODE + pod, pod="p")[0].pods
+    (fate,) = explained(NODE + pod, pod="p")[0].pods
     assert (fate.outcome, fate.node, fate.message) == (outcome, "n1", message)

@@ -1,20 +1,18 @@
-"""What an API server would have added: defaults and admission, for objects that never saw one.
+"""Completes the input: what an API server and its controllers would have added to manifests.
 
-Comes in   objects as they were found, from people's editors and from dumps of clusters
-Goes out   `ClusterInput`: objects as a scheduler would see them, the pods among them sorted by whether they have a node
+Takes the objects of the input and returns `ClusterInput`: the objects as a scheduler would see them, with the pods
+sorted by whether they have a node.
 
-An object with a uid comes from an API server and is taken as it is. To any other object happens what would happen
-on `kubectl apply`:
+An object with a uid comes from an API server and stays as it is. Any other object gets what `kubectl apply` would
+have added, as far as scheduling reads it:
 
-  pods         requests from limits, host ports of the host's network, the two tolerations that every pod gets,
-               labels for `matchLabelKeys`; priority and preemption policy from the priority class
+  pods         see `admission`; claims from their resource claim templates
   nodes        allocatable from capacity
-  namespaces   the label with their name; namespaces that pods live in exist even if nobody wrote them down
-  storage      the default class, the binding mode of a class, the phase of a volume that nobody has claimed
-  devices      the claims that templates make for pods
+  namespaces   the name label; namespaces of pods exist even if the input does not hold them
+  storage      the default class, the binding mode of a class, the phase of an unclaimed volume
 
- 1. Of two objects with one kind, namespace and name the later one counts, and a note says so.
- 2. Nothing here looks at nodes and pods together: that is scheduling.
+ 1. Of two objects with the same kind, namespace and name the later one counts, and a note says so.
+ 2. This module never combines nodes and pods: that is scheduling.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from mooring.api.views.meta import ApiObject, ObjectMeta
+from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
+from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Namespace, PriorityClass
-from mooring.cli.admission import PriorityRules, admitted_pod
+from mooring.cli.explain.admission import PriorityRules, admitted_pod
 from mooring.cli.manifests import Found, Manifests
-from mooring.cli.template_claims import templates_in, with_claims_made
 from mooring.kit.entropy import Entropy
 
 CLUSTER_SCOPED = frozenset(
@@ -184,3 +182,43 @@ def skipped_note(skipped: Mapping[str, int]) -> str:
 
 def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+# --- claims from templates -----------------------------------------------------------------------------------------
+
+
+def templates_in(views: Iterable[ApiObject]) -> dict[str, ResourceClaimTemplate]:
+    """All claim templates, by namespace and name."""
+    return {view.key: view for view in views if isinstance(view, ResourceClaimTemplate)}
+
+
+def with_claims_made(pod: Pod, templates: Mapping[str, ResourceClaimTemplate]) -> tuple[Pod, list[ResourceClaim]]:
+    """A pod that has its claims, and those that had to be made for it."""
+    if pod.metadata.uid or not pod.spec.resource_claims:
+        return pod, []
+    statuses = list(pod.status.resource_claim_statuses)
+    known = {status.name for status in statuses}
+    made: list[ResourceClaim] = []
+    for use in pod.spec.resource_claims:
+        template = templates.get(f"{pod.metadata.namespace}/{use.resource_claim_template_name}")
+        if use.resource_claim_template_name is None or use.name in known or template is None:
+            continue
+        claim = _made(pod, use.name, template)
+        made.append(claim)
+        statuses.append(PodResourceClaimStatus(name=use.name, resource_claim_name=claim.metadata.name))
+    if not made:
+        return pod, []
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses))), made
+
+
+def _made(pod: Pod, use: str, template: ResourceClaimTemplate) -> ResourceClaim:
+    # A pod without a uid is known by its key, to its claims as to the scheduler.
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.key, controller=True)
+    metadata = ObjectMeta(
+        name=f"{pod.metadata.name}-{use}",
+        namespace=pod.metadata.namespace,
+        labels=template.spec.metadata.labels,
+        annotations=template.spec.metadata.annotations,
+        owner_references=(owner,),
+    )
+    return ResourceClaim(metadata=metadata, spec=template.spec.spec)

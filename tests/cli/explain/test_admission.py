@@ -21,7 +21,7 @@ from mooring.api.views.pod import (
 )
 from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PriorityClass
-from mooring.cli.admission import PriorityRules, admitted_pod
+from mooring.cli.explain.admission import PriorityRules, admitted_pod
 from tests.api.builders import selector, toleration
 from tests.builders import pod
 

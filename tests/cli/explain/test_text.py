@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cli.explain_text import HEADINGS, as_lines, heading_of
-from mooring.cli.explanation import (
+from mooring.cli.explain.report import (
     NodeObstacles,
     Outcome,
     PodExplanation,
     Preemption,
     RefusalGroup,
+    Report,
     ScoreRow,
     Scores,
     Victim,
 )
+from mooring.cli.explain.text import HEADINGS, as_lines, heading_of
 from mooring.cli.layout import Paper
-from mooring.cli.report import Report
 from mooring.scheduler.cycle.obstacle import Kind, Obstacle
 from mooring.scheduler.framework.plugin import Score
 from mooring.scheduler.plugins.catalogue import PLUGINS

@@ -1,10 +1,9 @@
-"""`mooring explain`: where would the pending pods of a cluster go, and why?
+"""The `mooring explain` command and its options.
 
-Comes in   manifests, or a dump of a cluster, and perhaps the name of a pod
-Goes out   a screen, JSON or YAML; notes about the input on standard error
+Prints a screen, JSON or YAML on standard output, and notes about the input on standard error.
 
- 1. Exit code 0 means that everything was decided, also that pods go nowhere; with `--exit-code` those make it 1.
- 2. Everything but click is imported when the command runs: `mooring --help` is instant.
+ 1. Exit code 0 means that everything was decided, even if pods go nowhere; with `--exit-code` those make it 1.
+ 2. Everything but click is imported when the command runs: `mooring --help` stays fast.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from mooring.cli.explain.report import Report
     from mooring.cli.layout import Paper
-    from mooring.cli.report import Report
 
 EXIT_UNSCHEDULABLE = 1
 NODES_DEFAULT = 5
@@ -97,9 +96,9 @@ def explain(
     if alone and pod is None:
         raise click.UsageError("--alone needs a POD")
 
-    from mooring.cli.inquiry import Inquiry, inquire
+    from mooring.cli.explain.run import ExplainRequest, run_explain
 
-    report = inquire(Inquiry(files, config, pod, alone, node_limit, seed, plugins), sys.stdin.buffer, _note)
+    report = run_explain(ExplainRequest(files, config, pod, alone, node_limit, seed, plugins), sys.stdin.buffer, _note)
     _print(report, output)
     if exit_code and report.is_anything_nowhere:
         ctx.exit(EXIT_UNSCHEDULABLE)
@@ -108,15 +107,15 @@ def explain(
 def _print(report: Report, output: str) -> None:
     match output:
         case "json":
-            from mooring.cli.explain_data import as_json
+            from mooring.cli.explain.data import as_json
 
             click.echo(as_json(report), nl=False)
         case "yaml":
-            from mooring.cli.explain_data import as_yaml
+            from mooring.cli.explain.data import as_yaml
 
             click.echo(as_yaml(report), nl=False)
         case _:
-            from mooring.cli.explain_text import as_lines
+            from mooring.cli.explain.text import as_lines
 
             for line in as_lines(report, _paper()):
                 click.echo(line)

@@ -1,12 +1,9 @@
-"""Explaining: asks the engine about every pending pod in turn, and lays out what it answers.
+"""Asks the engine about each pending pod and turns its answers into `PodExplanation`s.
 
-Comes in   the cluster, an engine, and which pod is wanted
-Goes out   a `PodExplanation` for each pod that is to be shown
-
- 1. Pods are decided in the order of the queue: by priority, then by age, then as they were written down; one without
-    a creation time is the newest. Each sees those before it as placed, as it would in a cluster.
- 2. A pod that would preempt is nominated and its victims stay, as at the moment when kube-scheduler decides so.
- 3. Pods that are not shown are decided all the same, if they come before one that is.
+1. Pods are decided in queue order: by priority, then by age, then in input order; a pod without a creation time is
+   the newest. Each sees the pods before it as placed, as in a cluster.
+2. A pod that would preempt is nominated and its victims stay, as at the moment of kube-scheduler's decision.
+3. Pods that are not shown are decided if they come before one that is.
 """
 
 from __future__ import annotations
@@ -20,8 +17,8 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
-from mooring.cli.completion import ClusterInput
-from mooring.cli.explanation import (
+from mooring.cli.explain.defaults import ClusterInput
+from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,
     Outcome,

@@ -1,9 +1,6 @@
-"""One run of `mooring explain`, from files to report.
+"""One run of `mooring explain`: read the input, complete it, build an engine, decide, report.
 
-Comes in   what was asked for on the command line
-Goes out   a `Report`; notes about the input as they come up
-
-The story: find the files, read them, complete the objects, build an engine, let it decide, lay it out.
+Takes the options of the command and returns a `Report`; notes about the input are passed to a callback.
 """
 
 from __future__ import annotations
@@ -18,13 +15,12 @@ from typing import BinaryIO
 from mooring.api.errors import ObjectError
 from mooring.api.views.pod import Pod
 from mooring.api.yaml import YamlDocument, YamlError, load_document
-from mooring.cli.completion import FINISHED, ClusterInput, complete, skipped_note
-from mooring.cli.explaining import Explainer
-from mooring.cli.explanation import Outcome, PodExplanation
+from mooring.cli.explain.decide import Explainer
+from mooring.cli.explain.defaults import FINISHED, ClusterInput, complete, skipped_note
+from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests
 from mooring.cli.problems import InputError, Problem, input_error
 from mooring.cli.progress import Meter
-from mooring.cli.report import Report
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration, load_configuration
@@ -40,7 +36,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
+class ExplainRequest:
     """What is asked for."""
 
     files: tuple[str, ...]
@@ -53,23 +49,23 @@ class Inquiry:
     """Files with plugins that do not come with the scheduler."""
 
 
-def inquire(inquiry: Inquiry, stdin: BinaryIO, note: Note) -> Report:
+def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note) -> Report:
     """Reads, decides and lays out. Raises `InputError`."""
-    engine = _engine(inquiry, note)
-    manifests = _read(find_sources(inquiry.files), stdin)
-    cluster = complete(manifests, Entropy(inquiry.seed))
+    engine = _engine(request, note)
+    manifests = _read(find_sources(request.files), stdin)
+    cluster = complete(manifests, Entropy(request.seed))
     _tell(manifests, cluster, note)
     if not cluster.node_count:
         wanted = "wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add -f nodes.yaml"
-        raise input_error(f"found no nodes in {', '.join(inquiry.files)}; {wanted}")
-    wanted_pod = _chosen(inquiry.pod, cluster) if inquiry.pod is not None else None
-    explained = _explained(inquiry, engine, cluster, wanted_pod)
+        raise input_error(f"found no nodes in {', '.join(request.files)}; {wanted}")
+    wanted_pod = _chosen(request.pod, cluster) if request.pod is not None else None
+    explained = _explained(request, engine, cluster, wanted_pod)
     return Report(
         pods=explained,
         node_count=cluster.node_count,
         placed_count=len(cluster.placed),
         pending_count=len(cluster.pending),
-        seed=inquiry.seed,
+        seed=request.seed,
         is_about_one=wanted_pod is not None,
     )
 
@@ -93,15 +89,15 @@ def _tell(manifests: Manifests, cluster: ClusterInput, note: Note) -> None:
 
 
 def _explained(
-    inquiry: Inquiry, engine: Engine, cluster: ClusterInput, wanted: Pod | None
+    request: ExplainRequest, engine: Engine, cluster: ClusterInput, wanted: Pod | None
 ) -> tuple[PodExplanation, ...]:
     if wanted is not None and not any(pod is wanted for pod in cluster.pending):
         return (_settled(wanted),)
     try:
-        explainer = Explainer(engine, cluster, inquiry.node_limit)
+        explainer = Explainer(engine, cluster, request.node_limit)
         with Meter("deciding", len(cluster.pending), SystemClock()) as meter:
             if wanted is not None:
-                return (explainer.explain_one(wanted, meter.advance, alone=inquiry.alone),)
+                return (explainer.explain_one(wanted, meter.advance, alone=request.alone),)
             return tuple(explainer.explain_all(meter.advance))
     except ObjectError as error:
         raise input_error(str(error)) from error
@@ -158,22 +154,22 @@ def _pods(pods: list[Pod]) -> str:
 # --- the configuration ------------------------------------------------------------------------------------------
 
 
-def _engine(inquiry: Inquiry, note: Note) -> Engine:
-    document = _configuration_file(inquiry.config) if inquiry.config is not None else None
+def _engine(request: ExplainRequest, note: Note) -> Engine:
+    document = _configuration_file(request.config) if request.config is not None else None
     registry = default_registry()
-    added = _register(inquiry.plugins, registry)
+    added = _register(request.plugins, registry)
     try:
         configuration = load_configuration(document.data if document is not None else None)
         configuration = enabled_if_unmentioned(configuration, added)
-        engine = Engine(configuration, entropy=Entropy(inquiry.seed), registry=registry)
+        engine = Engine(configuration, entropy=Entropy(request.seed), registry=registry)
     except ConfigurationError as error:
         if document is None:  # a plugin of the user's that wants arguments
             raise InputError(Problem("", problem.text) for problem in error.problems) from error
         raise InputError(
-            Problem(f"{inquiry.config}:{document.line_of(problem.path)}", problem.text) for problem in error.problems
+            Problem(f"{request.config}:{document.line_of(problem.path)}", problem.text) for problem in error.problems
         ) from error
     except ValueError as error:  # a plugin that does not exist, or cannot work as it is configured
-        raise input_error(str(error), inquiry.config or "") from error
+        raise input_error(str(error), request.config or "") from error
     _tell_unused(configuration, note)
     return engine
 

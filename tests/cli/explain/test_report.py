@@ -6,13 +6,12 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from mooring.cli.explain_data import as_data
-from mooring.cli.explain_text import as_lines
-from mooring.cli.explanation import Outcome, PodExplanation
+from mooring.cli.explain.data import as_data
+from mooring.cli.explain.report import Outcome, PodExplanation, Report
+from mooring.cli.explain.text import as_lines
 from mooring.cli.layout import Paper
-from mooring.cli.report import Report
 from tests.builders import node, pod
-from tests.cli.test_explaining import explained
+from tests.cli.explain.test_decide import explained
 
 SMALL = [node(f"small-{number}", cpu=1) for number in range(6)]
 TAINTED = [node(f"tainted-{number}", cpu=8, taints=["gpu:NoSchedule"]) for number in range(3)]
@@ -95,3 +94,27 @@ def test_every_outcome_can_be_printed_by_both_printers(outcome: Outcome) -> None
 def test_nobody_changes_an_explanation() -> None:
     with pytest.raises(FrozenInstanceError):
         placed().node = "elsewhere"  # type: ignore[misc]
+
+
+def report_of(*outcomes: Outcome) -> Report:
+    pods = tuple(PodExplanation("a/b", outcome) for outcome in outcomes)
+    return Report(pods, node_count=1, placed_count=0, pending_count=len(pods), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "nowhere"),
+    [
+        pytest.param([], False, id="no pods"),
+        pytest.param(
+            [Outcome.PLACED, Outcome.GATED, Outcome.LEFT_ALONE, Outcome.RUNNING], False, id="all accounted for"
+        ),
+        pytest.param([Outcome.PLACED, Outcome.UNSCHEDULABLE], True, id="one goes nowhere"),
+        pytest.param([Outcome.ERROR], True, id="one could not be decided"),
+    ],
+)
+def test_whether_anything_goes_nowhere(outcomes: list[Outcome], nowhere: bool) -> None:
+    assert report_of(*outcomes).is_anything_nowhere is nowhere
+
+
+def test_outcomes_are_counted() -> None:
+    assert report_of(Outcome.PLACED, Outcome.PLACED, Outcome.GATED).outcomes() == {Outcome.PLACED: 2, Outcome.GATED: 1}

@@ -4,14 +4,18 @@ import io
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.devices import ResourceClaimTemplate, ResourceClaimTemplateSpec
+from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Namespace
-from mooring.cli.completion import ClusterInput, complete, skipped_note
+from mooring.cli.explain.defaults import ClusterInput, complete, skipped_note, templates_in, with_claims_made
 from mooring.cli.manifests import Source, read_manifests
 from mooring.kit.entropy import Entropy
+from tests.device_builders import asking, claiming_by_template, wants
 
 
 def completed(*objects: str) -> ClusterInput:
@@ -155,3 +159,27 @@ def test_what_was_skipped_in_one_line() -> None:
     note = skipped_note({"Secret": 2, "ConfigMap": 10, "Boat": 2})
     said = "skipped 14 objects of kinds that scheduling does not read: ConfigMap 10, Boat 2, Secret 2"
     assert note == said
+
+
+# Claims from templates
+
+TEMPLATE = ResourceClaimTemplate(
+    metadata=ObjectMeta(name="t", namespace="default"), spec=ResourceClaimTemplateSpec(spec=asking(wants(count=2)))
+)
+
+
+def written(*, uid: str = "", is_made: bool = False) -> Pod:
+    view = claiming_by_template("p", "made", is_made=is_made)
+    return replace(view, metadata=replace(view.metadata, uid=uid))
+
+
+def test_a_template_makes_a_claim_that_belongs_to_the_pod() -> None:
+    pod, (claim,) = with_claims_made(written(), templates_in([TEMPLATE]))
+    assert [(each.name, each.resource_claim_name) for each in pod.status.resource_claim_statuses] == [("gpu", "p-gpu")]
+    assert (claim.key, claim.spec) == ("default/p-gpu", asking(wants(count=2)))
+    assert [(owner.uid, owner.controller) for owner in claim.metadata.owner_references] == [("default/p", True)]
+
+
+def test_nothing_is_made_for_pods_of_an_api_server_nor_twice_nor_out_of_nothing() -> None:
+    for view, templates in ((written(uid="u"), [TEMPLATE]), (written(is_made=True), [TEMPLATE]), (written(), [])):
+        assert with_claims_made(view, templates_in(templates)) == (view, [])

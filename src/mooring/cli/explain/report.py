@@ -1,14 +1,14 @@
-"""Explanations as data: what was decided about each pod, and why.
+"""The result of `mooring explain` as data: one `PodExplanation` for each pod, and the `Report` that holds them.
 
-Comes in   decisions and surveys of obstacles, laid out by `explaining`
-Goes out   one value for each pod, which the text and the data printers print: both say the same
+`decide` fills these values in; `text` and `data` print them.
 
- 1. Nodes are in the order in which people want them: scores best first, obstacles nearest first, at most as many as
-    were asked for; refusals are complete, grouped by what was said.
+ 1. Nodes come in the order a reader wants: scores best first, obstacles nearest first, at most `--nodes` of them.
+    Refusals are complete, grouped by plugin and reason.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -128,3 +128,24 @@ class PodExplanation:
     """How many nodes would take the pod, were it not for what is in the way everywhere."""
     preemption: Preemption | None = None
     devices: tuple[GrantedDevice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was read, what was decided, and what chance there was in it."""
+
+    pods: tuple[PodExplanation, ...]
+    node_count: int
+    placed_count: int
+    """Pods that had a node before anything was decided."""
+    pending_count: int
+    seed: int
+    is_about_one: bool = False
+    """Whether one pod was asked for by name."""
+
+    def outcomes(self) -> Counter[Outcome]:
+        return Counter(pod.outcome for pod in self.pods)
+
+    @property
+    def is_anything_nowhere(self) -> bool:
+        return any(pod.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) for pod in self.pods)

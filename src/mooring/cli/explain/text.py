@@ -1,12 +1,9 @@
-"""Explanations for people: a few lines for each pod, in a terminal of 80 columns.
+"""The report for people: a few lines for each pod, in a terminal of 80 columns.
 
-Comes in   the report, and the paper to write on
-Goes out   lines
-
- 1. The FailedScheduling message stands there to the letter, broken at spaces: it is what a search finds.
- 2. Pods that go nowhere for the very same reasons as the one before them get one line each.
- 3. A score table has a column for each plugin that tells nodes apart. The others are named once, below. Columns that
-    do not fit are summed up under `others`, those that tell least first.
+1. The FailedScheduling message is printed unchanged, broken at spaces only.
+2. Pods that go nowhere for the same reasons as the one before them get one line each.
+3. A score table has a column for each plugin whose scores differ. The others are named once, below. Columns that do
+   not fit are summed up under `others`, those with the smallest differences first.
 """
 
 from __future__ import annotations
@@ -14,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mooring.cli.explanation import Outcome, PodExplanation, Preemption, ScoreRow, Scores, Victim
+from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, ScoreRow, Scores, Victim
 from mooring.cli.layout import Paper, cut_both, cut_middle, listed_names, told_apart, wrapped
-from mooring.cli.report import Report
 
 HEADINGS: Mapping[str, str] = {
     "NodeResourcesFit": "fit",

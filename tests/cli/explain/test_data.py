@@ -7,9 +7,8 @@ import json
 import pytest
 import yaml
 
-from mooring.cli.explain_data import as_data, as_json, as_yaml
-from mooring.cli.explanation import Outcome, PodExplanation, Preemption, Victim
-from mooring.cli.report import Report
+from mooring.cli.explain.data import as_data, as_json, as_yaml
+from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, Victim
 from mooring.scheduler.cycle.obstacle import Kind, Obstacle
 
 

@@ -1,0 +1,13 @@
+"""`mooring explain`: where pending pods would go, and why.
+
+In reading order:
+
+  command     the click command and its options
+  run         one run, from the options to the report
+  defaults    what an API server would have added to manifests
+  admission   the same for pods
+  decide      asks the engine about each pod
+  report      the answers as data
+  text        ... for people
+  data        ... as JSON and YAML
+"""
