@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.decode import KINDS
 from mooring.api.kinds import kind_of_view
-from mooring.cli.kinds import UNREAD, WORKLOADS, advice_for, is_skipped
+from mooring.cli.kinds import advice_for, is_skipped
 from mooring.scheduler.intake.objects import WATCHED
 
 
@@ -12,7 +11,7 @@ from mooring.scheduler.intake.objects import WATCHED
     ("api_version", "kind", "skipped"),
     [
         pytest.param("v1", "ConfigMap", True, id="a kind that nobody reads here"),
-        pytest.param("apps/v1", "Deployment", True, id="a workload"),
+        pytest.param("apps/v1", "Deployment", False, id="a workload"),
         pytest.param("batch/v1beta1", "CronJob", True, id="in an old version"),
         pytest.param("example.com/v1", "Boat", True, id="somebody's own kind"),
         pytest.param("snapshot.storage.k8s.io/v1", "VolumeSnapshot", True, id="a custom resource of Kubernetes people"),
@@ -30,11 +29,6 @@ def test_what_is_skipped(api_version: str, kind: str, skipped: bool) -> None:
 
 def test_what_scheduling_reads_is_not_skipped() -> None:
     assert [view.kind for view in WATCHED if is_skipped(kind_of_view(view).api_version, view.kind)] == []
-
-
-def test_all_workloads_are_known_kinds() -> None:
-    known = {view.kind for view in KINDS}.union(*UNREAD.values())
-    assert known >= WORKLOADS
 
 
 def test_a_configuration_is_sent_to_its_flag() -> None:

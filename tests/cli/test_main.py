@@ -28,12 +28,13 @@ HARBOUR = str(ROOT / "examples/clusters/harbour.yaml")
         pytest.param(["sail"], 2, "No such command 'sail'", id="an unknown command"),
         pytest.param(["--fast"], 2, "No such option", id="an unknown flag"),
         pytest.param(["explain", "-f", HARBOUR, "--fast"], 2, "No such option", id="an unknown flag of a command"),
-        pytest.param(["explain"], 2, "Missing option '-f'", id="no files"),
+        pytest.param(["explain", "--kubeconfig", "/none"], 2, "/none: there is no such file", id="no kubeconfig"),
+        pytest.param(["explain", "-f", HARBOUR, "--now", "noon"], 2, "'noon' is not a timestamp", id="no time"),
         pytest.param(["explain", "-f", HARBOUR, "-o", "xml"], 2, "'xml' is not one of", id="an unknown format"),
         pytest.param(["explain", "-f", HARBOUR, "--seed", "x"], 2, "not a valid integer", id="a seed that is none"),
         pytest.param(["explain", "-f", HARBOUR, "--nodes", "0"], 2, "nor the word all", id="no nodes at all"),
         pytest.param(["explain", "-f", HARBOUR, "--nodes", "few"], 2, "nor the word all", id="a few nodes"),
-        pytest.param(["explain", "-f", HARBOUR, "a", "b"], 2, "unexpected extra argument", id="two pods"),
+        pytest.param(["explain", "-f", HARBOUR, "tug-2", "b"], 2, 'found no pod "b"', id="two pods, one unknown"),
     ],
 )
 def test_the_command_line(arguments: list[str], code: int, said: str) -> None:
@@ -97,4 +98,4 @@ def test_an_interrupt_ends_it_with_one_line(tmp_path: Path) -> None:
 def test_json_goes_to_standard_output_and_notes_to_standard_error() -> None:
     result = run("explain", "-f", str(ROOT / "tests/cli/clusters/skipped.yaml"), "-o", "json")
     assert json.loads(result.stdout)["pods"] == []
-    assert result.stderr.startswith("mooring: note: skipped 4 objects")
+    assert result.stderr.startswith("mooring: note: skipped 3 objects")

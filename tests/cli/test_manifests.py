@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mooring.api.views.batch import Job
 from mooring.cli import chunks
 from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests
 from mooring.cli.problems import InputError
@@ -127,11 +128,24 @@ def test_what_is_skipped_is_counted() -> None:
     assert (manifests.skipped, keys(manifests)) == ({"Secret": 3, "C": 1}, [])
 
 
-def test_workloads_are_counted_whether_they_are_read_or_not() -> None:
-    manifests = read(
-        "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}}\n---\n{apiVersion: batch/v1, kind: Job}"
-    )
-    assert manifests.workloads == {"ReplicaSet": 1, "Job": 1}
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        pytest.param("{apiVersion: v1, kind: Node, metadata: {name: n1}}", {"Node"}, id="an object"),
+        pytest.param("{apiVersion: v1, kind: Secret}", {"Secret"}, id="a skipped object"),
+        pytest.param("{apiVersion: v1, kind: PodList, items: []}", {"Pod"}, id="an empty typed list"),
+        pytest.param('{"apiVersion": "v1", "kind": "PodList", "items": []}', {"Pod"}, id="the same in JSON"),
+        pytest.param("{apiVersion: v1, kind: List, items: []}", set(), id="an empty list of anything"),
+    ],
+)
+def test_the_kinds_that_files_hold(text: str, kinds: set[str]) -> None:
+    assert read(text).kinds == kinds
+
+
+def test_a_workload_is_read_with_its_template() -> None:
+    (found,) = read("{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {}}}}").objects
+    assert isinstance(found.view, Job)
+    assert b'"template"' in found.view.raw
 
 
 # Long lists
@@ -187,7 +201,7 @@ def test_a_list_that_cannot_be_cut_is_read_whole(text: str, monkeypatch: pytest.
     monkeypatch.setattr(chunks, "CUT_FROM", 0)
     cut = read(text)
     assert [found.view for found in cut.objects] == [found.view for found in whole.objects]
-    assert (cut.skipped, cut.workloads) == (whole.skipped, whole.workloads)
+    assert (cut.skipped, cut.kinds) == (whole.skipped, whole.kinds)
 
 
 def test_five_thousand_nodes_are_read_in_a_few_seconds() -> None:

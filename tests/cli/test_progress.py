@@ -37,6 +37,20 @@ def test_a_bar_is_drawn_only_where_somebody_waits(
     assert ("reading" in screen.getvalue()) is drawn
 
 
+def test_the_total_may_grow_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    clock = VirtualClock()
+    with Meter("reading", 0, clock) as meter:
+        meter.expect(100)
+        clock.advance_to(PATIENCE_S + 1)
+        meter.advance(50)
+        meter.expect(100)
+        meter.advance(50)
+    assert "50%" in screen.getvalue()
+
+
 def test_nothing_to_do_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)

@@ -1,17 +1,18 @@
 """Kinds that a dump of a cluster may hold and that scheduling does not read.
 
-Comes in   an object's apiVersion and kind
-Goes out   whether to skip it, and what to say of one that must not be skipped
-
- 1. A kind of Kubernetes' own groups must be one that Kubernetes has: a typing error in `kind` is an error, because
-    skipping the object would quietly change the answer.
- 2. Groups of others (custom resources) are theirs to name: everything in them is skipped.
- 3. The other kinds of `mooring.api.decode.KINDS` are read, in the version that it knows.
+1. A kind of Kubernetes' own groups must be one that Kubernetes has: a typing error in `kind` is an error, because
+   skipping the object would quietly change the answer.
+2. Groups of others (custom resources) are theirs to name: everything in them is skipped.
+3. The other kinds of `mooring.api.decode.KINDS` are read, in the version that it knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from mooring.api.views.batch import CronJob, Job
+from mooring.api.views.daemon_sets import DaemonSet
+from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 UNREAD: Mapping[str, frozenset[str]] = {
     group: frozenset(kinds.split())
@@ -45,18 +46,19 @@ UNREAD: Mapping[str, frozenset[str]] = {
         "storagemigration.k8s.io": "StorageVersionMigration",
     }.items()
 }
-"""By group; the version plays no part, since nothing of them is read."""
+"""By group; the version plays no part, except for the workloads below."""
 
 CONFIGURATION_GROUP = "kubescheduler.config.k8s.io"
 
-WORKLOADS = frozenset(
-    ("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet")
-)
-"""Kinds that make pods. None is expanded: a pod is decided about when it is there."""
+WORKLOADS = (CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
+"""Kinds that `mooring explain` expands into pods."""
+_WORKLOAD_VERSIONS: Mapping[str, str] = {view.kind: view.api_version for view in WORKLOADS}
 
 
 def is_skipped(api_version: str, kind: str) -> bool:
     """Whether an object of a kind that scheduling does not read may be passed over."""
+    if _WORKLOAD_VERSIONS.get(kind) == api_version:
+        return False
     group = group_of(api_version)
     if group == CONFIGURATION_GROUP:
         return False

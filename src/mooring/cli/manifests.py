@@ -54,8 +54,8 @@ class Manifests:
     objects: list[Found] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     """Objects of kinds that scheduling does not read, by kind."""
-    workloads: Counter[str] = field(default_factory=Counter)
-    """Objects that make pods, by kind, read or not."""
+    kinds: set[str] = field(default_factory=set)
+    """Kinds that the files hold, as objects or as a typed list (`PodList`), even an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,7 @@ class _Reader:
             self._advance(len(content))
             return True
         item_kind = (head.kind or "").removesuffix("List")
+        self._supplied(item_kind)
         for item in head.items:
             raw = memoryview(item)
             self._take_raw(item, JsonOrigin(name, content, raw), head.api_version or "", item_kind)
@@ -202,13 +203,14 @@ class _Reader:
 
     def _read_cut(self, name: str, cut: CutList) -> bool:
         """Reads a list item by item; False, with nothing taken, if its pieces do not stand alone."""
-        kept = (len(self.manifests.objects), self.manifests.skipped.copy(), self.manifests.workloads.copy())
+        kept = (len(self.manifests.objects), self.manifests.skipped.copy(), self.manifests.kinds.copy())
         problems_before = len(self.problems)
         try:
             head = load_documents(cut.head, name)[0].data
             if not isinstance(head, Mapping) or not str(head.get("kind")).endswith("List"):
                 return False
             item_kind, version = str(head["kind"]).removesuffix("List"), str(head.get("apiVersion") or "")
+            self._supplied(item_kind)
             for item in cut.items:
                 data = load_documents(item.text, name)[0].data
                 if not isinstance(data, list) or len(data) != 1:
@@ -218,7 +220,7 @@ class _Reader:
                 self._advance(len(item.text))
         except (YamlError, ValueError, IndexError):
             del self.manifests.objects[kept[0] :], self.problems[problems_before:]
-            self.manifests.skipped, self.manifests.workloads = kept[1], kept[2]
+            self.manifests.skipped, self.manifests.kinds = kept[1], kept[2]
             return False
         self._is_empty = False
         return True
@@ -241,10 +243,11 @@ class _Reader:
         elif kind.endswith("List") and "items" in plain:
             self._take_items(plain, str(api_version), str(kind).removesuffix("List"), origin)
         else:
-            self._take(str(api_version), str(kind), lambda view: convert_as(view, plain), origin)
+            self._take(str(api_version), str(kind), lambda view: _view_of_plain(view, plain), origin)
 
     def _take_items(self, plain: Mapping[str, object], version: str, item_kind: str, origin: TextOrigin) -> None:
         items = plain["items"]
+        self._supplied(item_kind)
         if items is None:
             return
         if not isinstance(items, list):
@@ -257,8 +260,7 @@ class _Reader:
         self, api_version: str, kind: str, decode: Callable[[type[ApiObject]], ApiObject], origin: Origin
     ) -> None:
         """Decodes and checks one object, or skips it."""
-        if kind in WORKLOADS:
-            self.manifests.workloads[kind] += 1
+        self._supplied(kind)
         if is_skipped(api_version, kind):
             self.manifests.skipped[kind] += 1
             return
@@ -282,6 +284,10 @@ class _Reader:
         if not faults:
             self.manifests.objects.append(Found(view, origin))
 
+    def _supplied(self, kind: str) -> None:
+        if kind:
+            self.manifests.kinds.add(kind)
+
     def _complain(self, origin: Origin, path: str, text: str) -> None:
         self.problems.append(Problem(origin.at(path), text))
 
@@ -294,6 +300,13 @@ class _Reader:
 _UNQUOTED = re.compile(r"expected a string, found (true|false|[-+.\d]\S*)$")
 """What YAML makes of `yes` and `1.10` where a label's value was meant."""
 _SUCH_AS = {"kind": "Pod or Node", "apiVersion": "v1 or apps/v1"}
+
+
+def _view_of_plain(view: type[ApiObject], plain: Mapping[str, object]) -> ApiObject:
+    """Workloads go through JSON: their views hold the bytes of the whole object, from which pods are made."""
+    if issubclass(view, WORKLOADS):
+        return decode_as(view, msgspec.json.encode(plain))
+    return convert_as(view, plain)
 
 
 def _named(item: object, api_version: str, kind: str) -> object:

@@ -28,7 +28,7 @@ class Meter:
         self._what = what
         self._total = total
         self._clock = clock
-        self._is_watched = sys.stderr.isatty() and total > 0
+        self._is_watched = sys.stderr.isatty()
         self._started_s = clock.now_s()
         self._done = 0
         self._bar: Progress | None = None
@@ -42,9 +42,15 @@ class Meter:
         if self._bar is not None:
             self._bar.stop()
 
+    def expect(self, amount: int) -> None:
+        """There is more to do than was known."""
+        self._total += amount
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], total=self._total)
+
     def advance(self, amount: int) -> None:
         self._done += amount
-        if not self._is_watched:
+        if not self._is_watched or not self._total:
             return
         if self._bar is None and self._clock.now_s() - self._started_s > PATIENCE_S:
             self._bar = self._open()

@@ -26,7 +26,7 @@ def _in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def explained(*arguments: str, stdin: str | None = None) -> dict[str, Any]:
     """What the command says, as data."""
-    result = run("explain", *arguments, "-o", "json", stdin=stdin)
+    result = run("explain", *arguments, "-o", "json", "--now", "2026-01-01T00:00:00Z", stdin=stdin)
     assert result.exit_code == 0, result.output
     data: dict[str, Any] = json.loads(result.stdout)
     return data
@@ -98,7 +98,7 @@ def test_a_later_object_replaces_an_earlier_one(tmp_path: Path) -> None:
 
 
 def test_json_and_yaml_say_the_same() -> None:
-    as_yaml = run("explain", "-f", HARBOUR, "-o", "yaml")
+    as_yaml = run("explain", "-f", HARBOUR, "-o", "yaml", "--now", "2026-01-01T00:00:00Z")
     assert yaml.safe_load(as_yaml.stdout) == explained("-f", HARBOUR)
 
 

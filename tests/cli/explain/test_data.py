@@ -13,7 +13,7 @@ from mooring.scheduler.cycle.obstacle import Kind, Obstacle
 
 
 def written(pod: PodExplanation) -> dict[str, object]:
-    data = as_data(Report((pod,), node_count=2, placed_count=0, pending_count=1, seed=3))
+    data = as_data(Report((pod,), node_count=2, placed_count=0, pending_count=1, seed=3, decided_at_s=0.0))
     assert {key: data[key] for key in ("version", "seed", "nodes")} == {"version": 1, "seed": 3, "nodes": 2}
     pods = data["pods"]
     assert isinstance(pods, list)
@@ -66,5 +66,5 @@ def test_preemption(preemption: Preemption, data: dict[str, object]) -> None:
 
 def test_both_formats_read_back_to_the_same() -> None:
     pod = PodExplanation("a/b", Outcome.ERROR, message="übel: « … »")
-    report = Report((pod,), node_count=2, placed_count=0, pending_count=1, seed=3)
+    report = Report((pod,), node_count=2, placed_count=0, pending_count=1, seed=3, decided_at_s=0.0)
     assert json.loads(as_json(report)) == yaml.safe_load(as_yaml(report)) == as_data(report)

@@ -32,14 +32,20 @@ def cluster(*views: ApiObject) -> ClusterInput:
     )
 
 
+def everything(*views: ApiObject) -> set[str]:
+    return {view.key for view in views if isinstance(view, Pod)}
+
+
 def explained(*views: ApiObject, limit: int | None = 5) -> list[PodExplanation]:
-    return list(Explainer(engine_of(), cluster(*views), limit).explain_all(lambda count: None))
+    return list(Explainer(engine_of(), cluster(*views), limit).explain(everything(*views), lambda count: None))
 
 
 def explained_one(name: str, *views: ApiObject, alone: bool = False) -> PodExplanation:
     given = cluster(*views)
     wanted = next(view for view in given.pending if view.metadata.name == name)
-    return Explainer(engine_of(), given, 5).explain_one(wanted, lambda count: None, alone=alone)
+    explainer = Explainer(engine_of(), given, 5)
+    (explanation,) = explainer.explain({wanted.key}, lambda count: None, ignores_others=alone)
+    return explanation
 
 
 @pytest.mark.parametrize(
@@ -90,8 +96,8 @@ def test_one_pod(alone: bool, node_name: str | None) -> None:
 def test_pods_after_the_one_that_is_asked_for_do_not_matter() -> None:
     counted: list[int] = []
     given = cluster(node("n1"), pod("a"), pod("b"), pod("c"))
-    Explainer(engine_of(), given, 5).explain_one(given.pending[1], counted.append, alone=False)
-    assert counted == [1]
+    list(Explainer(engine_of(), given, 5).explain({given.pending[1].key}, counted.append))
+    assert counted == [1, 1]
 
 
 @pytest.mark.parametrize(

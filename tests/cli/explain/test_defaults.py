@@ -25,7 +25,7 @@ def completed(*objects: str) -> ClusterInput:
         for version, kind, rest in (o.split(" ", 2) for o in objects)
     )
     manifests = read_manifests([Source("f", None)], io.BytesIO(text.encode()), lambda amount: None)
-    return complete(manifests, Entropy(1))
+    return complete(manifests.objects, [], manifests.kinds, Entropy(1), 0.0)
 
 
 def only(cluster: ClusterInput, kind: type[ApiObject], name: str) -> ApiObject:

@@ -6,11 +6,13 @@ import re
 
 import pytest
 
+from mooring.api.kinds import kind_of_view
 from mooring.cli.explain.command import explain
+from mooring.cli.explain.live import KINDS_READ
 from mooring.cli.explain.report import Outcome
 from mooring.cli.explain.text import HEADINGS
 from mooring.scheduler.cycle.obstacle import Kind
-from tests.cli.screens import PROMPT, ROOT, command_of, screen_of
+from tests.cli.screens import PROMPT, ROOT, command_of, run, screen_of
 
 PAGE = (ROOT / "docs/explain.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -39,3 +41,11 @@ def test_the_page_speaks_of_everything(word: str) -> None:
 
 def test_the_page_shows_screens() -> None:
     assert len(SHOWN) >= 2
+
+
+def test_the_dump_that_is_documented_holds_every_kind_that_is_read() -> None:
+    wanted = {kind_of_view(view).plural for view in KINDS_READ}
+    command = next(line for line in PAGE.splitlines() if line.startswith("kubectl get -A -o json nodes,"))
+    assert set(command.split()[5].split(",")) == wanted
+    shown = run("explain", "--help").stdout.partition("kubectl get -A -o json ")[2].partition(" > cluster.json")[0]
+    assert set(re.sub(r"[\s\\]", "", shown).split(",")) == wanted

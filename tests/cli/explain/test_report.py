@@ -84,7 +84,7 @@ def test_refusals_are_complete_and_grouped_by_what_was_said() -> None:
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.value)
 def test_every_outcome_can_be_printed_by_both_printers(outcome: Outcome) -> None:
     explanation = PodExplanation("team/web", outcome, node="n1" if outcome is Outcome.RUNNING else None, message="so")
-    report = Report((explanation,), node_count=1, placed_count=0, pending_count=1, seed=1)
+    report = Report((explanation,), node_count=1, placed_count=0, pending_count=1, seed=1, decided_at_s=0.0)
     pods = as_data(report)["pods"]
     assert isinstance(pods, list)
     assert [entry["outcome"] for entry in pods] == [outcome.value]
@@ -98,7 +98,7 @@ def test_nobody_changes_an_explanation() -> None:
 
 def report_of(*outcomes: Outcome) -> Report:
     pods = tuple(PodExplanation("a/b", outcome) for outcome in outcomes)
-    return Report(pods, node_count=1, placed_count=0, pending_count=len(pods), seed=1)
+    return Report(pods, node_count=1, placed_count=0, pending_count=len(pods), seed=1, decided_at_s=0.0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from mooring.cli.explain.report import Outcome, Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.problems import InputError
+from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
 
 NODE = (
     "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 9}}}\n---\n"
@@ -20,8 +21,8 @@ CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeScheduler
 
 def explained(text: str, config: Path | None = None, pod: str | None = None) -> tuple[Report, list[str]]:
     notes: list[str] = []
-    request = ExplainRequest(("-",), str(config) if config is not None else None, pod, False, 5, 1)
-    return run_explain(request, io.BytesIO(text.encode()), notes.append), notes
+    request = ExplainRequest(("-",), (pod,) if pod is not None else (), str(config) if config is not None else None)
+    return run_explain(request, io.BytesIO(text.encode()), notes.append, VirtualClock()), notes
 
 
 def test_a_run_without_surprises() -> None:
@@ -75,16 +76,13 @@ def test_extenders_are_not_asked_and_that_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "notes"),
-    [
-        pytest.param("{apiVersion: apps/v1, kind: Deployment}", 2, id="a workload and no pods"),
-        pytest.param(POD + "{apiVersion: apps/v1, kind: Deployment}", 1, id="a workload beside a pod"),
-        pytest.param("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}}", 1, id="one that is read"),
-        pytest.param(POD, 0, id="nothing to tell"),
-    ],
+    ("now_s", "decided_at_s"),
+    [pytest.param(None, VIRTUAL_WALL_S, id="the clock's"), pytest.param(5.0, 5.0, id="another")],
 )
-def test_notes_about_workloads(text: str, notes: int) -> None:
-    assert len(explained(NODE + text)[1]) == notes
+def test_the_time_that_is_decided_for(now_s: float | None, decided_at_s: float) -> None:
+    request = ExplainRequest(("-",), now_s=now_s)
+    report = run_explain(request, io.BytesIO((NODE + POD).encode()), lambda text: None, VirtualClock())
+    assert report.decided_at_s == decided_at_s
 
 
 def test_a_cluster_without_nodes_is_an_error() -> None:

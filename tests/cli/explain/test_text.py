@@ -31,7 +31,7 @@ PLUGIN_NAMES = st.lists(st.sampled_from([*HEADINGS, "AnEspeciallyLongNameOfAPlug
 
 
 def report(*pods: PodExplanation) -> Report:
-    return Report(pods, node_count=9, placed_count=3, pending_count=len(pods), seed=1)
+    return Report(pods, node_count=9, placed_count=3, pending_count=len(pods), seed=1, decided_at_s=0.0)
 
 
 @st.composite

@@ -55,6 +55,11 @@ class PriorityRules:
         self.missing: Counter[str] = Counter()
         """Classes that pods name and nobody has, with how many pods name them."""
 
+    def can_rank(self, spec: PodSpec) -> bool:
+        """Whether the pod has a priority, or its class is known."""
+        name = spec.priority_class_name
+        return spec.priority is not None or not name or name in SYSTEM_PRIORITIES or name in self._by_name
+
     def applied(self, spec: PodSpec) -> PodSpec:
         if spec.priority is not None:
             return spec

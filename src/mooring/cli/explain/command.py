@@ -35,16 +35,52 @@ def _node_limit(ctx: click.Context, param: click.Parameter, value: str) -> int |
     return int(value)
 
 
-@click.command("explain", short_help="Say where pending pods go, and why.")
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    from mooring.kit.clock import TimestampError, parse_rfc3339
+
+    if value is None:
+        return None
+    try:
+        return parse_rfc3339(value)
+    except TimestampError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+DUMP_KINDS = (
+    "nodes,pods,namespaces,services,replicationcontrollers,replicasets,statefulsets,"
+    "poddisruptionbudgets,priorityclasses,persistentvolumeclaims,persistentvolumes,storageclasses,"
+    "csinodes,csidrivers,csistoragecapacities,volumeattachments,resourceclaims,"
+    "resourceclaimtemplates,resourceslices,deviceclasses"
+)
+HELP = f"""Decides for the pending pods of a cluster as kube-scheduler would, and shows for each where it goes and why;
+or why it goes nowhere, which nodes are nearest and what is missing there, and whom it would preempt.
+
+Without -f it reads the cluster of your kubeconfig ($KUBECONFIG, ~/.kube/config) and changes nothing there. With -f
+it reads files: manifests, whose workloads are expanded into pods, or a dump. With -f and --kubeconfig or --context
+the files are added to the cluster. With PODs only those are shown.
+
+\b
+  mooring explain                            all pending pods of the cluster
+  mooring explain shop/web-1                 this pod
+  mooring explain --context prod -f web.yaml where would this go?
+  mooring explain -f cluster.json            a dump, made by:
+
+\b
+  kubectl get -A -o json {DUMP_KINDS} > cluster.json
+"""
+
+
+@click.command("explain", help=HELP, short_help="Say where pending pods go, and why.")
 @click.option(
     "-f",
     "--filename",
     "files",
     multiple=True,
-    required=True,
     metavar="FILE",
     help="Manifests or a dump of a cluster: a file, a folder, or - for standard input. May be repeated.",
 )
+@click.option("--kubeconfig", default="", metavar="FILE", help="Ask this cluster. With -f: add the files to it.")
+@click.option("--context", default="", metavar="NAME", help="Ask the cluster of this context of the kubeconfig.")
 @click.option("--config", metavar="FILE", help="A KubeSchedulerConfiguration. Default: that of kube-scheduler.")
 @click.option(
     "--plugin",
@@ -66,39 +102,48 @@ def _node_limit(ctx: click.Context, param: click.Parameter, value: str) -> int |
     show_default=True,
     help="How many nodes to show for each pod.",
 )
-@click.option("--alone", is_flag=True, help="Decide for POD as if no other pod were waiting.")
+@click.option("--alone", "ignores_others", is_flag=True, help="Decide for each POD as if no other pod were waiting.")
+@click.option(
+    "--now", "now_s", metavar="TIME", callback=_time, help="Decide as of this time (RFC 3339). Default: the clock's."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Decides where nodes are equally good.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if a pod that is shown goes nowhere.")
-@click.argument("pod", required=False)
+@click.argument("pods", metavar="[[NAMESPACE/]POD]...", nargs=-1)
 @click.pass_context
 def explain(
     ctx: click.Context,
     files: tuple[str, ...],
+    kubeconfig: str,
+    context: str,
     config: str | None,
     plugins: tuple[str, ...],
     output: str,
     node_limit: int | None,
-    alone: bool,
+    ignores_others: bool,
+    now_s: float | None,
     seed: int,
     exit_code: bool,
-    pod: str | None,
+    pods: tuple[str, ...],
 ) -> None:
-    """Decides for the pending pods of a cluster as kube-scheduler would, and shows for each where it goes and why; or
-    why it goes nowhere, which nodes are nearest and what is missing there, and whom it would preempt.
-
-    POD is a name or NAMESPACE/NAME: only that pod is shown.
-
-    \b
-      kubectl get nodes,pods,svc,rs,sts,pdb,pc,ns -A -o yaml > cluster.yaml
-      mooring explain -f cluster.yaml
-      mooring explain -f cluster.yaml -f new-pod.yaml shop/web-1
-    """
-    if alone and pod is None:
+    if ignores_others and not pods:
         raise click.UsageError("--alone needs a POD")
 
     from mooring.cli.explain.run import ExplainRequest, run_explain
+    from mooring.kit.clock import SystemClock
 
-    report = run_explain(ExplainRequest(files, config, pod, alone, node_limit, seed, plugins), sys.stdin.buffer, _note)
+    request = ExplainRequest(
+        files=files,
+        pods=pods,
+        config=config,
+        plugins=plugins,
+        ignores_others=ignores_others,
+        node_limit=node_limit,
+        seed=seed,
+        now_s=now_s,
+        kubeconfig=kubeconfig,
+        context=context,
+    )
+    report = run_explain(request, sys.stdin.buffer, _note, SystemClock())
     _print(report, output)
     if exit_code and report.is_anything_nowhere:
         ctx.exit(EXIT_UNSCHEDULABLE)

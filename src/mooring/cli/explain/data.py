@@ -8,6 +8,7 @@ from __future__ import annotations
 from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,
+    NotJudged,
     PodExplanation,
     Preemption,
     RefusalGroup,
@@ -15,6 +16,7 @@ from mooring.cli.explain.report import (
     Scores,
     Victim,
 )
+from mooring.kit.clock import format_rfc3339
 from mooring.scheduler.cycle.obstacle import Obstacle
 
 VERSION = 1
@@ -34,12 +36,10 @@ def as_yaml(report: Report) -> str:
 
 
 def as_data(report: Report) -> Data:
-    return {
-        "version": VERSION,
-        "seed": report.seed,
-        "nodes": report.node_count,
-        "pods": [_pod(pod) for pod in report.pods],
-    }
+    data: Data = {"version": VERSION, "seed": report.seed, "time": format_rfc3339(report.decided_at_s)}
+    if report.server:
+        data["server"] = report.server
+    return {**data, "nodes": report.node_count, "pods": [_pod(pod) for pod in report.pods]}
 
 
 def _pod(pod: PodExplanation) -> Data:
@@ -49,6 +49,8 @@ def _pod(pod: PodExplanation) -> Data:
         "priority": pod.priority,
         "scheduler": pod.scheduler,
     }
+    if pod.not_judged:
+        data["notJudged"] = [_not_judged(entry) for entry in pod.not_judged]
     if pod.node is not None:
         data["node"] = pod.node
     if pod.message:
@@ -70,6 +72,15 @@ def _pod(pod: PodExplanation) -> Data:
     if pod.preemption is not None:
         data["preemption"] = _preemption(pod.preemption)
     return data
+
+
+def _not_judged(entry: NotJudged) -> Data:
+    return {
+        "kind": entry.kind,
+        "plugins": list(entry.plugins),
+        "reason": entry.absence,
+        "consequence": entry.consequence,
+    }
 
 
 def _device(device: GrantedDevice) -> Data:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from mooring.api.errors import LabelSelectorError
@@ -66,21 +66,24 @@ class Explainer:
             if record.nominated_node and not record.terminating:
                 engine.columns.nominate(record, record.nominated_node)
 
-    def explain_all(self, decided: Callable[[int], None]) -> Iterator[PodExplanation]:
-        """All pending pods, in the order of the queue."""
-        for _, record in self._queue:
-            yield self._explain(record)
-            decided(1)
-
-    def explain_one(self, pod: Pod, decided: Callable[[int], None], *, alone: bool) -> PodExplanation:
-        """One pending pod, after all that come before it (or, alone, as if none did)."""
-        for other, record in self._queue:
-            if other is pod:
-                break
-            if not alone and self._is_ours(record):
+    def explain(
+        self, wanted: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
+    ) -> Iterator[PodExplanation]:
+        """The wanted pending pods (`namespace/name`) in queue order, each after all that come before it; or each as if
+        no other pod were waiting."""
+        left = len(wanted)
+        for pod, record in self._queue:
+            if not left:
+                return
+            if pod.key in wanted:
+                nominated_node = record.nominated_node
+                yield self._explain(record)
+                left -= 1
+                if ignores_others:
+                    self._undo(record, nominated_node)
+            elif not ignores_others and self._is_ours(record):
                 self._settle(self._engine.decide(record))
-                decided(1)
-        return self._explain(next(record for other, record in self._queue if other is pod))
+            decided(1)
 
     def _is_ours(self, record: PodRecord) -> bool:
         return _scheduler_of(record) in self._engine.cycles
@@ -120,6 +123,12 @@ class Explainer:
             engine.columns.withdraw(record)
             record.nominated_node = ""
         return None
+
+    def _undo(self, record: PodRecord, nominated_node: str) -> None:
+        """Takes back what `_settle` made the columns believe."""
+        if record.node_name:
+            self._engine.forget(record)
+        self._engine.renominate(record, nominated_node)
 
     # Laying out
 

@@ -9,7 +9,9 @@ have added, as far as scheduling reads it:
   pods         see `admission`; claims from their resource claim templates
   nodes        allocatable from capacity
   namespaces   the name label; namespaces of pods exist even if the input does not hold them
-  storage      the default class, the binding mode of a class, the phase of an unclaimed volume
+  workloads    the pods that their controllers would create, see `workloads`
+  storage      claims of ephemeral volumes, the default class, the binding mode of a class, the phase of an
+               unclaimed volume
 
  1. Of two objects with the same kind, namespace and name the later one counts, and a note says so.
  2. This module never combines nodes and pods: that is scheduling.
@@ -17,19 +19,23 @@ have added, as far as scheduling reads it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from mooring.api.storage import claim_named_by, is_ephemeral
+from mooring.api.views.batch import CronJob, Job
+from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
 from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.api.views.workloads import Namespace, PriorityClass
+from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
 from mooring.cli.explain.admission import PriorityRules, admitted_pod
-from mooring.cli.manifests import Found, Manifests
+from mooring.cli.kinds import WORKLOADS
+from mooring.cli.manifests import Found
 from mooring.kit.entropy import Entropy
 
 CLUSTER_SCOPED = frozenset(
@@ -61,52 +67,93 @@ class ClusterInput:
     pending: list[Pod] = field(default_factory=list)
     finished: list[Pod] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unranked: set[str] = field(default_factory=set)
+    """Pods (`namespace/name`) whose priority class is not in the input."""
+    of_files: set[str] = field(default_factory=set)
+    """Pods (`namespace/name`) that files hold, or workloads of files."""
     node_count: int = 0
 
     def pods(self) -> list[Pod]:
         return [*self.pending, *self.placed, *self.finished]
 
 
-def complete(manifests: Manifests, entropy: Entropy) -> ClusterInput:
-    """The cluster as a scheduler would find it."""
+def complete(
+    files: Sequence[Found], live: Sequence[ApiObject], supplied: Container[str], entropy: Entropy, now_s: float
+) -> ClusterInput:
+    """The cluster as a scheduler would find it: the objects of the live cluster, and over them those of the files."""
     cluster = ClusterInput()
-    found = _named(manifests.objects, entropy, cluster.notes)
-    views = [entry.view for entry in found]
+    found, of_files = _merged(files, live, entropy.fork("names"), cluster.notes)
+    views = list(found.values())
+    workloads = [Found(found[identity], entry.origin) for identity, entry in of_files.items()]
+    workloads = [entry for entry in workloads if isinstance(entry.view, WORKLOADS)]
+    if workloads:
+        from mooring.cli.explain.workloads import expand  # imports the controllers
+
+        are_claims_known = "PersistentVolumeClaim" in supplied
+        expansion = expand(workloads, views, entropy, now_s, are_claims_known=are_claims_known)
+        views += (*expansion.objects, *expansion.pods)
+        cluster.notes += expansion.notes
+        cluster.of_files.update(pod.key for pod in expansion.pods)
+        if live and not expansion.pods and not expansion.notes:
+            cluster.notes.append("no pods of the workloads in the files are missing")
+    cluster.of_files.update(key for kind, key in of_files if kind == Pod.kind)
+    _take_in(views, cluster)
+    return cluster
+
+
+def _take_in(views: list[ApiObject], cluster: ClusterInput) -> None:
     default_class = _default_class(views)
     templates = templates_in(views)
+    claims = {view.key for view in views if isinstance(view, PersistentVolumeClaim)}
     priorities = PriorityRules([view for view in views if isinstance(view, PriorityClass)])
-    for entry in found:
-        match entry.view:
+    for view in views:
+        match view:
             case Pod() as pod:
-                pod, claims = with_claims_made(admitted_pod(pod, priorities), templates)
-                cluster.objects += claims
+                if not priorities.can_rank(pod.spec):
+                    cluster.unranked.add(pod.key)
+                pod, device_claims = with_claims_made(admitted_pod(pod, priorities), templates)
+                cluster.objects += device_claims
+                cluster.objects += [_completed(claim, default_class) for claim in volume_claims_of(pod, claims)]
                 _sort_in(pod, cluster)
-            case PriorityClass():
-                pass  # it did its part when pods got their priority
-            case view:
+            case PriorityClass() | Deployment() | DaemonSet() | Job() | CronJob():
+                pass  # they did their part when pods got their priority, or were made
+            case _:
                 cluster.node_count += isinstance(view, Node)
                 cluster.objects.append(_completed(view, default_class))
     cluster.objects += _implied_namespaces(cluster)
     cluster.notes += _notes(cluster, priorities)
-    return cluster
 
 
-def _named(objects: Iterable[Found], entropy: Entropy, notes: list[str]) -> list[Found]:
-    """Every object with a name and a namespace, and of several with the same ones the last."""
-    names = entropy.fork("names")
-    by_identity: dict[tuple[str, str], Found] = {}
-    replaced: list[Found] = []
-    for found in objects:
+Identity = tuple[str, str]
+"""Kind and `namespace/name`."""
+
+
+def _merged(
+    files: Sequence[Found], live: Sequence[ApiObject], names: Entropy, notes: list[str]
+) -> tuple[dict[Identity, ApiObject], dict[Identity, Found]]:
+    """All objects, those of files over those of the live cluster; and those of files with their origins.
+
+    Of several with the same name the last one counts. A workload that replaces one of a cluster has its uid and status,
+    as if it were applied: the pods that it has already are its own."""
+    merged: dict[Identity, ApiObject] = {(view.kind, view.key): view for view in live}
+    of_files: dict[Identity, Found] = {}
+    twice: list[Found] = []
+    for found in files:
         view = _with_identity(found.view, names)
         identity = (view.kind, view.key)
-        if identity in by_identity:
-            replaced.append(Found(view, found.origin))
-        by_identity[identity] = Found(view, found.origin)
-    if replaced:
-        first, others = replaced[0], f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+        before = merged.get(identity)
+        if isinstance(view, WORKLOADS) and isinstance(before, type(view)) and not view.metadata.uid:
+            view = replace(view, metadata=replace(view.metadata, uid=before.metadata.uid), status=before.status)
+        entry = Found(view, found.origin)
+        if identity in of_files:
+            twice.append(entry)
+        of_files[identity] = entry
+        merged[identity] = view
+    if twice:
+        first, others = twice[0], f" and {len(twice) - 1} more" if len(twice) > 1 else ""
         which = f"{first.view.kind} {first.view.key} ({first.origin.at()})"
         notes.append(f"found twice, the later one counts: {which}{others}")
-    return list(by_identity.values())
+    return merged, of_files
 
 
 def _with_identity(view: ApiObject, names: Entropy) -> ApiObject:
@@ -184,6 +231,29 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def volume_claims_of(pod: Pod, known: Container[str]) -> list[PersistentVolumeClaim]:
+    """The claims that the ephemeral volume controller would create for a pod that no API server has seen."""
+    if pod.metadata.uid:
+        return []
+    made = []
+    for volume in pod.spec.volumes:
+        name = claim_named_by(volume, pod.metadata.name)
+        source = volume.ephemeral
+        if name is None or not is_ephemeral(volume) or source is None or source.volume_claim_template is None:
+            continue
+        namespace, template = pod.metadata.namespace, source.volume_claim_template
+        if f"{namespace}/{name}" in known:
+            continue
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(_owned_by(pod),))
+        made.append(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
+    return made
+
+
+def _owned_by(pod: Pod) -> OwnerReference:
+    # A pod without a uid is known by its key, to its claims as to the scheduler.
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.key, controller=True)
+
+
 # --- claims from templates -----------------------------------------------------------------------------------------
 
 
@@ -212,13 +282,11 @@ def with_claims_made(pod: Pod, templates: Mapping[str, ResourceClaimTemplate]) -
 
 
 def _made(pod: Pod, use: str, template: ResourceClaimTemplate) -> ResourceClaim:
-    # A pod without a uid is known by its key, to its claims as to the scheduler.
-    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.key, controller=True)
     metadata = ObjectMeta(
         name=f"{pod.metadata.name}-{use}",
         namespace=pod.metadata.namespace,
         labels=template.spec.metadata.labels,
         annotations=template.spec.metadata.annotations,
-        owner_references=(owner,),
+        owner_references=(_owned_by(pod),),
     )
     return ResourceClaim(metadata=metadata, spec=template.spec.spec)

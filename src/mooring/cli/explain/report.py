@@ -105,8 +105,26 @@ class GrantedDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A part of a decision that depends on a kind which was not supplied; see `coverage`."""
+
+    kind: str
+    plugins: tuple[str, ...]
+    """The plugins that would have read it."""
+    absence: str
+    """`the input holds no PersistentVolumeClaims`."""
+    consequence: str
+    """`its volumes were not judged`."""
+    may_refuse: bool = False
+    """Whether nodes that take the pod might refuse it, had the kind been supplied."""
+
+    def __str__(self) -> str:
+        return f"{self.absence}: {self.consequence}"
+
+
+@dataclass(frozen=True, slots=True)
 class PodExplanation:
-    """What happened to one pod, and why."""
+    """What was decided about one pod, and why."""
 
     pod: str
     outcome: Outcome
@@ -128,11 +146,12 @@ class PodExplanation:
     """How many nodes would take the pod, were it not for what is in the way everywhere."""
     preemption: Preemption | None = None
     devices: tuple[GrantedDevice, ...] = ()
+    not_judged: tuple[NotJudged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was read, what was decided, and what chance there was in it."""
+    """What was read and what was decided."""
 
     pods: tuple[PodExplanation, ...]
     node_count: int
@@ -140,8 +159,12 @@ class Report:
     """Pods that had a node before anything was decided."""
     pending_count: int
     seed: int
-    is_about_one: bool = False
-    """Whether one pod was asked for by name."""
+    decided_at_s: float
+    """The wall-clock time that the decisions were made for."""
+    has_chosen_pods: bool = False
+    """Whether pods were asked for by name."""
+    server: str = ""
+    """The API server that was asked; empty if only files were read."""
 
     def outcomes(self) -> Counter[Outcome]:
         return Counter(pod.outcome for pod in self.pods)

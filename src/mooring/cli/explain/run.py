@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from mooring.api.errors import ObjectError
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.cli.explain.coverage import Coverage, Supplied, plural
 from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.defaults import FINISHED, ClusterInput, complete, skipped_note
+from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
+from mooring.cli.kinds import WORKLOADS
 from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests
 from mooring.cli.problems import InputError, Problem, input_error
 from mooring.cli.progress import Meter
-from mooring.kit.clock import SystemClock
+from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration, load_configuration
 from mooring.scheduler.engine import Engine
@@ -37,36 +42,62 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """What is asked for."""
+    """What is asked for on the command line."""
 
-    files: tuple[str, ...]
-    config: str | None
-    pod: str | None
-    alone: bool
-    node_limit: int | None
-    seed: int
+    files: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    """Names, or NAMESPACE/NAME; empty for all pending pods."""
+    config: str | None = None
     plugins: tuple[str, ...] = ()
     """Files with plugins that do not come with the scheduler."""
+    ignores_others: bool = False
+    """Decide for each of `pods` as if no other pod were waiting."""
+    node_limit: int | None = 5
+    seed: int = 1
+    now_s: float | None = None
+    """Decide as of this time instead of now."""
+    kubeconfig: str = ""
+    context: str = ""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether an API server is asked: without files always, otherwise if one is named."""
+        return not self.files or bool(self.kubeconfig or self.context)
 
 
-def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note) -> Report:
-    """Reads, decides and lays out. Raises `InputError`."""
-    engine = _engine(request, note)
+def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clock) -> Report:
+    """Reads, decides and reports. Raises `InputError`."""
+    decided_at_s = request.now_s if request.now_s is not None else clock.wall_s()
+    engine = _engine(request, decided_at_s, note)
     manifests = _read(find_sources(request.files), stdin)
-    cluster = complete(manifests, Entropy(request.seed))
-    _tell(manifests, cluster, note)
+    live = _read_live(request, manifests, clock, note) if request.is_live else None
+    supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
+    objects = live.objects if live is not None else []
+    cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(request.seed), decided_at_s)
+    if manifests.skipped:
+        note(skipped_note(manifests.skipped))
+    for text in cluster.notes:
+        note(text)
     if not cluster.node_count:
         wanted = "wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add -f nodes.yaml"
+        if live is not None:
+            raise input_error(f"the cluster at {live.server} has no nodes")
         raise input_error(f"found no nodes in {', '.join(request.files)}; {wanted}")
-    wanted_pod = _chosen(request.pod, cluster) if request.pod is not None else None
-    explained = _explained(request, engine, cluster, wanted_pod)
+    coverage = Coverage(supplied)
+    coverage.limit(cluster)
+    chosen = [_chosen(name, cluster, live.namespace if live is not None else "") for name in request.pods]
+    chosen = list({pod.key: pod for pod in chosen}.values())
+    explained = _explained(request, engine, cluster, chosen, coverage)
+    _tell_incomplete(explained, note)
     return Report(
         pods=explained,
         node_count=cluster.node_count,
         placed_count=len(cluster.placed),
         pending_count=len(cluster.pending),
         seed=request.seed,
-        is_about_one=wanted_pod is not None,
+        decided_at_s=decided_at_s,
+        has_chosen_pods=bool(chosen),
+        server=live.server if live is not None else "",
     )
 
 
@@ -78,33 +109,53 @@ def _read(sources: list[Source], stdin: BinaryIO) -> Manifests:
         return read_manifests(sources, io.BytesIO(piped), meter.advance)
 
 
-def _tell(manifests: Manifests, cluster: ClusterInput, note: Note) -> None:
-    if manifests.skipped:
-        note(skipped_note(manifests.skipped))
-    for text in cluster.notes:
-        note(text)
-    if not cluster.pending and manifests.workloads:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(manifests.workloads.items()))
-        note(f"no pending pods, and workloads are not expanded into pods: {kinds}")
+def _read_live(request: ExplainRequest, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
+    """The cluster of the kubeconfig; workloads only of kinds that the files hold, which may replace them."""
+    connection = connect(request.kubeconfig, request.context, clock)
+    kinds: set[type[ApiObject]] = {type(found.view) for found in manifests.objects if isinstance(found.view, WORKLOADS)}
+    if Deployment in kinds:
+        kinds.add(ReplicaSet)
+    cluster = read_cluster(connection, clock, Entropy(request.seed), workloads=kinds)
+    note(f"read {connection.server}: {len(cluster.objects)} objects")
+    if cluster.denied:
+        note(f"you may not list {', '.join(sorted(plural(kind) for kind in cluster.denied))} there")
+    return cluster
 
 
 def _explained(
-    request: ExplainRequest, engine: Engine, cluster: ClusterInput, wanted: Pod | None
+    request: ExplainRequest, engine: Engine, cluster: ClusterInput, chosen: list[Pod], coverage: Coverage
 ) -> tuple[PodExplanation, ...]:
-    if wanted is not None and not any(pod is wanted for pod in cluster.pending):
-        return (_settled(wanted),)
-    try:
-        explainer = Explainer(engine, cluster, request.node_limit)
-        with Meter("deciding", len(cluster.pending), SystemClock()) as meter:
-            if wanted is not None:
-                return (explainer.explain_one(wanted, meter.advance, alone=request.alone),)
-            return tuple(explainer.explain_all(meter.advance))
-    except ObjectError as error:
-        raise input_error(str(error)) from error
+    """The explanations of the chosen pods, in that order; if none is chosen of all pending pods, or of those of the
+    files that are added to a live cluster."""
+    pending = {pod.key: pod for pod in cluster.pending}
+    wanted: Set[str] = {pod.key for pod in chosen} & pending.keys()
+    if not chosen:
+        wanted = (pending.keys() & cluster.of_files if request.is_live else None) or pending.keys()
+    found: dict[str, PodExplanation] = {}
+    if wanted:
+        try:
+            explainer = Explainer(engine, cluster, request.node_limit)
+            with Meter("deciding", len(cluster.pending), SystemClock()) as meter:
+                decided = explainer.explain(wanted, meter.advance, ignores_others=request.ignores_others)
+                found = {each.pod: each for each in decided}
+        except ObjectError as error:
+            raise input_error(str(error)) from error
+    for key, explanation in found.items():
+        found[key] = replace(explanation, not_judged=coverage.completed(explanation, pending[key]))
+    if not chosen:
+        return tuple(found.values())
+    return tuple(found.get(pod.key) or _settled(pod) for pod in chosen)
+
+
+def _tell_incomplete(explained: Iterable[PodExplanation], note: Note) -> None:
+    """One note for everything that pods were not judged by, with what to do about it."""
+    absences = dict.fromkeys(entry.absence for pod in explained for entry in pod.not_judged if entry.may_refuse)
+    if any(text.startswith("the input") for text in absences):
+        note(f"{'; '.join(absences)}; mooring explain --help shows how to dump everything")
 
 
 def _settled(pod: Pod) -> PodExplanation:
-    """A pod about which there is nothing to decide."""
+    """A pod that needs no decision: it has a node or has finished."""
     is_finished = pod.status.phase in FINISHED
     return PodExplanation(
         pod=pod.key,
@@ -119,10 +170,13 @@ def _settled(pod: Pod) -> PodExplanation:
 # --- finding the pod --------------------------------------------------------------------------------------------
 
 
-def _chosen(wanted: str, cluster: ClusterInput) -> Pod:
-    """The pod that a name, or NAMESPACE/NAME, means. Raises `InputError`."""
+def _chosen(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
+    """The pod that a name, or NAMESPACE/NAME, means; of several with that name the one in `namespace`. Raises
+    `InputError`."""
     pods = cluster.pods()
     matching = [pod for pod in pods if wanted in (pod.metadata.name, pod.key)]
+    if len(matching) > 1:
+        matching = [pod for pod in matching if pod.metadata.namespace == namespace] or matching
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -154,14 +208,16 @@ def _pods(pods: list[Pod]) -> str:
 # --- the configuration ------------------------------------------------------------------------------------------
 
 
-def _engine(request: ExplainRequest, note: Note) -> Engine:
+def _engine(request: ExplainRequest, now_s: float, note: Note) -> Engine:
     document = _configuration_file(request.config) if request.config is not None else None
     registry = default_registry()
     added = _register(request.plugins, registry)
     try:
         configuration = load_configuration(document.data if document is not None else None)
         configuration = enabled_if_unmentioned(configuration, added)
-        engine = Engine(configuration, entropy=Entropy(request.seed), registry=registry)
+        # The clock stands still at the time that is asked for: every pod is decided as of the same moment.
+        services = {"clock": VirtualClock(wall_s=now_s)}
+        engine = Engine(configuration, entropy=Entropy(request.seed), registry=registry, services=services)
     except ConfigurationError as error:
         if document is None:  # a plugin of the user's that wants arguments
             raise InputError(Problem("", problem.text) for problem in error.problems) from error

@@ -48,15 +48,17 @@ _CHOSEN = "▸"
 
 def as_lines(report: Report, paper: Paper) -> Iterator[str]:
     """The whole screen."""
-    if not report.is_about_one:
+    if not report.has_chosen_pods:
         yield from _opening(report, paper)
     told: PodExplanation | None = None
+    told_any = False
     for pod in report.pods:
         if told is not None and replace(pod, pod=told.pod) == told:
             yield _as_told(pod, told, paper)
             continue
-        if not report.is_about_one:
+        if told_any or not report.has_chosen_pods:
             yield ""
+        told_any = True
         yield from _pod(pod, report, paper)
         told = pod if pod.outcome is Outcome.UNSCHEDULABLE else None
     if len(report.pods) > 1:
@@ -90,12 +92,16 @@ def _closing(report: Report, paper: Paper) -> Iterator[str]:
 def _pod(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
     match pod.outcome:
         case Outcome.PLACED:
-            yield _heading(pod, "goes to", "green", paper, pod.node or "")
+            is_open = any(entry.may_refuse for entry in pod.not_judged)
+            fate, colour = ("may go to", "yellow") if is_open else ("goes to", "green")
+            yield _heading(pod, fate, colour, paper, pod.node or "")
+            yield from _not_judged(pod, paper)
             yield from _placed(pod, report, paper)
         case Outcome.UNSCHEDULABLE:
             preempts = pod.preemption is not None and pod.preemption.node is not None
             fate = "goes nowhere yet: it has to preempt" if preempts else "goes nowhere"
             yield _heading(pod, fate, "yellow" if preempts else "red", paper)
+            yield from _not_judged(pod, paper)
             yield from _nowhere(pod, paper)
         case Outcome.GATED:
             yield from _remark(pod, "is not in the queue", "cyan", paper)
@@ -107,6 +113,12 @@ def _pod(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
             yield _heading(pod, "runs already on", "green", paper, pod.node or "")
         case Outcome.FINISHED:
             yield from _remark(pod, "has finished", "cyan", paper)
+
+
+def _not_judged(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+    for entry in pod.not_judged:
+        for line in wrapped(str(entry), paper.width, indent=2, hanging=4):
+            yield paper.paint(line, colour="yellow")
 
 
 def _remark(pod: PodExplanation, fate: str, colour: str, paper: Paper) -> Iterator[str]:

@@ -1,0 +1,401 @@
+"""Expands workloads into the pods that their controllers would create.
+
+Only missing pods are added: active pods of the input that belong to a workload count, and for an object of a cluster
+also those that its status counts. The rules are those of `mooring.controllers`.
+
+  Deployment              the missing pods of its new ReplicaSet, which is added if there is none; of a rollout the
+                          first step, none while Recreate waits for the old pods
+  ReplicaSet, ReplicationController   replicas less the active pods
+  StatefulSet             the missing ordinals, with the claims of its volumeClaimTemplates
+  DaemonSet               one pod for each node that the controller chooses, bound to it by node affinity
+  Job                     as many as may run now; none if it is suspended or has finished
+  CronJob                 the pods of its next Job, unless it comes from a cluster
+
+ 1. Names are deterministic: the suffixes come from the seed and the name of the workload.
+ 2. At most `PODS_MAX` pods are added; a note says how many were left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.cron_schedule import ScheduleError, parse_schedule
+from mooring.api.decode import convert_as, decode_as
+from mooring.api.document import Document
+from mooring.api.errors import DecodeError, LabelSelectorError
+from mooring.api.kinds import kind_of_view
+from mooring.api.ownership import controller_of
+from mooring.api.schema.tables import struct_of_kind
+from mooring.api.views.batch import CronJob, Job
+from mooring.api.views.daemon_sets import DaemonSet
+from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.defaults.replication_controller import default_replication_controller
+from mooring.apiserver.defaults.workloads import (
+    default_cron_job,
+    default_daemon_set,
+    default_deployment,
+    default_job,
+    default_replica_set,
+    default_stateful_set,
+)
+from mooring.apiserver.validation.job import JOB_NAME, LEGACY_JOB_NAME
+from mooring.apiserver.wire.decode import decode_body
+from mooring.cli.checks import faults_of
+from mooring.cli.kinds import WORKLOADS
+from mooring.cli.manifests import Found
+from mooring.cli.problems import InputError, Problem
+from mooring.client.errors import BadRequestError
+from mooring.controllers.cron_job_plan import job_document, schedule_text
+from mooring.controllers.daemon_set_documents import daemon_pod
+from mooring.controllers.daemon_set_fit import FitMemory, pinned, target_node
+from mooring.controllers.deployment_history import generations, new_set_document, next_revision
+from mooring.controllers.deployment_sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up, size_of
+from mooring.controllers.documents import document_of
+from mooring.controllers.job_backoff import NO_FAILURES
+from mooring.controllers.job_orphans import is_managed_elsewhere
+from mooring.controllers.job_plan import CreatePods, plan_pods, survey
+from mooring.controllers.job_pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, job_pod
+from mooring.controllers.job_status import finished_condition
+from mooring.controllers.pod_control import pod_of_template
+from mooring.controllers.pods import is_active, is_ready
+from mooring.controllers.replica_set_plan import selector_of
+from mooring.controllers.stateful_set_claims import claim_document
+from mooring.controllers.stateful_set_members import claim_names, member_document, replicas_of, start_of
+from mooring.kit.entropy import Entropy
+
+PODS_MAX = 10_000
+JSON = "application/json"
+
+Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job | CronJob
+AnyWorkload = TypeVar("AnyWorkload", bound=Workload)
+
+_DEFAULTS: Mapping[type[KeptWhole], Callable[[Document], None]] = {
+    CronJob: default_cron_job,
+    DaemonSet: default_daemon_set,
+    Deployment: default_deployment,
+    Job: default_job,
+    ReplicaSet: default_replica_set,
+    ReplicationController: default_replication_controller,
+    StatefulSet: default_stateful_set,
+}
+
+
+@dataclass(slots=True)
+class Expansion:
+    """What controllers would create."""
+
+    pods: list[Pod] = field(default_factory=list)
+    objects: list[ApiObject] = field(default_factory=list)
+    """Claims and ReplicaSets."""
+    notes: list[str] = field(default_factory=list)
+
+
+def expand(
+    workloads: Iterable[Found], views: Iterable[ApiObject], entropy: Entropy, now_s: float, *, are_claims_known: bool
+) -> Expansion:
+    """The missing pods of the workloads, in their order; `views` are all objects of the cluster. Raises `InputError`.
+
+    `are_claims_known` says whether a claim that is not among the views does not exist."""
+    expander = _Expander(views, entropy, now_s, are_claims_known)
+    for found in workloads:
+        expander.expand(found)
+    return expander.result()
+
+
+class _Expander:
+    def __init__(self, views: Iterable[ApiObject], entropy: Entropy, now_s: float, are_claims_known: bool) -> None:
+        self._entropy = entropy
+        self._now_s = now_s
+        self._are_claims_known = are_claims_known
+        self._expansion = Expansion()
+        self._counts: Counter[str] = Counter()
+        self._left_out = 0
+        self._nodes: list[Node] = []
+        self._claims: set[str] = set()
+        self._owned: dict[str, list[Pod]] = {}
+        """Pods by the uid of their controller."""
+        self._orphans: dict[str, list[Pod]] = {}
+        """Pods without a controller, by namespace."""
+        self._sets: dict[str, list[ReplicaSet]] = {}
+        """ReplicaSets by the uid of their Deployment."""
+        self._deployments: set[str] = set()
+        for view in views:
+            self._take(view)
+
+    def _take(self, view: ApiObject) -> None:
+        match view:
+            case Node():
+                self._nodes.append(view)
+            case PersistentVolumeClaim():
+                self._claims.add(view.key)
+            case Pod():
+                owner = controller_of(view.metadata)
+                if owner is not None:
+                    self._owned.setdefault(owner.uid, []).append(view)
+                else:
+                    self._orphans.setdefault(view.metadata.namespace, []).append(view)
+            case ReplicaSet():
+                owner = controller_of(view.metadata)
+                if owner is not None:
+                    self._sets.setdefault(owner.uid, []).append(view)
+            case Deployment():
+                self._deployments.add(view.metadata.uid)
+
+    def result(self) -> Expansion:
+        made = self._expansion
+        if self._counts:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self._counts.items()))
+            made.notes.append(f"added {_pods(len(made.pods))} that controllers would create: {kinds}")
+        if self._left_out:
+            made.notes.append(f"left out {_pods(self._left_out)} of workloads: at most {PODS_MAX} are added")
+        return made
+
+    def expand(self, found: Found) -> None:
+        view = found.view
+        assert isinstance(view, WORKLOADS), f"{view.kind} is no workload"
+        if view.metadata.deletion_timestamp is not None:
+            return
+        template = _template_of(view)
+        if template is None:
+            self._note(view, "has no pod template")
+            return
+        _check_template(view, template, found)
+        before = len(self._expansion.pods)
+        self._expand(_prepared(view, found), found)
+        if len(self._expansion.pods) > before:
+            self._counts[view.kind] += 1
+
+    def _expand(self, view: ApiObject, found: Found) -> None:
+        match view:
+            case Deployment():
+                self._of_deployment(view)
+            case ReplicaSet():
+                owner = controller_of(view.metadata)
+                if owner is None or owner.uid not in self._deployments:  # a Deployment expands its own
+                    self._of_replica_set(view, size_of(view))
+            case ReplicationController():
+                replicas = view.spec.replicas if view.spec.replicas is not None else 1
+                self._of_replica_set(view, replicas)
+            case StatefulSet():
+                self._of_stateful_set(view, found)
+            case DaemonSet():
+                self._of_daemon_set(view)
+            case Job():
+                self._of_job(view)
+            case CronJob():
+                self._of_cron_job(view, found)
+
+    # The kinds
+
+    def _of_deployment(self, wanted: Deployment) -> None:
+        sets = self._sets.get(wanted.metadata.uid, [])
+        new, old = generations(wanted, sets)
+        if wanted.spec.paused or is_scaling(wanted, sets):
+            sizes = {each.metadata.uid: size_of(each) for each in sets}
+            sizes |= {resize.target.metadata.uid: resize.replicas for resize in plan_scaling(wanted, new, old)}
+            for each in sets:
+                self._of_replica_set(each, sizes[each.metadata.uid])
+            if not sets:
+                self._note(wanted, "is paused")
+        elif wanted.spec.strategy.type == RECREATE and any(self._active(each) for each in old):
+            self._note(wanted, "waits until its old pods are gone (Recreate)")
+        elif new is None:
+            new = self._new_replica_set(wanted, old)
+            self._of_replica_set(new, size_of(new))
+        else:
+            resizes = rolling_up(wanted, new, sets)
+            self._of_replica_set(new, resizes[0].replicas if resizes else size_of(new))
+
+    def _new_replica_set(self, wanted: Deployment, old: list[ReplicaSet]) -> ReplicaSet:
+        collisions, size = wanted.status.collision_count, new_set_size(wanted, old, 0)
+        document = new_set_document(wanted, collisions, next_revision(old), size)
+        made = _with_uid(decode_as(ReplicaSet, msgspec.json.encode(document)))
+        self._expansion.objects.append(made)
+        return made
+
+    def _of_replica_set(self, wanted: ReplicaSet | ReplicationController, replicas: int) -> None:
+        active = len(self._active(wanted)) + self._adoptable(wanted)
+        # A controller of the cluster may have made pods that the input does not hold.
+        active = max(active, wanted.status.replicas)
+        count = self._allowed(replicas - active)
+        if count:
+            template = document_of(wanted)["spec"]["template"]
+            pod = _view_of(pod_of_template(template, wanted), wanted)
+            self._add([pod] * count, wanted)
+
+    def _adoptable(self, wanted: ReplicaSet | ReplicationController) -> int:
+        try:
+            selector = selector_of(wanted)
+        except LabelSelectorError:
+            return 0
+        orphans = self._orphans.get(wanted.metadata.namespace, ())
+        return sum(is_active(pod) and selector.matches(pod.metadata.labels) for pod in orphans)
+
+    def _of_stateful_set(self, wanted: StatefulSet, found: Found) -> None:
+        namespace, start, replicas = wanted.metadata.namespace, start_of(wanted), replicas_of(wanted)
+        own = self._owned.get(wanted.metadata.uid, ())
+        is_ordered = wanted.spec.pod_management_policy != "Parallel"
+        if found.view.metadata.uid and is_ordered and not all(is_ready(pod) for pod in own):
+            return  # the controller of the cluster creates one after the other
+        present = {pod.metadata.name for pod in (*own, *self._orphans.get(namespace, ()))}
+        missing = [at for at in range(start, start + replicas) if f"{wanted.metadata.name}-{at}" not in present]
+        unseen = max(wanted.status.replicas - len(own), 0)  # pods of the cluster that the input does not hold
+        missing = missing[unseen:]
+        document = document_of(wanted)["spec"]
+        # Ordinal by ordinal: each has its own claims.
+        for ordinal in missing[: self._allowed(len(missing))]:
+            pod = member_document(wanted, document["template"], wanted.status.update_revision, ordinal)
+            self._expansion.pods.append(_view_of(pod, wanted))
+            if self._are_claims_known or not found.view.metadata.uid:
+                self._add_claims(wanted, document, ordinal)
+
+    def _add_claims(self, wanted: StatefulSet, spec: Document, ordinal: int) -> None:
+        names = claim_names(wanted, ordinal)
+        for template in spec.get("volumeClaimTemplates") or ():
+            name = names[template["metadata"]["name"]]
+            if f"{wanted.metadata.namespace}/{name}" not in self._claims:
+                claim = convert_as(PersistentVolumeClaim, claim_document(wanted, template, name))
+                self._expansion.objects.append(claim)
+
+    def _of_daemon_set(self, wanted: DaemonSet) -> None:
+        own = [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
+        if wanted.status.current_number_scheduled > len(own):
+            return  # the pods of the cluster are not in the input
+        present = {target_node(pod) for pod in own}
+        fits = FitMemory()
+        chosen = [node for node in self._nodes if fits.fit(wanted, node).should_run]
+        names = [name for node in chosen if (name := node.metadata.name) not in present]
+        pod = daemon_pod(wanted, "")
+        pods = [
+            _view_of({**pod, "spec": pinned(pod["spec"], name)}, wanted) for name in names[: self._allowed(len(names))]
+        ]
+        self._add(pods, wanted)
+
+    def _of_job(self, wanted: Job) -> None:
+        if wanted.spec.suspend or is_managed_elsewhere(wanted) or finished_condition(wanted) is not None:
+            return
+        pods = self._owned.get(wanted.metadata.uid, [])
+        if wanted.status.active > sum(map(is_active, pods)):
+            return  # the pods of the cluster are not in the input
+        plan = plan_pods(survey(wanted, list(pods), frozenset()), NO_FAILURES, self._now_s)
+        if not isinstance(plan, CreatePods):
+            return
+        count, document = self._allowed(plan.count), job_pod(wanted)
+        names = dict.fromkeys((JOB_NAME, LEGACY_JOB_NAME), wanted.metadata.name)
+        document["metadata"]["labels"] = {**names, **(document["metadata"].get("labels") or {})}
+        if plan.indexes:
+            documents = [indexed_pod(wanted, document, index, None) for index in plan.indexes[:count]]
+            self._add([_view_of(each, wanted) for each in documents], wanted)
+        elif count:
+            self._add([_view_of(document, wanted)] * count, wanted)
+
+    def _of_cron_job(self, wanted: CronJob, found: Found) -> None:
+        if found.view.metadata.uid or wanted.spec.suspend:
+            return  # the controller of the cluster creates its Jobs when it is time
+        try:
+            next_s = parse_schedule(schedule_text(wanted)).next_s(self._now_s)
+        except ScheduleError as error:
+            raise InputError([Problem(found.origin.at("spec.schedule"), f"{_called(wanted)}: {error}")]) from None
+        if next_s is None:
+            return
+        document = job_document(wanted, next_s)
+        document["metadata"]["namespace"] = wanted.metadata.namespace
+        job = _defaulted(decode_as(Job, msgspec.json.encode(document)), found)
+        self._of_job(_with_uid(job))
+
+    # Pods
+
+    def _active(self, wanted: ReplicaSet | ReplicationController) -> list[Pod]:
+        return [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
+
+    def _allowed(self, count: int) -> int:
+        """As many of so many pods as may still be added."""
+        allowed = max(min(count, PODS_MAX - len(self._expansion.pods)), 0)
+        self._left_out += max(count, 0) - allowed
+        return allowed
+
+    def _add(self, pods: list[Pod], wanted: KeptWhole) -> None:
+        """Adds pods under generated names."""
+        names = self._entropy.fork(f"pods of {wanted.kind} {wanted.key}")
+        for pod in pods:
+            start = pod.metadata.generate_name[:GENERATED_NAME_LENGTH_MAX]
+            metadata = replace(pod.metadata, name=f"{start}{names.suffix()}", generate_name="")
+            self._expansion.pods.append(replace(pod, metadata=metadata))
+
+    def _note(self, wanted: ApiObject, text: str) -> None:
+        self._expansion.notes.append(f"{_called(wanted)} {text}: no pods of it are added")
+
+
+def _prepared(view: Workload, found: Found) -> Workload:
+    """A workload with the defaults of an API server and a uid that its pods can refer to."""
+    if document_of(view)["metadata"].get("uid"):
+        return view  # it comes from an API server
+    return _with_uid(_defaulted(view, found))
+
+
+def _defaulted(view: AnyWorkload, found: Found) -> AnyWorkload:
+    kind = kind_of_view(type(view))
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None, f"the schema lacks {kind}"
+    try:
+        document = decode_body(view.raw, JSON, kind, struct, FieldValidation.IGNORE).document
+        _DEFAULTS[type(view)](document)
+    except BadRequestError as error:
+        raise InputError([Problem(found.origin.at(), f"{_called(view)}: {error}")]) from None
+    made = decode_as(type(view), msgspec.json.encode(document))
+    # What the view has beyond its document: a namespace, and the uid and status of the object that it replaces.
+    identity = {part: getattr(view.metadata, part) for part in ("name", "namespace", "uid")}
+    return replace(made, metadata=replace(made.metadata, **identity), status=view.status)
+
+
+def _with_uid(view: AnyWorkload) -> AnyWorkload:
+    if view.metadata.uid:
+        return view
+    return replace(view, metadata=replace(view.metadata, uid=f"{view.kind}/{view.key}"))
+
+
+def _template_of(view: Workload) -> Document | None:
+    spec = document_of(view).get("spec")
+    if isinstance(spec, Mapping) and isinstance(view, CronJob):
+        job = spec.get("jobTemplate")
+        spec = job.get("spec") if isinstance(job, Mapping) else None
+    template = spec.get("template") if isinstance(spec, Mapping) else None
+    is_complete = isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping)
+    return template if is_complete else None
+
+
+def _check_template(view: Workload, template: Document, found: Found) -> None:
+    """Raises `InputError` if no pod can be made of the template."""
+    start = "spec.jobTemplate.spec.template" if isinstance(view, CronJob) else "spec.template"
+    try:
+        pod = convert_as(Pod, pod_of_template(template, view))
+        problems = list(faults_of(pod))
+    except DecodeError as error:
+        problems = [(error.path, error.problem)]
+    if problems:
+        paths = [(f"{start}.{path}", text) for path, text in problems]
+        raise InputError(Problem(found.origin.at(path), f"{_called(view)}: {path}: {text}") for path, text in paths)
+
+
+def _view_of(pod: Document, owner: KeptWhole) -> Pod:
+    pod["metadata"]["namespace"] = owner.metadata.namespace
+    return convert_as(Pod, pod)
+
+
+def _called(view: ApiObject) -> str:
+    return f'{view.kind} "{view.key}"'
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'' if count == 1 else 's'}"
