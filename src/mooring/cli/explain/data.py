@@ -49,6 +49,8 @@ def _pod(pod: PodExplanation) -> Data:
         "priority": pod.priority,
         "scheduler": pod.scheduler,
     }
+    if pod.workload:
+        data["workload"] = pod.workload
     if pod.not_judged:
         data["notJudged"] = [_not_judged(entry) for entry in pod.not_judged]
     if pod.node is not None:

@@ -71,6 +71,8 @@ class ClusterInput:
     """Pods (`namespace/name`) whose priority class is not in the input."""
     of_files: set[str] = field(default_factory=set)
     """Pods (`namespace/name`) that files hold, or workloads of files."""
+    workload_of: dict[str, str] = field(default_factory=dict)
+    """Pod (`namespace/name`) that was added for a workload -> `Deployment default/web`."""
     node_count: int = 0
 
     def pods(self) -> list[Pod]:
@@ -94,6 +96,7 @@ def complete(
         views += (*expansion.objects, *expansion.pods)
         cluster.notes += expansion.notes
         cluster.of_files.update(pod.key for pod in expansion.pods)
+        cluster.workload_of = expansion.workload_of
         if live and not expansion.pods and not expansion.notes:
             cluster.notes.append("no pods of the workloads in the files are missing")
     cluster.of_files.update(key for kind, key in of_files if kind == Pod.kind)

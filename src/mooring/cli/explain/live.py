@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import DecodeError
-from mooring.api.kinds import kind_of_view
+from mooring.api.kinds import NODE, kind_of_view
 from mooring.api.views.devices import ResourceClaimTemplate
 from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
@@ -30,6 +30,7 @@ from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, Not
 from mooring.client.http import PAGE_SIZE, HttpClient, HttpLimits
 from mooring.client.http_connection import Connection
 from mooring.client.http_lists import HttpItems
+from mooring.client.http_paths import collection_path
 from mooring.client.http_tls import TlsError
 from mooring.client.kubeconfig import default_files, load_connection
 from mooring.client.kubeconfig_entries import KubeconfigError
@@ -42,6 +43,7 @@ from mooring.kit.tasks import run_bounded
 from mooring.scheduler.intake.objects import WATCHED
 
 LISTS_AT_ONCE = 4
+_NODES_PATH = collection_path(NODE, "")
 REQUEST_S_MAX = 30.0
 
 KINDS_READ: tuple[type[ApiObject], ...] = (Node, Pod, *WATCHED, PriorityClass, ResourceClaimTemplate)
@@ -112,7 +114,8 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 
 def _failed(cluster: LiveCluster, error: Exception) -> InputError:
-    return input_error(f"cannot read the cluster at {cluster.server}: {error}")
+    text = str(error).removeprefix(f"GET {cluster.server}{_NODES_PATH}: ")
+    return input_error(f"cannot read the cluster at {cluster.server}: {text}")
 
 
 class _Reader:

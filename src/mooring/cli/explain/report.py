@@ -147,6 +147,8 @@ class PodExplanation:
     preemption: Preemption | None = None
     devices: tuple[GrantedDevice, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
+    workload: str = ""
+    """`Deployment default/web`, if the pod was added for a workload of a file."""
 
 
 @dataclass(frozen=True, slots=True)

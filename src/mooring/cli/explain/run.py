@@ -141,7 +141,8 @@ def _explained(
         except ObjectError as error:
             raise input_error(str(error)) from error
     for key, explanation in found.items():
-        found[key] = replace(explanation, not_judged=coverage.completed(explanation, pending[key]))
+        not_judged = coverage.completed(explanation, pending[key])
+        found[key] = replace(explanation, not_judged=not_judged, workload=cluster.workload_of.get(key, ""))
     if not chosen:
         return tuple(found.values())
     return tuple(found.get(pod.key) or _settled(pod) for pod in chosen)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -51,19 +52,49 @@ def as_lines(report: Report, paper: Paper) -> Iterator[str]:
     if not report.has_chosen_pods:
         yield from _opening(report, paper)
     told: PodExplanation | None = None
-    told_any = False
+    replicas: list[PodExplanation] = []
     for pod in report.pods:
-        if told is not None and replace(pod, pod=told.pod) == told:
+        if told is not None and not report.has_chosen_pods and _is_replica(pod, told):
+            replicas.append(pod)
+            continue
+        yield from _replicas(replicas, paper)
+        replicas = []
+        if told is not None and told.outcome is Outcome.UNSCHEDULABLE and replace(pod, pod=told.pod) == told:
             yield _as_told(pod, told, paper)
             continue
-        if told_any or not report.has_chosen_pods:
+        if told is not None or not report.has_chosen_pods:
             yield ""
-        told_any = True
         yield from _pod(pod, report, paper)
-        told = pod if pod.outcome is Outcome.UNSCHEDULABLE else None
+        told = pod
+    yield from _replicas(replicas, paper)
     if len(report.pods) > 1:
         yield ""
         yield from _closing(report, paper)
+
+
+def _is_replica(pod: PodExplanation, told: PodExplanation) -> bool:
+    """Whether a pod was added for the same workload as the one that was told, with the same outcome."""
+    if not pod.workload or (pod.workload, pod.outcome, pod.not_judged) != (
+        told.workload,
+        told.outcome,
+        told.not_judged,
+    ):
+        return False
+    return pod.outcome is Outcome.PLACED or replace(pod, pod=told.pod) == told
+
+
+def _replicas(pods: list[PodExplanation], paper: Paper) -> Iterator[str]:
+    """`and 4 more of Deployment default/web: node-1 ×2, node-2, node-3`."""
+    if not pods:
+        return
+    start = f"  and {len(pods)} more of {pods[0].workload}"
+    if pods[0].outcome is not Outcome.PLACED:
+        yield from wrapped(f"{start.lstrip()} with the same result", paper.width, indent=2, hanging=4)
+        return
+    counts = Counter(pod.node or "" for pod in pods)
+    nodes = [f"{node} ×{count}" if count > 1 else node for node, count in counts.most_common()]
+    names = listed_names(nodes, max(paper.width - len(start) - 2, NAMES_WIDTH_MIN))
+    yield f"{start}: {names}"
 
 
 def _opening(report: Report, paper: Paper) -> Iterator[str]:

@@ -98,6 +98,8 @@ class Expansion:
     pods: list[Pod] = field(default_factory=list)
     objects: list[ApiObject] = field(default_factory=list)
     """Claims and ReplicaSets."""
+    workload_of: dict[str, str] = field(default_factory=dict)
+    """Pod (`namespace/name`) -> `Deployment default/web`."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -154,8 +156,8 @@ class _Expander:
 
     def result(self) -> Expansion:
         made = self._expansion
-        if self._counts:
-            kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self._counts.items()))
+        if made.pods:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self._counts.items()) if count)
             made.notes.append(f"added {_pods(len(made.pods))} that controllers would create: {kinds}")
         if self._left_out:
             made.notes.append(f"left out {_pods(self._left_out)} of workloads: at most {PODS_MAX} are added")
@@ -173,8 +175,9 @@ class _Expander:
         _check_template(view, template, found)
         before = len(self._expansion.pods)
         self._expand(_prepared(view, found), found)
-        if len(self._expansion.pods) > before:
-            self._counts[view.kind] += 1
+        added = self._expansion.pods[before:]
+        self._expansion.workload_of |= {pod.key: f"{view.kind} {view.key}" for pod in added}
+        self._counts[view.kind] += bool(added)
 
     def _expand(self, view: ApiObject, found: Found) -> None:
         match view:
