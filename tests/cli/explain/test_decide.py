@@ -93,6 +93,13 @@ def test_one_pod(alone: bool, node_name: str | None) -> None:
     assert explained_one("second", *views, alone=alone).node == node_name
 
 
+def test_several_pods_are_decided_each_as_if_no_other_were_waiting() -> None:
+    views = (node("n1", cpu=4), pod("first", cpu=3, priority=1), pod("second", cpu=3), pod("third", cpu=3))
+    explainer = Explainer(engine_of(), cluster(*views), 5)
+    found = explainer.explain({"default/second", "default/third"}, lambda count: None, ignores_others=True)
+    assert {each.pod: each.node for each in found} == {"default/second": "n1", "default/third": "n1"}
+
+
 def test_pods_after_the_one_that_is_asked_for_do_not_matter() -> None:
     counted: list[int] = []
     given = cluster(node("n1"), pod("a"), pod("b"), pod("c"))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mooring.cli.explain import run
 from mooring.cli.explain.report import Outcome, Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.problems import InputError
 from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
+from mooring.scheduler.engine import Engine
 
 NODE = (
     "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 9}}}\n---\n"
@@ -79,10 +83,20 @@ def test_extenders_are_not_asked_and_that_is_told(tmp_path: Path) -> None:
     ("now_s", "decided_at_s"),
     [pytest.param(None, VIRTUAL_WALL_S, id="the clock's"), pytest.param(5.0, 5.0, id="another")],
 )
-def test_the_time_that_is_decided_for(now_s: float | None, decided_at_s: float) -> None:
+def test_the_time_that_is_decided_for(
+    now_s: float | None, decided_at_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+
+    class Watched(Engine):
+        def __init__(self, *arguments: Any, services: Mapping[str, Any], **options: Any) -> None:
+            told.append(services["clock"].wall_s())
+            super().__init__(*arguments, services=services, **options)
+
+    monkeypatch.setattr(run, "Engine", Watched)
     request = ExplainRequest(("-",), now_s=now_s)
     report = run_explain(request, io.BytesIO((NODE + POD).encode()), lambda text: None, VirtualClock())
-    assert report.decided_at_s == decided_at_s
+    assert (report.decided_at_s, told) == (decided_at_s, [decided_at_s])
 
 
 def test_a_cluster_without_nodes_is_an_error() -> None:
