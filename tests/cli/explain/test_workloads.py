@@ -184,6 +184,7 @@ OLD_PODS = [pod(f"w-old-{n}", owner("ReplicaSet", "old")) for n in range(2)]
         pytest.param([deployment(5), NEW, *REPLICAS], 3, id="scaled"),
         pytest.param([deployment(2), OLD, *OLD_PODS], 1, id="a rollout begins with the surge"),
         pytest.param([deployment(2, paused=True), OLD, *OLD_PODS], 0, id="a rollout that is paused"),
+        pytest.param([deployment(5, status={"replicas": 2})], 0, id="its ReplicaSets are not in the input"),
         pytest.param([deployment(2, strategy={"type": "Recreate"}), OLD, *OLD_PODS], 0, id="Recreate waits"),
         pytest.param([deployment(2, strategy={"type": "Recreate"}), OLD], 2, id="Recreate without old pods"),
     ],

@@ -60,7 +60,14 @@ from mooring.controllers.cron_job_plan import job_document, schedule_text
 from mooring.controllers.daemon_set_documents import daemon_pod
 from mooring.controllers.daemon_set_fit import FitMemory, pinned, target_node
 from mooring.controllers.deployment_history import generations, new_set_document, next_revision
-from mooring.controllers.deployment_sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up, size_of
+from mooring.controllers.deployment_sizes import (
+    RECREATE,
+    is_scaling,
+    new_set_size,
+    plan_scaling,
+    rolling_up,
+    size_of,
+)
 from mooring.controllers.documents import document_of
 from mooring.controllers.job_backoff import NO_FAILURES
 from mooring.controllers.job_orphans import is_managed_elsewhere
@@ -166,7 +173,7 @@ class _Expander:
     def expand(self, found: Found) -> None:
         view = found.view
         assert isinstance(view, WORKLOADS), f"{view.kind} is no workload"
-        if view.metadata.deletion_timestamp is not None:
+        if view.metadata.deletion_timestamp is not None or _is_settled(view):
             return
         template = _template_of(view)
         if template is None:
@@ -213,6 +220,8 @@ class _Expander:
                 self._note(wanted, "is paused")
         elif wanted.spec.strategy.type == RECREATE and any(self._active(each) for each in old):
             self._note(wanted, "waits until its old pods are gone (Recreate)")
+        elif not sets and wanted.status.replicas:
+            self._note(wanted, "has ReplicaSets that are not in the input")
         elif new is None:
             new = self._new_replica_set(wanted, old)
             self._of_replica_set(new, size_of(new))
@@ -338,6 +347,17 @@ class _Expander:
 
     def _note(self, wanted: ApiObject, text: str) -> None:
         self._expansion.notes.append(f"{_called(wanted)} {text}: no pods of it are added")
+
+
+def _is_settled(view: Workload) -> bool:
+    """Whether the controller of a cluster has made all of its pods, by its status: nearly all of a dump's are."""
+    match view:
+        case ReplicaSet() | ReplicationController():
+            replicas = view.spec.replicas if view.spec.replicas is not None else 1
+            return view.status.replicas >= replicas
+        case Job():
+            return finished_condition(view) is not None
+    return False
 
 
 def _prepared(view: Workload, found: Found) -> Workload:
