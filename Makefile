@@ -52,9 +52,6 @@ fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
 	@$(BIN)/python -m bench
-	@$(BIN)/python -m bench.desk
-	@$(BIN)/python -m bench.cluster
-	@$(BIN)/python -m bench.remote
 
 clean:  ## remove what the other commands made
 	@rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -35,6 +35,7 @@ from bench.suite import (
     nodes_sweep,
     placed_sweep,
     runs,
+    sections,
     suite_names,
     through_engine,
     through_scheduler,
@@ -114,14 +115,15 @@ def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[AnyResult]
         nodes_sweep=tuple(through_engine(over_nodes)),
         placed_sweep=next(through_engine(over_placed)),
         through_scheduler=tuple(through_scheduler(bound)),
+        sections=() if wish.quick else tuple(sections()),
     )
     # A quick run says nothing about speed: it is written down only where somebody asks for it.
     if output is not None:
-        path = write_report(report, output / "history", output / "docs")
+        path = write_report(report, output / "history", output / "docs", output / "README.md")
         click.echo(f"written to {path}", err=quiet)
     elif not wish.quick:
-        path = write_report(report, ROOT / "bench" / "history", ROOT / "docs")
-        click.echo(f"written to {path.relative_to(ROOT)} and docs/benchmarks.md", err=quiet)
+        path = write_report(report, ROOT / "bench" / "history", ROOT / "docs", ROOT / "README.md")
+        click.echo(f"written to {path.relative_to(ROOT)}, docs/benchmarks.md and README.md", err=quiet)
     return list(report.all_results)
 
 

@@ -1,11 +1,8 @@
-"""The report: results written down where people look for them.
+"""The report: writes results to `bench/history/DATE-COMMIT.json`, the plots, `docs/benchmarks.md` and `README.md`.
 
-Comes in   a `Report`
-Goes out   `bench/history/DATE-COMMIT.json`, the plots, and the part of `docs/benchmarks.md` between the marks
-
- 1. Only what lies between the marks is written anew; what people wrote around them stays. A page without marks gets
-    them at its end.
- 2. The page names the history file that it was made from, so that every figure can be traced to its run.
+1. Only the text between the marks of a page is replaced. A page without marks gets them at its end.
+2. The page names the history file, so that every figure can be traced to its run.
+3. The README quotes a few of the same figures, as ranges over the runs: no figure is written by hand.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.figure import Figure
 from bench.plots import Series, line_plot
 from bench.results import AnyResult, Level, Machine, Report, Result, SchedulerResult
 from bench.workload import read_workload
@@ -25,6 +23,19 @@ NODES_PLOT = "cost-against-nodes.svg"
 PLACED_PLOT = "cost-against-placed-pods.svg"
 PAGE_START = "# Benchmarks\n"
 REFERENCE_NODES = 5_000
+README_ENGINE = {
+    "plain": "plain pods",
+    "spread-hard": "spread over zones",
+    "pod-anti-affinity-required": "with anti-affinity",
+    "mixed": "of all kinds mixed",
+    "different": "all different",
+}
+README_SCHEDULER = {"loop-plain": "plain pods", "loop-spread-hard": "spread over zones"}
+README_FIGURES = {
+    "a Deployment of 10,000, until all are available": "a cluster of 5,000 nodes: 10,000 pods of a Deployment available",
+    "single gets": "the API server: gets over HTTPS",
+}
+"""Name of the workload or figure -> words of the README."""
 THROUGH_SCHEDULER = """\
 On 5,000 nodes with 10,000 pods, from 10,000 pods created in the store to all of them bound in it, everything on:
 watches, queue, hints, bindings, conditions, events, metrics. All pods come at once, so most of the time *until bound*
@@ -33,7 +44,7 @@ longer it took than without them, measured turn by turn in the same process. *MB
 cluster: as stored objects with their history, as events, and in the scheduler."""
 
 
-def write_report(report: Report, history: Path, docs: Path) -> Path:
+def write_report(report: Report, history: Path, docs: Path, readme: Path) -> Path:
     """Writes everything; returns the history file."""
     history.mkdir(parents=True, exist_ok=True)
     path = history / f"{report.date[:10]}-{report.commit}.json"
@@ -45,6 +56,8 @@ def write_report(report: Report, history: Path, docs: Path) -> Path:
     page = docs / "benchmarks.md"
     text = page.read_text(encoding="utf-8") if page.is_file() else PAGE_START
     page.write_text(with_results(text, results_text(report, path.name)), encoding="utf-8")
+    text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    readme.write_text(with_results(text, readme_text(report)), encoding="utf-8")
     return path
 
 
@@ -69,6 +82,8 @@ def results_text(report: Report, history_name: str) -> str:
         parts += ["### Through the scheduler", THROUGH_SCHEDULER]
         parts += ["\n".join(scheduler_table(report.through_scheduler))]
         parts += _disturbance_lines(report.through_scheduler)
+    for section in report.sections:
+        parts += [f"### {section.title}", f"`{section.command}`, one run:", "\n".join(figure_table(section.figures))]
     parts += _problem_lines(report.all_results)
     if report.nodes_sweep:
         parts += ["### Cost against nodes", f"![cost against nodes](plots/{NODES_PLOT})"]
@@ -78,6 +93,48 @@ def results_text(report: Report, history_name: str) -> str:
         parts += ["\n".join(placed_table(report.placed_sweep))]
         parts += [_placed_sentence(report.placed_sweep)]
     return "\n\n".join(parts)
+
+
+def readme_text(report: Report) -> str:
+    """What the README quotes: the slowest and the fastest run of a few workloads, and the machine."""
+    machine = report.machine
+    engine = {result.name: result for result in report.results}
+    scheduler = {result.name: result for result in report.through_scheduler}
+    figures = {figure.name: figure for section in report.sections for figure in section.figures}
+    lines = ["| | |", "|---|--:|"]
+    for name, words in README_ENGINE.items():
+        if name in engine:
+            lines.append(f"| deciding on 5,000 nodes, {words} | {_range(engine[name])} pods/s |")
+    if report.placed_sweep is not None:
+        last, nodes = report.placed_sweep.last, report.placed_sweep.nodes
+        peak_gb = report.placed_sweep.peak_bytes / 1e9
+        words = f"deciding on {nodes:,} nodes with {last.placed:,} pods, in {peak_gb:.1f} GB"
+        lines.append(f"| {words} | {last.pods_per_second:,.0f} pods/s |")
+    for name, words in README_SCHEDULER.items():
+        if name in scheduler:
+            lines.append(f"| from created to bound, {words} | {_range(scheduler[name])} pods/s |")
+    for name, words in README_FIGURES.items():
+        if name in figures:
+            lines.append(f"| {words} | {figures[name].value:,.1f} {figures[name].unit} |")
+    where = f"{machine.cpu}, {machine.cores} cores, {machine.python}"
+    when = f"Measured on {report.date[:10]}, commit {_commit(report)}"
+    lines += ["", f"{when}, on {where}: slowest and fastest run of each."]
+    return "\n".join(lines)
+
+
+def figure_table(figures: Sequence[Figure]) -> Iterator[str]:
+    yield "| what | measured | target | |"
+    yield "|---|--:|--:|---|"
+    for figure in figures:
+        target = _optional(figure.at_least, "at least {:,.1f}") + _optional(figure.at_most, "at most {:,.1f}")
+        verdict = "" if not target else "reached" if figure.is_reached else "missed"
+        yield f"| {figure.name.strip()} | {figure.value:,.2f} {figure.unit} | {target} | {verdict} |"
+
+
+def _range(result: AnyResult) -> str:
+    """`10,870 to 12,001`, or one number for one run."""
+    slowest, fastest = (result.runs[0], result.runs[-1]) if result.runs else (result.pods_per_second,) * 2
+    return f"{slowest:,.0f} to {fastest:,.0f}" if len(result.runs) > 1 else f"{fastest:,.0f}"
 
 
 def table(results: Sequence[Result]) -> Iterator[str]:
@@ -90,7 +147,7 @@ def table(results: Sequence[Result]) -> Iterator[str]:
         level = result.last
         cells = [
             f"[{result.name}](../bench/workloads/{result.name}.yaml): {read_workload(result.name).description}",
-            f"**{level.pods_per_second:,.0f}**",
+            f"**{_range(result)}**",
             _optional(result.target_pods_per_second, "{:,.0f}"),
             _verdict(result),
             f"{level.mean_us:,.0f}",
@@ -115,7 +172,7 @@ def scheduler_table(results: Sequence[SchedulerResult]) -> Iterator[str]:
     for result in results:
         cells = [
             f"[{result.name}](../bench/workloads/{result.name}.yaml): {read_workload(result.name).description}",
-            f"**{result.pods_per_second:,.0f}**",
+            f"**{_range(result)}**",
             _optional(result.target_pods_per_second, "{:,.0f}"),
             _optional(result.slowdown, "{:.2f} ×"),
             _optional(result.cpu_slowdown, "{:.2f} ×"),

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import msgspec
 
+from bench.figure import Figure
+
 UNDISTURBED_SHARE = 0.95
 """Below this share of the wall time, the machine had other things to do and the figures are too bad."""
 
@@ -58,6 +60,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="engine", tag_field=
     problems: tuple[str, ...] = ()
     target_pods_per_second: float | None = None
     kube_scheduler_ms: float | None = None
+    runs: tuple[float, ...] = ()
+    """Pods per second of all runs of which this is the fastest, ascending."""
 
     @property
     def last(self) -> Level:
@@ -115,6 +119,8 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, tag="scheduler"
     slowdown_max: float | None = None
     problems: tuple[str, ...] = ()
     target_pods_per_second: float | None = None
+    runs: tuple[float, ...] = ()
+    """Pods per second of all runs of which this is the fastest, ascending."""
 
     @property
     def growth_bytes(self) -> int:
@@ -163,6 +169,14 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     garbage_collection: str
 
 
+class Section(msgspec.Struct, frozen=True):
+    """The figures of one program that measures whole processes."""
+
+    title: str
+    command: str
+    figures: tuple[Figure, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one `make bench` found out."""
 
@@ -174,6 +188,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     nodes_sweep: tuple[Result, ...] = ()
     placed_sweep: Result | None = None
     through_scheduler: tuple[SchedulerResult, ...] = ()
+    sections: tuple[Section, ...] = ()
 
     @property
     def all_results(self) -> tuple[AnyResult, ...]:

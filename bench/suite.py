@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from cProfile import Profile
 from pathlib import Path
@@ -19,8 +20,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from bench.figure import Figure
 from bench.live import ROUNDS, run_live
-from bench.results import AnyResult, Result, SchedulerResult
+from bench.results import AnyResult, Result, SchedulerResult, Section
 from bench.runner import run
 from bench.workload import Size, Way, Workload, read_workload, workload_names
 
@@ -32,6 +34,12 @@ SWEEP_PODS = 2_000
 TRIES = 3
 PLACED_PER_NODE = 2
 QUICK_WAITING = 30
+PROGRAMS = {
+    "The API server over HTTPS, on a file": "bench.desk",
+    "A whole cluster: `mooring up --nodes 5000`, on a file": "bench.cluster",
+    "The scheduler over HTTPS": "bench.remote",
+}
+"""Title -> module."""
 
 
 class RunFailedError(RuntimeError):
@@ -82,7 +90,11 @@ def best_runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[AnyR
         takes_turns = bool(read_workload(name).waiting)
         tries = [start(name, wish) for _ in range(1 if wish.quick or takes_turns else TRIES)]
         wrong = [result for result in tries if result.problems]
-        yield wrong[0] if wrong else max(tries, key=lambda result: result.pods_per_second)
+        if wrong:
+            yield wrong[0]
+            continue
+        fastest = max(tries, key=lambda result: result.pods_per_second)
+        yield msgspec.structs.replace(fastest, runs=tuple(sorted(result.pods_per_second for result in tries)))
 
 
 def through_engine(results: Iterable[AnyResult]) -> Iterator[Result]:
@@ -108,6 +120,16 @@ def nodes_sweep(wish: Wish, start: Starter) -> Iterator[AnyResult]:
 def placed_sweep(wish: Wish, start: Starter) -> AnyResult:
     """Ever more placed pods on the most nodes."""
     return start(PLACED_SWEEP_WORKLOAD, wish)
+
+
+def sections() -> Iterator[Section]:
+    """The programs that measure whole processes, one after the other."""
+    for title, module in PROGRAMS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "figures.json"
+            command = [sys.executable, "-m", module, "--output", str(file)]
+            subprocess.run(command, cwd=Path(__file__).parent.parent, check=True)
+            yield Section(title, f"python -m {module}", msgspec.json.decode(file.read_bytes(), type=tuple[Figure, ...]))
 
 
 def here(name: str, wish: Wish, profile: Profile | None = None) -> AnyResult:

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.report import BEGIN, END, results_text, scheduler_table, table, with_results, write_report
-from bench.results import Report
+from bench.figure import Figure
+from bench.report import BEGIN, END, readme_text, results_text, scheduler_table, table, with_results, write_report
+from bench.results import Report, Section
 from tests.bench.test_results import LEVEL, REPORT, RESULT, SCHEDULER_RESULT
 
 
@@ -95,9 +96,38 @@ def test_what_the_page_says(report: Report, sentence: str) -> None:
 
 
 def test_everything_is_written(tmp_path: Path) -> None:
-    path = write_report(REPORT, tmp_path / "history", tmp_path / "docs")
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Mooring\n\n{BEGIN}\nold\n{END}\n\nMore.\n")
+    path = write_report(REPORT, tmp_path / "history", tmp_path / "docs", readme)
     assert path.name == "2026-01-12-abc1234.json"
     assert msgspec.json.decode(path.read_bytes(), type=Report) == REPORT
     plots = sorted(plot.name for plot in (tmp_path / "docs" / "plots").iterdir())
     assert plots == ["cost-against-nodes.svg", "cost-against-placed-pods.svg"]
     assert "| 10,000 | 10,000 | 100 |" in (tmp_path / "docs" / "benchmarks.md").read_text()
+    quoted = readme.read_text()
+    assert quoted.startswith("# Mooring\n")
+    assert quoted.endswith("More.\n")
+    assert "old" not in quoted
+    assert "Measured on 2026-01-12, commit abc1234" in quoted
+
+
+@pytest.mark.parametrize(
+    ("runs", "quoted"),
+    [
+        pytest.param((9_500.0, 9_800.0, 10_000.0), "9,500 to 10,000 pods/s", id="several runs: slowest and fastest"),
+        pytest.param((10_000.0,), "10,000 pods/s", id="one run"),
+        pytest.param((), "10,000 pods/s", id="an old report"),
+    ],
+)
+def test_the_readme_quotes_a_range(runs: tuple[float, ...], quoted: str) -> None:
+    result = msgspec.structs.replace(RESULT, name="plain", runs=runs)
+    lines = readme_text(msgspec.structs.replace(REPORT, results=(result,))).splitlines()
+    assert f"| deciding on 5,000 nodes, plain pods | {quoted} |" in lines
+
+
+def test_figures_of_whole_processes_are_a_table() -> None:
+    figures = (Figure("single gets", 5_000.0, "/s", at_least=3_000), Figure("idle", 30.0, "%", at_most=20.0))
+    report = msgspec.structs.replace(REPORT, sections=(Section("The API server", "python -m bench.desk", figures),))
+    text = results_text(report, "x.json")
+    assert "| single gets | 5,000.00 /s | at least 3,000.0 | reached |" in text
+    assert "| idle | 30.00 % | at most 20.0 | missed |" in text
