@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Awaitable, Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import JOB, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET, all_kinds
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
+from mooring.cli.manifests import find_sources, read_objects
 from mooring.client.promise import PatchForm
 from mooring.cluster.clone import CloneReport, clone, clone_body, clone_status, implied_objects, in_waves
 from mooring.cluster.components import run_components
@@ -27,6 +30,7 @@ from mooring.kubelet.node_form import SILENT_ANNOTATION
 from mooring.store.memory import MemoryStore
 from tests.apiserver.desks import TOKEN_KEY, with_desk
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 MERGE = PatchForm.MERGE
 SETTLED_S = 200.0
 """Long enough for leases, graces and garbage collection to have had their turn."""
@@ -335,7 +339,12 @@ NEW = {"old-owner": "new-owner", "old-claim": "new-claim"}
                 "spec": {"taints": [{"key": "team"}]},
                 "status": {
                     "images": [{}],
-                    "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}],
+                    "conditions": [
+                        {"type": "Ready", "status": "True"},
+                        {"type": "DiskPressure", "status": "False"},
+                        {"type": "MemoryPressure", "status": "False"},
+                        {"type": "PIDPressure", "status": "False"},
+                    ],
                 },
             },
             id="a ready node is healthy, and a simulated kubelet adopts it",
@@ -442,6 +451,16 @@ def test_what_a_partial_dump_names_is_added() -> None:
         assert report.added == ["Namespace shop", "PriorityClass high", "RuntimeClass gvisor"]
 
     with_clone([{**pod, "spec": {**spec, "containers": [{"name": "c", "image": "i"}]}}], scenario)
+
+
+def test_the_cluster_of_the_examples_is_cloned_as_a_whole() -> None:
+    sources = find_sources([str(EXAMPLES / "clusters")])
+
+    async def scenario(desk: Desk, report: CloneReport) -> None:
+        assert (report.failures, report.left_out) == ([], {})
+        assert {condition(node, "Ready")[0] for node in await listed(desk, NODE)} == {"True"}
+
+    with_clone([each.document for each in read_objects(sources, io.BytesIO())], scenario)
 
 
 def test_what_is_not_taken_over_is_counted_and_named() -> None:

@@ -349,6 +349,8 @@ def _prepare_node(body: Document, uids: Mapping[str, str]) -> None:
     if not is_ready:
         annotations[SILENT_ANNOTATION] = "true"
         return
+    missing = [type_ for type_ in _HEALTHY if all(each.get("type") != type_ for each in conditions)]
+    conditions += [{"type": type_} for type_ in missing]
     for condition in conditions:
         condition["status"] = _HEALTHY.get(condition.get("type", ""), condition.get("status"))
     spec = dict(body.get("spec") or {})

@@ -267,7 +267,7 @@ def test_a_dump_is_cloned_into_an_empty_cluster_only(tmp_path: Path) -> None:
     data = ("--data-dir", str(tmp_path / "data"))
     with running(tmp_path, *data, "--from", "-", "--without", "scheduler,controllers", stdin=CLONED) as up:
         assert [re.sub(r"in .* s$", "in 1 s", line) for line in up.printed[:3]] == [
-            "cloned 1 node, 1 pod (1 bound, 0 pending, 0 finished), 0 other objects in 1 s",
+            "cloned 1 node, 1 pod (1 bound), 0 other objects in 1 s",
             "  added, as the dump names but does not contain them: Namespace shop",
             "  not taken over: 1 Event (the clone writes its own)",
         ]

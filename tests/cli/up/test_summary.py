@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from mooring.cli.up.summary import FAILURES_SHOWN_MAX, clone_lines
+from mooring.cli.up.summary import FAILURES_SHOWN_MAX, clone_lines, wrapped
 from mooring.cluster.clone import CloneReport
 
-NOTHING = "cloned 0 nodes, 0 pods (0 bound, 0 pending, 0 finished), 0 other objects in 4.0 s"
+NOTHING = "cloned 0 nodes, 0 pods, 0 other objects in 4.0 s"
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,7 @@ NOTHING = "cloned 0 nodes, 0 pods (0 bound, 0 pending, 0 finished), 0 other obje
                 pods=Counter(bound=3_380, pending=20),
                 nodes_not_ready=2,
             ),
-            [
-                "cloned 1,200 nodes (2 not ready), 3,400 pods (3,380 bound, 20 pending, 0 finished), "
-                "1 other object in 4.0 s"
-            ],
+            ["cloned 1,200 nodes (2 not ready), 3,400 pods (3,380 bound, 20 pending), 1 other object in 4.0 s"],
             id="all is well",
         ),
         pytest.param(
@@ -57,3 +54,10 @@ NOTHING = "cloned 0 nodes, 0 pods (0 bound, 0 pending, 0 finished), 0 other obje
 )
 def test_lines(report: CloneReport, lines: list[str]) -> None:
     assert list(clone_lines(report, 4.0)) == lines
+
+
+def test_a_narrow_terminal() -> None:
+    assert wrapped("  not taken over: 12 Event, 3 Ingress (no such kind)", 30).splitlines() == [
+        "  not taken over: 12 Event, 3",
+        "    Ingress (no such kind)",
+    ]

@@ -123,7 +123,7 @@ class _Run:
 
     async def _clone(self, desk: Desk) -> None:
         from mooring.cli.progress import Meter
-        from mooring.cli.up.summary import clone_lines
+        from mooring.cli.up.summary import clone_lines, wrapped
         from mooring.cluster.clone import clone
 
         assert self._dump is not None, "nothing to clone"
@@ -136,7 +136,7 @@ class _Run:
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""
             raise ClusterError(f"stopped before everything was cloned{advice}")
         for line in clone_lines(report, self._clock.now_s() - began_s):
-            click.echo(line)
+            click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
         click.echo()
 
     async def _create_objects(self, desk: Desk) -> None:

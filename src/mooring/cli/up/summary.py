@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,6 +10,11 @@ from mooring.cluster.clone import CloneReport
 
 FAILURES_SHOWN_MAX = 20
 ADDED_SHOWN_MAX = 5
+
+
+def wrapped(line: str, width: int) -> str:
+    """A line for a terminal of that width, with what follows indented."""
+    return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
@@ -34,8 +40,10 @@ def _cloned(report: CloneReport) -> str:
     if report.nodes_not_ready:
         nodes += f" ({report.nodes_not_ready:,} not ready)"
     pods = _many(report.cloned["Pod"], "pod")
-    states = ", ".join(f"{report.pods[state]:,} {state}" for state in ("bound", "pending", "finished"))
-    return f"{nodes}, {pods} ({states}), {_many(others, 'other object')}"
+    states = [f"{report.pods[state]:,} {state}" for state in ("bound", "pending", "finished") if report.pods[state]]
+    if states:
+        pods += f" ({', '.join(states)})"
+    return f"{nodes}, {pods}, {_many(others, 'other object')}"
 
 
 def _many(count: int, noun: str) -> str:
