@@ -13,7 +13,16 @@ import pytest
 import yaml
 
 from mooring.api.document import Document
-from mooring.api.kinds import JOB, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET, all_kinds
+from mooring.api.kinds import (
+    JOB,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    PRIORITY_CLASS,
+    REPLICA_SET,
+    all_kinds,
+)
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.cli.manifests import find_sources, read_objects
@@ -297,9 +306,16 @@ NEW = {"old-owner": "new-owner", "old-claim": "new-claim"}
         ),
         pytest.param(
             "Service",
-            {"spec": {"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "ipFamilies": ["IPv4"], "type": "NodePort"}},
-            {"spec": {"type": "NodePort"}},
-            id="a service gets another address",
+            {
+                "spec": {
+                    "clusterIP": "10.0.0.7",
+                    "clusterIPs": ["10.0.0.7"],
+                    "ipFamilies": ["IPv4"],
+                    "ports": [{"port": 80, "nodePort": 7}],
+                }
+            },
+            {"spec": {"ports": [{"port": 80}]}},
+            id="a service gets another address and node port",
         ),
         pytest.param("Service", {"spec": {"clusterIP": "None"}}, {"spec": {"clusterIP": "None"}}, id="headless"),
         pytest.param(
@@ -435,6 +451,27 @@ def test_the_order_of_creation(documents: list[Document], order: list[list[str]]
     assert [[each["metadata"]["name"] for each in wave] for wave in in_waves(documents)] == order
 
 
+def test_a_default_priority_class_does_not_apply_to_older_pods() -> None:
+    group = "scheduling.k8s.io/v1"
+    by_default = {
+        "apiVersion": group,
+        "kind": "PriorityClass",
+        "metadata": {"name": "d"},
+        "value": 5,
+        "globalDefault": True,
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "old", "namespace": "default"}}
+    older = {**pod, "spec": {"priority": 0, "containers": [{"name": "c", "image": "i"}]}}
+
+    async def scenario(desk: Desk, report: CloneReport) -> None:
+        assert report.failures == []
+        assert [pod["spec"]["priority"] for pod in await listed(desk, POD)] == [0]
+        classes = {each["metadata"]["name"]: each for each in await listed(desk, PRIORITY_CLASS)}
+        assert classes["d"]["globalDefault"] is True
+
+    with_clone([by_default, older], scenario)
+
+
 def test_what_a_partial_dump_names_is_added() -> None:
     spec = {"priorityClassName": "high", "priority": 7, "runtimeClassName": "gvisor", "overhead": {"cpu": "1"}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": spec}
@@ -461,6 +498,18 @@ def test_the_cluster_of_the_examples_is_cloned_as_a_whole() -> None:
         assert {condition(node, "Ready")[0] for node in await listed(desk, NODE)} == {"True"}
 
     with_clone([each.document for each in read_objects(sources, io.BytesIO())], scenario)
+
+
+def test_what_cannot_be_added_is_named() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "no_name"}, "spec": {}}
+
+    async def scenario(desk: Desk, report: CloneReport) -> None:
+        assert [failure.partition(" is invalid")[0] for failure in report.failures] == [
+            'Namespace no_name: Namespace "no_name"',
+            'Pod no_name/p: namespaces "no_name" not found',
+        ]
+
+    with_clone([pod], scenario)
 
 
 def test_what_is_not_taken_over_is_counted_and_named() -> None:

@@ -54,6 +54,8 @@ _CONDITION_TAINTS = frozenset(
 _HEALTHY = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
 
+_ALLOCATED = ("healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
+
 _WAVES: tuple[frozenset[str], ...] = (
     frozenset(("CustomResourceDefinition", "Namespace")),
     frozenset(
@@ -119,6 +121,8 @@ class _Cloner:
         """The uid of the clone by the uid of the original."""
         self._statuses: list[tuple[Kind, Document, Document]] = []
         """Kind, original and clone of the objects whose status is to be written."""
+        self._default_classes: list[str] = []
+        """Priority classes that become the default when all pods are there."""
 
     async def run(self, documents: Iterable[Document]) -> None:
         wanted = self._wanted(_latest(documents))
@@ -126,6 +130,7 @@ class _Cloner:
         for wave in in_waves(wanted):
             await self._each(self._create, wave)
         await self._each(self._write_status, self._statuses)
+        await self._each(self._make_default, self._default_classes)
 
     async def _each(self, work: Callable[[Any], Any], items: Iterable[Any]) -> None:
         async def unless_stopped(item: Any) -> None:
@@ -152,6 +157,8 @@ class _Cloner:
             self.report.added.append(_title(document))
         except AlreadyExistsError:
             return
+        except ClientError as error:
+            self.report.failures.append(f"{_title(document)}: {error}")
 
     async def _create(self, original: Document) -> None:
         kind_name = str(original["kind"])
@@ -176,6 +183,8 @@ class _Cloner:
             return
         self._note_uid(original, created)
         self._count(original, body)
+        if kind is kinds.PRIORITY_CLASS and original.get("globalDefault"):
+            self._default_classes.append(original["metadata"]["name"])
         if kind.has_status and kind_name not in _STATUS_BY_SERVER and original.get("status"):
             self._statuses.append((kind, original, created))
 
@@ -201,6 +210,12 @@ class _Cloner:
             await self._client.patch(*place, {"status": status}, form=PatchForm.MERGE, subresource="status")
         except ClientError as error:
             self.report.failures.append(f"status of {_title(original)}: {error}")
+
+    async def _make_default(self, name: str) -> None:
+        try:
+            await self._client.patch(kinds.PRIORITY_CLASS, "", name, {"globalDefault": True}, form=PatchForm.MERGE)
+        except ClientError as error:
+            self.report.failures.append(f"default of PriorityClass {name}: {error}")
 
     def _note_uid(self, original: Document, created: Document) -> None:
         uid = original["metadata"].get("uid")
@@ -252,7 +267,7 @@ def implied_objects(documents: Sequence[Document]) -> list[Document]:
             imply("scheduling.k8s.io/v1", "PriorityClass", spec.get("priorityClassName") or "", **priority)
             name = spec.get("runtimeClassName") or ""
             overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
-            imply("node.k8s.io/v1", "RuntimeClass", name, handler=name, **overhead)
+            imply("node.k8s.io/v1", "RuntimeClass", name, handler=name.replace(".", "-"), **overhead)
     return list(implied.values())
 
 
@@ -366,14 +381,19 @@ def _prepare_pod(body: Document, uids: Mapping[str, str]) -> None:
     split_label_keys(body)
 
 
+def _prepare_priority_class(body: Document, uids: Mapping[str, str]) -> None:
+    """The default must not apply to pods that are older than it: admission would refuse their priority."""
+    body.pop("globalDefault", None)
+
+
 def _prepare_service(body: Document, uids: Mapping[str, str]) -> None:
-    """The clone gives out addresses of its own; a headless service stays headless."""
+    """The clone gives out addresses and node ports of its own ranges; a headless service stays headless."""
     spec = dict(body.get("spec") or {})
-    if spec.get("clusterIP") != "None":
-        for name in ("clusterIP", "clusterIPs"):
-            spec.pop(name, None)
-    for name in ("ipFamilies", "ipFamilyPolicy"):
+    is_headless = spec.get("clusterIP") == "None"
+    for name in (*(() if is_headless else ("clusterIP", "clusterIPs")), *_ALLOCATED):
         spec.pop(name, None)
+    if spec.get("ports"):
+        spec["ports"] = [{name: value for name, value in port.items() if name != "nodePort"} for port in spec["ports"]]
     body["spec"] = spec
 
 
@@ -403,6 +423,7 @@ _PREPARE: Mapping[str, Callable[[Document, Mapping[str, str]], None]] = {
     "Node": _prepare_node,
     "PersistentVolume": _prepare_volume,
     "Pod": _prepare_pod,
+    "PriorityClass": _prepare_priority_class,
     "Service": _prepare_service,
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from mooring.cluster.clone import CloneReport
 
 FAILURES_SHOWN_MAX = 20
+FAILURE_LETTERS_MAX = 300
 ADDED_SHOWN_MAX = 5
 
 
@@ -29,7 +30,7 @@ def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
     for reason, by_kind in report.left_out.items():
         yield f"  not taken over: {_counts(by_kind)} ({reason})"
     for failure in report.failures[:FAILURES_SHOWN_MAX]:
-        yield f"  not taken over: {failure}"
+        yield f"  not taken over: {textwrap.shorten(failure, FAILURE_LETTERS_MAX, placeholder=' ...')}"
     if len(report.failures) > FAILURES_SHOWN_MAX:
         yield f"  not taken over: {len(report.failures) - FAILURES_SHOWN_MAX} more"
 
