@@ -297,7 +297,7 @@ NEW = {"old-owner": "new-owner", "old-claim": "new-claim"}
     ("kind", "given", "expected"),
     [
         pytest.param("ConfigMap", {"data": {"k": "v"}}, {"data": {"k": "v"}}, id="data stays"),
-        pytest.param("Deployment", {"status": {"replicas": 1}}, {}, id="a status is written afterwards"),
+        pytest.param("apps/Deployment", {"status": {"replicas": 1}}, {}, id="a status is written afterwards"),
         pytest.param(
             "Pod",
             {"spec": {"nodeName": "n", "ephemeralContainers": [{}]}, "status": {"phase": "Running"}},
@@ -319,7 +319,7 @@ NEW = {"old-owner": "new-owner", "old-claim": "new-claim"}
         ),
         pytest.param("Service", {"spec": {"clusterIP": "None"}}, {"spec": {"clusterIP": "None"}}, id="headless"),
         pytest.param(
-            "Job",
+            "batch/Job",
             {
                 "spec": {
                     "selector": {"matchLabels": {"controller-uid": "old"}},
@@ -330,10 +330,16 @@ NEW = {"old-owner": "new-owner", "old-claim": "new-claim"}
             id="the server derives the selector of a job",
         ),
         pytest.param(
-            "Job",
+            "batch/Job",
             {"spec": {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}}},
             {"spec": {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}}},
             id="unless its author chose it",
+        ),
+        pytest.param(
+            "sea.example/Job",
+            {"spec": {"selector": {"controller-uid": "old"}}},
+            {"spec": {"selector": {"controller-uid": "old"}}},
+            id="a custom kind of the same name",
         ),
         pytest.param(
             "PersistentVolume",
@@ -387,8 +393,10 @@ NEW = {"old-owner": "new-owner", "old-claim": "new-claim"}
     ],
 )
 def test_fields(kind: str, given: Document, expected: Document) -> None:
-    document = {"apiVersion": "v1", "kind": kind, "metadata": METADATA, **given}
-    expected = {"apiVersion": "v1", "kind": kind, "metadata": KEPT_METADATA, **expected}
+    group, _, kind = kind.rpartition("/")
+    head = {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind}
+    document = {**head, "metadata": METADATA, **given}
+    expected = {**head, "metadata": KEPT_METADATA, **expected}
     assert clone_body(document, NEW, has_status=True) == expected
 
 
@@ -413,8 +421,9 @@ def test_the_status_speaks_of_the_clone(observed: int, expected: int) -> None:
 
 
 def plain(kind: str, name: str, *owners: str, **fields: object) -> Document:
+    group, _, kind = kind.rpartition("/")
     metadata = {"name": name, "uid": name, "ownerReferences": [{"uid": owner} for owner in owners]}
-    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}
+    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": metadata, **fields}
 
 
 @pytest.mark.parametrize(
@@ -428,8 +437,8 @@ def plain(kind: str, name: str, *owners: str, **fields: object) -> Document:
         pytest.param(
             [
                 plain("Pod", "p", "rs"),
-                plain("ReplicaSet", "rs", "d"),
-                plain("Deployment", "d", "boat"),
+                plain("apps/ReplicaSet", "rs", "d"),
+                plain("apps/Deployment", "d", "boat"),
                 plain("Boat", "boat"),
             ],
             [["boat"], ["d"], ["rs"], ["p"]],
@@ -516,8 +525,8 @@ def test_what_is_not_taken_over_is_counted_and_named() -> None:
     containers = {"containers": [{"name": "c", "image": "i"}]}
     documents = [
         plain("Event", "e"),
-        plain("Lease", "l"),
-        plain("Ingress", "i"),
+        plain("coordination.k8s.io/Lease", "l"),
+        plain("networking.k8s.io/Ingress", "i"),
         plain("Namespace", "default"),
         {**plain("Pod", "stray"), "spec": {**containers, "nodeName": "elsewhere"}},
         {**plain("Pod", "orphan", "nobody"), "spec": containers},

@@ -38,7 +38,23 @@ from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION
 REQUESTS_AT_ONCE = 64
 """Writes under way together: a store on disk commits them together."""
 
-OWN_KINDS = frozenset(("Endpoints", "EndpointSlice", "Event", "Lease"))
+KindName = tuple[str, str]
+"""apiVersion and kind: a custom kind may be called Job or Service, too."""
+
+
+def _names(*members: Kind) -> frozenset[KindName]:
+    return frozenset((kind.api_version, kind.kind) for kind in members)
+
+
+def _name(document: Document) -> KindName:
+    return document["apiVersion"], document["kind"]
+
+
+def _is(document: Document, kind: Kind) -> bool:
+    return _name(document) == (kind.api_version, kind.kind)
+
+
+OWN_KINDS = _names(kinds.CORE_EVENT, kinds.ENDPOINT_SLICE, kinds.ENDPOINTS, kinds.EVENT, kinds.LEASE)
 """Kinds whose objects the components of the clone write themselves."""
 WRITES_ITS_OWN = "the clone writes its own"
 HAS_ITS_OWN = "every cluster has its own"
@@ -56,25 +72,36 @@ _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-na
 
 _ALLOCATED = ("healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
 
-_WAVES: tuple[frozenset[str], ...] = (
-    frozenset(("CustomResourceDefinition", "Namespace")),
-    frozenset(
-        ("CSIDriver", "DeviceClass", "PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass"),
+_WAVES: tuple[frozenset[KindName], ...] = (
+    _names(kinds.CUSTOM_RESOURCE_DEFINITION, kinds.NAMESPACE),
+    _names(
+        kinds.CSI_DRIVER,
+        kinds.DEVICE_CLASS,
+        kinds.PRIORITY_CLASS,
+        kinds.RUNTIME_CLASS,
+        kinds.STORAGE_CLASS,
+        kinds.VOLUME_ATTRIBUTES_CLASS,
     ),
-    frozenset(("ConfigMap", "Secret", "ServiceAccount")),
-    frozenset(),  # everything else, custom resources among them
-    frozenset(("PersistentVolumeClaim",)),
-    frozenset(("PersistentVolume",)),
-    frozenset(("Node",)),
-    frozenset(
-        ("CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"),
+    _names(kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE_ACCOUNT),
+    _names(),  # everything else, custom resources among them
+    _names(kinds.PERSISTENT_VOLUME_CLAIM),
+    _names(kinds.PERSISTENT_VOLUME),
+    _names(kinds.NODE),
+    _names(
+        kinds.CRON_JOB,
+        kinds.DAEMON_SET,
+        kinds.DEPLOYMENT,
+        kinds.JOB,
+        kinds.REPLICA_SET,
+        kinds.REPLICATION_CONTROLLER,
+        kinds.STATEFUL_SET,
     ),
-    frozenset(("Pod",)),
-    frozenset(("LimitRange", "ResourceQuota")),  # they judge new pods, not those that were there before them
+    _names(kinds.POD),
+    _names(kinds.LIMIT_RANGE, kinds.RESOURCE_QUOTA),  # they judge new pods, not those that were there before them
 )
-_WAVE_OF = {kind: wave for wave, members in enumerate(_WAVES) for kind in members}
-_OTHERS = _WAVES.index(frozenset())
-_STATUS_BY_SERVER = frozenset(("CustomResourceDefinition", "Namespace", "Node"))
+_WAVE_OF = {name: wave for wave, members in enumerate(_WAVES) for name in members}
+_OTHERS = _WAVES.index(_names())
+_STATUS_BY_SERVER = (kinds.CUSTOM_RESOURCE_DEFINITION, kinds.NAMESPACE, kinds.NODE)
 """Kinds whose status is not written afterwards: the server writes it, or it is part of the creation."""
 
 
@@ -141,7 +168,7 @@ class _Cloner:
         await run_bounded(unless_stopped, items, limit=REQUESTS_AT_ONCE, name="clone")
 
     def _wanted(self, documents: Sequence[Document]) -> list[Document]:
-        nodes = frozenset(each["metadata"].get("name") for each in documents if each["kind"] == "Node")
+        nodes = frozenset(each["metadata"].get("name") for each in documents if _is(each, kinds.NODE))
         wanted = []
         for document in documents:
             reason = reason_to_leave_out(document, nodes)
@@ -185,7 +212,7 @@ class _Cloner:
         self._count(original, body)
         if kind is kinds.PRIORITY_CLASS and original.get("globalDefault"):
             self._default_classes.append(original["metadata"]["name"])
-        if kind.has_status and kind_name not in _STATUS_BY_SERVER and original.get("status"):
+        if kind.has_status and kind not in _STATUS_BY_SERVER and original.get("status"):
             self._statuses.append((kind, original, created))
 
     async def _restore_taints(self, body: Document, created: Document) -> None:
@@ -223,11 +250,10 @@ class _Cloner:
             self._uids[uid] = created["metadata"]["uid"]
 
     def _count(self, original: Document, body: Document) -> None:
-        kind = original["kind"]
-        self.report.cloned[kind] += 1
-        if kind == "Pod":
+        self.report.cloned[original["kind"]] += 1
+        if _is(original, kinds.POD):
             self.report.pods[pod_state(original)] += 1
-        elif kind == "Node" and SILENT_ANNOTATION in body["metadata"]["annotations"]:
+        elif _is(original, kinds.NODE) and SILENT_ANNOTATION in body["metadata"]["annotations"]:
             self.report.nodes_not_ready += 1
 
 
@@ -236,11 +262,11 @@ class _Cloner:
 
 def reason_to_leave_out(document: Document, nodes: frozenset[str]) -> str:
     """Why an object is not cloned; empty if it is."""
-    if document["kind"] in OWN_KINDS:
+    if _name(document) in OWN_KINDS:
         return WRITES_ITS_OWN
     if document["metadata"].get("deletionTimestamp"):
         return BEING_DELETED
-    if document["kind"] == "Pod":
+    if _is(document, kinds.POD):
         node = (document.get("spec") or {}).get("nodeName")
         if node and node not in nodes:
             return NODE_MISSING
@@ -249,25 +275,25 @@ def reason_to_leave_out(document: Document, nodes: frozenset[str]) -> str:
 
 def implied_objects(documents: Sequence[Document]) -> list[Document]:
     """Namespaces, priority classes and runtime classes that objects name and that a partial dump does not contain."""
-    present = {(each["kind"], each["metadata"].get("name")) for each in documents}
-    implied: dict[tuple[str, str], Document] = {}
+    present = {(*_name(each), each["metadata"].get("name")) for each in documents}
+    implied: dict[tuple[Kind, str], Document] = {}
 
-    def imply(api_version: str, kind: str, name: str, **fields: object) -> None:
-        if name and (kind, name) not in present:
-            metadata = {"name": name}
-            implied.setdefault((kind, name), {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
+    def imply(kind: Kind, name: str, **fields: object) -> None:
+        if name and (kind.api_version, kind.kind, name) not in present:
+            head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+            implied.setdefault((kind, name), {**head, **fields})
 
     for document in documents:
-        imply("v1", "Namespace", document["metadata"].get("namespace") or "")
-        if document["kind"] == "Pod":
+        imply(kinds.NAMESPACE, document["metadata"].get("namespace") or "")
+        if _is(document, kinds.POD):
             spec = document.get("spec") or {}
             priority = {"value": spec.get("priority") or 0}
             if spec.get("preemptionPolicy"):
                 priority["preemptionPolicy"] = spec["preemptionPolicy"]
-            imply("scheduling.k8s.io/v1", "PriorityClass", spec.get("priorityClassName") or "", **priority)
+            imply(kinds.PRIORITY_CLASS, spec.get("priorityClassName") or "", **priority)
             name = spec.get("runtimeClassName") or ""
             overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
-            imply("node.k8s.io/v1", "RuntimeClass", name, handler=name.replace(".", "-"), **overhead)
+            imply(kinds.RUNTIME_CLASS, name, handler=name.replace(".", "-"), **overhead)
     return list(implied.values())
 
 
@@ -279,7 +305,7 @@ def in_waves(documents: Sequence[Document]) -> list[list[Document]]:
     def wave(document: Document) -> int:
         known = wave_of.get(id(document))
         if known is None:
-            own = known = wave_of[id(document)] = _WAVE_OF.get(document["kind"], _OTHERS)
+            own = known = wave_of[id(document)] = _WAVE_OF.get(_name(document), _OTHERS)
             # Entered before its owners are looked at: a cycle of owners ends here.
             owners = [by_uid[uid] for uid in _uids_named(document) if uid in by_uid]
             known = wave_of[id(document)] = max([own, *(wave(owner) + 1 for owner in owners)])
@@ -304,7 +330,7 @@ def _latest(documents: Iterable[Document]) -> list[Document]:
 def _uids_named(document: Document) -> Iterator[str]:
     for owner in document["metadata"].get("ownerReferences") or ():
         yield owner.get("uid", "")
-    if document["kind"] == "PersistentVolume":
+    if _is(document, kinds.PERSISTENT_VOLUME):
         yield ((document.get("spec") or {}).get("claimRef") or {}).get("uid", "")
 
 
@@ -320,10 +346,10 @@ def pod_state(pod: Document) -> str:
 def clone_body(original: Document, uids: Mapping[str, str], *, has_status: bool) -> Document:
     """An object as it is created in the clone. `uids` has the uids of the clones by those of the originals."""
     body = {**original, "metadata": _clone_metadata(original["metadata"], uids)}
-    prepare = _PREPARE.get(str(original["kind"]))
+    prepare = _PREPARE.get(_name(original))
     if prepare is not None:
         prepare(body, uids)
-    if has_status and original["kind"] != "Node":
+    if has_status and not _is(original, kinds.NODE):
         body.pop("status", None)
     return body
 
@@ -418,13 +444,16 @@ def _prepare_volume(body: Document, uids: Mapping[str, str]) -> None:
     body["spec"] = spec
 
 
-_PREPARE: Mapping[str, Callable[[Document, Mapping[str, str]], None]] = {
-    "Job": _prepare_job,
-    "Node": _prepare_node,
-    "PersistentVolume": _prepare_volume,
-    "Pod": _prepare_pod,
-    "PriorityClass": _prepare_priority_class,
-    "Service": _prepare_service,
+_PREPARE: Mapping[KindName, Callable[[Document, Mapping[str, str]], None]] = {
+    (kind.api_version, kind.kind): prepare
+    for kind, prepare in (
+        (kinds.JOB, _prepare_job),
+        (kinds.NODE, _prepare_node),
+        (kinds.PERSISTENT_VOLUME, _prepare_volume),
+        (kinds.POD, _prepare_pod),
+        (kinds.PRIORITY_CLASS, _prepare_priority_class),
+        (kinds.SERVICE, _prepare_service),
+    )
 }
 
 
