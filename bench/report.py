@@ -32,7 +32,7 @@ README_ENGINE = {
 }
 README_SCHEDULER = {"loop-plain": "plain pods", "loop-spread-hard": "spread over zones"}
 README_FIGURES = {
-    "a Deployment of 10,000, until all are available": "a cluster of 5,000 nodes: 10,000 pods of a Deployment available",
+    "a Deployment of 10,000, until all are available": "5,000 nodes: a Deployment of 10,000 pods available",
     "single gets": "the API server: gets over HTTPS",
 }
 """Name of the workload or figure -> words of the README."""

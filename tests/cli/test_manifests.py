@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api.views.batch import Job
 from mooring.cli import chunks
-from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests
+from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests, read_objects
 from mooring.cli.problems import InputError
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
@@ -255,3 +255,62 @@ def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> N
     gone = Source("gone.yaml", tmp_path / "gone.yaml")
     with pytest.raises(InputError, match=r"gone.yaml: cannot be read: No such file or directory"):
         read_manifests([gone], io.BytesIO(), lambda amount: None)
+
+
+# --- whole objects ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("{apiVersion: a/v1, kind: Boat, metadata: {name: x}}", [("Boat", "x", "f:1")], id="any kind"),
+        pytest.param(
+            "apiVersion: v1\nkind: A\nmetadata: {name: x}\n---\napiVersion: v1\nkind: B\nmetadata: {name: z}\n",
+            [("A", "x", "f:1"), ("B", "z", "f:5")],
+            id="two documents",
+        ),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "PodList",\n "items": [{"metadata": {"name": "x"}}]}',
+            [("Pod", "x", "f:2")],
+            id="a typed list as JSON",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: x}}\n",
+            [("A", "x", "f:4")],
+            id="a list as YAML",
+        ),
+    ],
+)
+def test_whole_objects(text: str, found: list[tuple[str, str, str]]) -> None:
+    objects = read_objects([Source("f", None)], io.BytesIO(text.encode()))
+    described = [(each.document["kind"], each.document["metadata"]["name"], each.origin.at()) for each in objects]
+    assert described == found
+    assert all(each.document["apiVersion"] for each in objects)
+
+
+def test_a_large_list_that_cannot_be_cut_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.cli.chunks.CUT_FROM", 0)
+    text = "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: A, metadata: {name: x}}\n- *a\n"
+    objects = read_objects([Source("f", None)], io.BytesIO(text.encode()))
+    assert [each.document["metadata"]["name"] for each in objects] == ["x", "x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("kind: A\nmetadata: {name: x}", "f:1: found A without apiVersion", id="no version"),
+        pytest.param("apiVersion: v1\nkind: A\nmetadata: 3", "f:3: metadata: found 3", id="no metadata"),
+        pytest.param("apiVersion: v1\nkind: A\nmetadata: {}\nspec: [1]", "f:4: spec: found a list", id="no spec"),
+        pytest.param(
+            "apiVersion: v1\nkind: A\nmetadata: {name: yes}",
+            "f:3: metadata.name: found True; wanted text",
+            id="no text",
+        ),
+        pytest.param("apiVersion: v1\nkind: A\n  metadata: 3", "f:3: cannot be read as YAML", id="no YAML"),
+        pytest.param("", "f: found nothing in it", id="nothing"),
+    ],
+)
+def test_what_is_no_object(text: str, complaint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_objects([Source("f", None)], io.BytesIO(text.encode()))
+    assert complaint in str(caught.value)

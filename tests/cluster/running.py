@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class Up:
     url: str
     kubeconfig: Path
     log_file: Path
+    printed: list[str] = field(default_factory=list)
+    """The lines of standard output up to the one that names the server."""
 
     @property
     def port(self) -> int:
@@ -111,6 +113,16 @@ class Up:
     def log(self) -> str:
         return self.log_file.read_text(encoding="utf-8", errors="replace")
 
+    def lines(self, last: str) -> list[str]:
+        """What it prints next, up to the line that contains `last`."""
+        assert self.process.stdout is not None
+        printed = []
+        for line in self.process.stdout:
+            printed.append(line.rstrip("\n"))
+            if last in line:
+                return printed
+        raise AssertionError(f"{last!r} was not printed: {printed}")
+
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit code."""
         self.process.send_signal(number)
@@ -131,7 +143,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(directory: Path, *options: str, port: int = 0) -> Iterator[Up]:
+def running(directory: Path, *options: str, port: int = 0, stdin: str = "") -> Iterator[Up]:
     """`mooring up` with these options; gone at the end of the block, whatever happened in it."""
     tokens = directory / "tokens.csv"
     tokens.write_text(f'{LIMITED_TOKEN},limited,2,"limited-group"\n', encoding="utf-8")
@@ -139,10 +151,14 @@ def running(directory: Path, *options: str, port: int = 0) -> Iterator[Up]:
     words = command("--port", str(port), "--kubeconfig", str(kubeconfig), "--token-auth-file", str(tokens), *options)
     with (
         open(log_file, "ab") as log,
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         try:
-            yield Up(process, _url_said_by(process, log_file), kubeconfig, log_file)
+            assert process.stdin is not None
+            process.stdin.write(stdin)
+            process.stdin.close()
+            url, printed = _url_said_by(process, log_file)
+            yield Up(process, url, kubeconfig, log_file, printed)
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -153,10 +169,12 @@ def running(directory: Path, *options: str, port: int = 0) -> Iterator[Up]:
                     raise
 
 
-def _url_said_by(process: subprocess.Popen[str], log_file: Path) -> str:
+def _url_said_by(process: subprocess.Popen[str], log_file: Path) -> tuple[str, list[str]]:
     assert process.stdout is not None
+    printed = []
     for line in process.stdout:
+        printed.append(line.rstrip("\n"))
         found = re.search(r"https://\S+", line)
         if found:
-            return found[0]
+            return found[0], printed
     raise AssertionError(f"mooring up ended before it was up:\n{log_file.read_text(encoding='utf-8')}")

@@ -6,7 +6,6 @@ import errno
 import os
 import pickle
 import signal
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,15 +15,15 @@ import pytest
 
 from mooring.client.local import LocalClient
 from mooring.cluster import beside
-from mooring.cluster.beside import Orders, processes_for, run_beside
+from mooring.cluster.beside import Orders, RefusedError, processes_for, run_beside
 from mooring.cluster.settings import PartSettings
 from mooring.controllers.settings import AT_HOME
-from mooring.kit.clock import VirtualClock
+from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.kit.loop import run
+from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
-from tests.cluster.running import Up, command, running
+from tests.cluster.running import Up, running
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 WAITED_S_MAX = 60.0
@@ -66,19 +65,6 @@ class TestAClusterOfTwoProcesses:
             up.end(signal.SIGKILL)
             wait_until(lambda: not is_alive(child))
 
-    def test_what_cannot_be_had_is_said_and_is_the_end(self, tmp_path: Path) -> None:
-        kubeconfig = str(tmp_path / "kubeconfig")
-        words = command("--port", "0", "--ephemeral", "--kubeconfig", kubeconfig, "--processes", "2")
-        ended = subprocess.run(
-            [*words, "--controllers", "nosuch"], capture_output=True, text=True, timeout=WAITED_S_MAX, check=False
-        )
-        assert ended.returncode == 1
-        said = ended.stderr.splitlines()
-        assert said[0].startswith("mooring: there is no controller 'nosuch'; there are ")
-        assert said[1:] == [
-            "mooring: the process of the scheduler and the controllers refuses to start, as it says above"
-        ]
-
 
 class TestAProcessThatDoesNotStart:
     def test_it_is_tried_again_later_and_later(
@@ -98,6 +84,16 @@ class TestAProcessThatDoesNotStart:
         run(scene(), clock)
         said = "the process of the scheduler could not be started: [Errno 11] Resource temporarily unavailable"
         assert caplog.messages == [f"{said}; it is started again in {delay_s} s" for delay_s in (1, 2, 4, 8)]
+
+    def test_a_process_that_refuses_its_settings_is_not_started_again(self, capfd: pytest.CaptureFixture[str]) -> None:
+        async def scene() -> None:
+            clock = SystemClock()
+            clients = {"controllers": LocalClient(MemoryStore(), clock, Entropy(1))}
+            await run_beside(PartSettings(enabled_controllers=("nosuch",)), clients, clock, Entropy(2))
+
+        with pytest.raises(RefusedError, match="the process of the controllers refuses to start, as it says above"):
+            run_real(scene())
+        assert capfd.readouterr().err.startswith("mooring: there is no controller 'nosuch'; there are ")
 
 
 class TestOrders:

@@ -7,7 +7,7 @@ from dataclasses import fields
 import click
 
 from mooring.apiserver.http.limits import DoorLimits
-from mooring.cli.up import up
+from mooring.cli.up.command import up
 from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
 from tests.docs.pages import page
 

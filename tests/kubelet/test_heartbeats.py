@@ -8,6 +8,7 @@ import msgspec
 
 from mooring.api.kinds import LEASE, NODE
 from mooring.client.promise import EVERYTHING
+from mooring.kubelet.node_form import SIMULATED_ANNOTATION
 from mooring.kubelet.settings import FleetSettings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.kubelet.play import Body, Play, played
@@ -32,6 +33,17 @@ def test_leases_are_renewed_each_ten_seconds_evenly_over_time() -> None:
             assert await renewals(play) == [10] * 10
 
     played(story, FleetSettings(count=100))
+
+
+def test_leases_of_adopted_nodes_are_spread_over_time_too() -> None:
+    async def story(play: Play) -> None:
+        for number in range(100):
+            metadata = {"name": f"adopted-{number}", "annotations": {SIMULATED_ANNOTATION: "true"}}
+            await play.client.create(NODE, "", {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+        await play.wait(20.0)
+        assert all(5 <= count <= 15 for count in await renewals(play))
+
+    played(story, FleetSettings(count=0))
 
 
 def test_a_status_is_told_each_five_minutes() -> None:

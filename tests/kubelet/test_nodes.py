@@ -61,6 +61,15 @@ def test_an_address_is_given_again_only_when_it_was_given_back() -> None:
     assert [node.new_address(), node.new_address()] == [first, "10.0.0.4"]
 
 
+def test_an_adopted_node_keeps_its_address() -> None:
+    node = FleetNode("node-0", 0)
+    addresses = [{"type": "Hostname", "address": "n"}, {"type": "InternalIP", "address": "192.168.0.7"}]
+    node.see(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"addresses": addresses}}))
+    assert node.host_ip == "192.168.0.7"
+    node.see(convert_as(Node, {"metadata": {"name": "node-0"}}))
+    assert node.host_ip == "192.168.0.7"
+
+
 @pytest.mark.parametrize(
     ("index", "host", "first_pod"),
     [(0, "172.16.0.1", "10.0.0.2"), (255, "172.16.1.0", "10.0.255.2"), (5_000, "172.16.19.137", "10.19.136.2")],

@@ -13,7 +13,7 @@ import click
 
 from mooring.cli.controllers_flags import tell_of_flags_without_effect, with_flags_without_effect
 from mooring.cli.flag_values import Sort, ValueType
-from mooring.cli.up import (
+from mooring.cli.up.command import (
     PROCESS,
     SIMULATED,
     Command,

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from mooring.cli.flag_values import Sort, ValueType
-from mooring.cli.up import Command
+from mooring.cli.up.command import Command
 
 SWITCHES = [
     "allocate-node-cidrs",

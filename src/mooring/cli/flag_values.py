@@ -59,8 +59,8 @@ class Flag:
     endings: tuple[str, ...] = ()
     """What the names of its files end with: a shell offers only those."""
     has_effect: bool = True
-    """Whether it changes anything here. Those that do not are taken, because whoever has them in a manifest must be
-    able to put one scheduler in the place of another; setting one is told in the log."""
+    """Whether it changes anything here. A flag without effect is accepted, so that a manifest of the Kubernetes
+    component works unchanged; it is not in the help, and setting it is logged as a warning."""
 
     @property
     def attribute(self) -> str:
@@ -154,7 +154,7 @@ def option_of(flag: Flag) -> click.Option:
         settings |= {"is_flag": False, "flag_value": "true"}
     if flag.sort in (Sort.LIST, Sort.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
-    return click.Option(names, type=ValueType(flag.sort, flag.endings), **settings)
+    return click.Option(names, type=ValueType(flag.sort, flag.endings), hidden=not flag.has_effect, **settings)
 
 
 def _joined(flag: Flag) -> Any:
@@ -166,8 +166,7 @@ def _joined(flag: Flag) -> Any:
 
 
 def _help(flag: Flag, default: str) -> str:
-    notes = "" if flag.has_effect else " Without effect here."
-    return f"{flag.help}{notes} [default: {default}]" if default not in ("", "[]") else f"{flag.help}{notes}"
+    return f"{flag.help} [default: {default}]" if default not in ("", "[]") else flag.help
 
 
 def _integer(text: str, highest: int, lowest: int) -> int:

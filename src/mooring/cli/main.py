@@ -21,7 +21,7 @@ from mooring.cli.explain.command import explain
 from mooring.cli.problems import InputError
 from mooring.cli.scheduler import scheduler
 from mooring.cli.shell_completion import completion
-from mooring.cli.up import up
+from mooring.cli.up.command import up
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130

@@ -16,11 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import msgspec
 
 from mooring.api.decode import convert_as, decode_as, view_of
+from mooring.api.document import Document
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
@@ -35,6 +36,8 @@ SUFFIXES = frozenset((".yaml", ".yml", ".json"))
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 
+Body: TypeAlias = msgspec.Raw | Mapping[str, object]
+"""An object as JSON, or decoded from YAML."""
 Advance = Callable[[int], None]
 """Told how many bytes more have been read."""
 
@@ -67,14 +70,14 @@ class Source:
     size_bytes: int = 0
 
 
-def find_sources(names: Iterable[str]) -> list[Source]:
-    """The files behind what `-f` named, folders unfolded. Raises `InputError`."""
+def find_sources(names: Iterable[str], option: str = "-f") -> list[Source]:
+    """The files behind the values of an option, folders unfolded. Raises `InputError`."""
     sources: list[Source] = []
     problems: list[Problem] = []
     for name in names:
         if name == STDIN:
             if any(source.path is None for source in sources):
-                problems.append(Problem("", "-f - was given twice, but standard input can be read once"))
+                problems.append(Problem("", f"{option} - was given twice, but standard input can be read once"))
             sources.append(Source(STDIN_NAME, None))
             continue
         path = Path(name)
@@ -86,7 +89,7 @@ def find_sources(names: Iterable[str]) -> list[Source]:
         elif path.exists():
             sources.append(Source(name, path, path.stat().st_size))
         else:
-            problems.append(Problem(name, "no such file or folder; check the path given to -f"))
+            problems.append(Problem(name, f"no such file or folder; check the path given to {option}"))
     if problems:
         raise InputError(problems)
     return sources
@@ -95,6 +98,11 @@ def find_sources(names: Iterable[str]) -> list[Source]:
 def read_manifests(sources: Iterable[Source], stdin: BinaryIO, advance: Advance) -> Manifests:
     """Every object of every source. Raises `InputError` with all that is wrong."""
     reader = _Reader(advance)
+    _read_all(reader, sources, stdin)
+    return reader.manifests
+
+
+def _read_all(reader: _Reader, sources: Iterable[Source], stdin: BinaryIO) -> None:
     for source in sources:
         try:
             content = source.path.read_bytes() if source.path is not None else stdin.read()
@@ -104,7 +112,6 @@ def read_manifests(sources: Iterable[Source], stdin: BinaryIO, advance: Advance)
         reader.read(source.name, content)
     if reader.problems:
         raise InputError(reader.problems)
-    return reader.manifests
 
 
 class _Listed(View):
@@ -169,7 +176,7 @@ class _Reader:
             own_version, own_kind = head.api_version or "", head.kind or ""
             if not own_kind.endswith("List") and (own_kind or kind):
                 identity = (own_version, own_kind) if own_kind else (api_version, kind)
-                self._take(*identity, lambda view: decode_as(view, raw), origin)
+                self._take(*identity, raw, origin)
                 return
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass
@@ -243,7 +250,7 @@ class _Reader:
         elif kind.endswith("List") and "items" in plain:
             self._take_items(plain, str(api_version), str(kind).removesuffix("List"), origin)
         else:
-            self._take(str(api_version), str(kind), lambda view: _view_of_plain(view, plain), origin)
+            self._take(str(api_version), str(kind), plain, origin)
 
     def _take_items(self, plain: Mapping[str, object], version: str, item_kind: str, origin: TextOrigin) -> None:
         items = plain["items"]
@@ -256,16 +263,14 @@ class _Reader:
         for index, item in enumerate(items):
             self._take_plain(_named(item, version, item_kind), origin.item(index))
 
-    def _take(
-        self, api_version: str, kind: str, decode: Callable[[type[ApiObject]], ApiObject], origin: Origin
-    ) -> None:
+    def _take(self, api_version: str, kind: str, body: Body, origin: Origin) -> None:
         """Decodes and checks one object, or skips it."""
         self._supplied(kind)
         if is_skipped(api_version, kind):
             self.manifests.skipped[kind] += 1
             return
         try:
-            view = decode(view_of(api_version, kind))
+            view = _decoded(view_of(api_version, kind), body)
         except UnknownKindError as error:
             if not api_version:
                 wanted = error.known_versions[0] if error.known_versions else _SUCH_AS["apiVersion"]
@@ -295,6 +300,60 @@ class _Reader:
         """The file, or a document of it, cannot be read at all."""
         self._is_empty = False
         self.problems.append(Problem(where, text))
+
+
+def _decoded(view: type[ApiObject], body: Body) -> ApiObject:
+    return decode_as(view, body) if isinstance(body, msgspec.Raw) else _view_of_plain(view, body)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainObject:
+    """An object as it is written, and where it was found."""
+
+    document: Document
+    origin: Origin
+
+
+def read_objects(sources: Iterable[Source], stdin: BinaryIO, advance: Advance = lambda _: None) -> list[PlainObject]:
+    """Every object of every source, of whatever kind, lists unfolded. Raises `InputError` with all that is wrong."""
+    reader = _PlainReader(advance)
+    _read_all(reader, sources, stdin)
+    return reader.objects
+
+
+class _PlainReader(_Reader):
+    """Leaves the objects as they are written: the API server checks them."""
+
+    def __init__(self, advance: Advance) -> None:
+        super().__init__(advance)
+        self.objects: list[PlainObject] = []
+
+    def _read_cut(self, name: str, cut: CutList) -> bool:
+        before = len(self.objects)
+        is_read = super()._read_cut(name, cut)
+        if not is_read:
+            del self.objects[before:]
+        return is_read
+
+    def _take(self, api_version: str, kind: str, body: Body, origin: Origin) -> None:
+        plain = msgspec.json.decode(body) if isinstance(body, msgspec.Raw) else body
+        if not api_version:
+            self._complain(origin, "", f"found {kind} without apiVersion; wanted one such as {_SUCH_AS['apiVersion']}")
+            return
+        for path in ("metadata", "spec", "status"):
+            part = plain.get(path)
+            if not isinstance(part, dict) and (part is not None or path == "metadata"):
+                self._complain(origin, path, f"{path}: found {_described(part)}; wanted an object")
+                return
+        metadata = plain["metadata"]
+        assert isinstance(metadata, dict), "looked at above"
+        for path in ("name", "namespace", "uid"):
+            text = metadata.get(path)
+            if text is not None and not isinstance(text, str):
+                found = f"metadata.{path}: found {_described(text)}; wanted text, which may need quotes"
+                self._complain(origin, f"metadata.{path}", found)
+                return
+        self.objects.append(PlainObject({**plain, "apiVersion": api_version, "kind": kind}, origin))
 
 
 _UNQUOTED = re.compile(r"expected a string, found (true|false|[-+.\d]\S*)$")

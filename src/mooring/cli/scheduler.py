@@ -39,8 +39,9 @@ class ComponentCommand(click.Command):
         shown = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
         for section, flags in FLAGS.items():
             rows = [row for flag in flags if (row := shown.pop(flag.attribute, None)) is not None]
-            with formatter.section(f"{section[0].upper()}{section[1:]} flags"):
-                formatter.write_dl(rows)
+            if rows:
+                with formatter.section(f"{section[0].upper()}{section[1:]} flags"):
+                    formatter.write_dl(rows)
         with formatter.section("Global flags"):
             formatter.write_dl([row for row in shown.values() if row is not None])
 
@@ -89,6 +90,7 @@ scheduler = ComponentCommand(
     callback=_run,
     help=_run.__doc__,
     short_help="Run the scheduler against any API server.",
+    epilog="It also accepts the flags of kube-scheduler that have no effect here; docs/running.md lists them.",
     context_settings={
         "help_option_names": ["-h", "--help"],
         "token_normalize_func": lambda name: name.replace("_", "-"),

@@ -3,8 +3,8 @@
 Comes in   nothing
 Goes out   `FLAGS`, by section: what the command accepts and `/flagz` shows
 
- 1. Every flag of kube-scheduler is here, so that its command line starts this scheduler, too. Those of which nothing
-    follows say so in their help.
+ 1. Every flag of kube-scheduler is here, so that its command line starts this scheduler, too. The help does not list
+    those without effect.
  2. With `--config` the flags of the section "deprecated" are ignored, as they are there; those about leader election
     win over the file.
  3. The last section is ours: what kube-scheduler had before 1.23 (a Policy), and plugins from Python files.

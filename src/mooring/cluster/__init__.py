@@ -9,6 +9,8 @@ beside       a second process for them, where the cluster is large
 beside_process   what that process does
 ways_in      how they reach it
 announcement   what the API server writes about itself
+objects      creates objects of any served kind
+clone        clones a cluster from a dump, before the components start
 
 scheduler_process   the scheduler alone, against an API server somewhere else
 scheduler_pages     what it shows on its secure port

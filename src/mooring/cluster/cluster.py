@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from mooring.api.kinds import REGISTRY
 from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
 from mooring.apiserver.access.kubeconfig_file import (
@@ -41,13 +42,16 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
-from mooring.store.promise import StoreError
+from mooring.store.promise import Store, StoreError
 
 log = logging.getLogger(__name__)
 
 
 class ClusterError(Exception):
     """The cluster cannot come up; the text says what to do, in one line."""
+
+
+Fill = Callable[[Desk], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,17 @@ class RunningCluster:
 
 
 @asynccontextmanager
-async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy) -> AsyncIterator[RunningCluster]:
-    """A cluster while the block lasts. Raises `ClusterError`."""
+async def run_cluster(
+    settings: ClusterSettings, clock: Clock, entropy: Entropy, fill: Fill | None = None
+) -> AsyncIterator[RunningCluster]:
+    """A cluster while the block lasts. `fill` writes into an empty one before its components start.
+
+    Raises `ClusterError`.
+    """
     with _in_words(), _keyring(settings, clock) as keys:
         async with open_store(settings.data_directory, settings.store_url, clock) as store:
+            if fill is not None:
+                await _check_empty(store, settings)
             desk_settings = Settings(
                 keys.token_key(),
                 settings.tokens(),
@@ -81,10 +92,24 @@ async def run_cluster(settings: ClusterSettings, clock: Clock, entropy: Entropy)
                     async with TaskGroup("cluster") as group:
                         client = inside_client(desk, clock, entropy.fork("apiserver client"), ANNOUNCER)
                         authority_pem = keys.authority().certificate_pem.decode("ascii")
-                        group.start_background(announce(client, server.port, authority_pem), name="announcement")
+                        announcement = announce(client, server.port, authority_pem)
+                        if fill is None:
+                            group.start_background(announcement, name="announcement")
+                        else:
+                            await announcement
+                            await fill(desk)
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         group.start_background(_run_components(settings, desk, clock, entropy), name="components")
                         yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))
+
+
+async def _check_empty(store: Store, settings: ClusterSettings) -> None:
+    if (await store.list(REGISTRY, limit=1)).records:
+        place = settings.store_url or settings.data_directory
+        raise ClusterError(
+            f"{place} already holds a cluster, and a dump can only be cloned into an empty one: "
+            "name another place, or use --ephemeral"
+        )
 
 
 async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:

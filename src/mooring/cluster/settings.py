@@ -59,7 +59,9 @@ class ClusterSettings:
     """With 2, the scheduler and the controllers have a process of their own."""
 
     def runs(self, component: str) -> bool:
-        return component not in self.without and (component != "nodes" or self.nodes > 0)
+        """Simulated kubelets always run: they adopt nodes that ask for it, also if none are added."""
+        is_there = component != "nodes" or self.nodes > 0 or self.runtime == SIMULATED
+        return is_there and component not in self.without
 
     def tokens(self) -> dict[str, User]:
         """Who has which token."""

@@ -91,15 +91,21 @@ NOT_HERE = frozenset(
 log = logging.getLogger(__name__)
 
 
+def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
+    """Raises `SettingError` for a name that kube-controller-manager does not know either."""
+    for each in typed:
+        name = _name_of_today(each).removeprefix("-")
+        if name not in known and name not in NOT_HERE and each != EVERY:
+            raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
+
+
 def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     """The controllers that are meant, in the order of `known`. Raises `SettingError`."""
+    check_names(typed, known)
     asked = [_name_of_today(each) for each in typed]
-    for each in asked:
-        name = each.removeprefix("-")
-        if name in NOT_HERE and each == name:
+    for name in asked:
+        if name in NOT_HERE:
             log.warning("the controller %s is not here, and is passed over", name)
-        elif name not in known and name not in NOT_HERE and each != EVERY:
-            raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
     return [name for name in known if _is_enabled(name, asked)]
 
 

@@ -31,6 +31,7 @@ TICK_S = 0.1
 CORRECTION_S = 1.0
 RETRY_S = 2.0
 REFUSED_S = 30.0
+GOLDEN_RATIO = 0.618034
 LEASES, STATUSES = "leases", "node statuses"
 
 logger = logging.getLogger(__name__)
@@ -163,8 +164,8 @@ def needs_correction(node: FleetNode) -> bool:
 
 
 def _share(index: int, count: int) -> float:
-    """Where in a period a node has its turn, from 0 to 1."""
-    return (index % count) / count if count else 0.0
+    """Where in a period a node has its turn, from 0 to 1. The golden ratio spreads any number of adopted nodes."""
+    return index / count if index < count else index * GOLDEN_RATIO % 1.0
 
 
 def _retry_s(error: ClientError, what: str) -> float:

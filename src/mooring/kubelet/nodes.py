@@ -18,6 +18,7 @@ from mooring.kubelet.admission import HostPort, Refusal, Room, host_ports_of, la
 from mooring.kubelet.views import KubeletPod
 
 ADDRESSES_PER_NODE = 256
+INTERNAL_IP = "InternalIP"
 _NODE_NETWORK = (172 << 24) | (16 << 16)
 _NODE_NETWORK_SIZE = 1 << 20
 _POD_NETWORK = 10 << 24
@@ -76,6 +77,9 @@ class FleetNode:
         if view is None:
             return
         self.is_registered = True
+        # An adopted node has an address already, and its pods have it in their statuses.
+        addresses = (each.address for each in view.status.addresses if each.type == INTERNAL_IP)
+        self.host_ip = next(addresses, self.host_ip)
         if before is None or before.status.allocatable != view.status.allocatable:
             self.allocatable = node_allocatable(view)
 

@@ -12,7 +12,7 @@ Goes out   the pod asleep or backing off; a PodScheduled condition, a FailedSche
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodRecord
@@ -38,6 +38,8 @@ class Failure:
     pending: frozenset[str] = NOBODY
     nominated_node: str | None = None
     """None: the pod's nomination stays as it is. Empty: it is void."""
+    is_pod_gone: bool = False
+    """The API server has deleted the pod, whether or not the watch has told so."""
 
 
 def refused(decision: Decision) -> Failure:
@@ -95,16 +97,27 @@ class FailureHandler:
         pod = self._pending.get(uid)
         if pod is None:
             self._queue.done(uid)
-            self.tell(entry.pod, entry.pod.view, profile, outcome, started_s)
+            self.tell(entry.pod, entry.pod.view, profile, replace(outcome, is_pod_gone=True), started_s)
             return
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
         entry.pod = pod
         self._queue.give_back(entry, outcome.rejectors, outcome.pending, is_error=outcome.is_error)
         if outcome.nominated_node is not None:
             self._engine.renominate(pod, outcome.nominated_node)
-        self._reports.failed(pod, pod.view, profile, outcome.message, outcome.is_error, outcome.nominated_node)
+        self._report(pod, pod.view, profile, outcome)
 
     def tell(self, pod: PodRecord, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
         """The attempt failed, and the pod goes nowhere: it was deleted, or bound by somebody else."""
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
-        self._reports.failed(pod, view, profile, outcome.message, outcome.is_error, outcome.nominated_node)
+        self._report(pod, view, profile, outcome)
+
+    def _report(self, pod: PodRecord, view: Pod | None, profile: Profile, outcome: Failure) -> None:
+        self._reports.failed(
+            pod,
+            view,
+            profile,
+            outcome.message,
+            outcome.is_error,
+            outcome.nominated_node,
+            is_pod_gone=outcome.is_pod_gone,
+        )

@@ -349,3 +349,27 @@ def test_what_cannot_be_released_is_logged_and_the_pod_is_tried_again(caplog: py
         assert await world.node_of("web") == "n1"
 
     write_diary(story, has_work=True, pre_bind=failure("away"), released=ValueError("oops"))
+
+
+@pytest.mark.parametrize(
+    "watch_delay_s",
+    [
+        pytest.param(0.0, id="the watch reports the deletion before the binding fails"),
+        pytest.param(5.0, id="the binding fails before the watch reports the deletion"),
+    ],
+)
+def test_a_pod_deleted_before_it_is_bound_is_not_logged_as_an_error(
+    watch_delay_s: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        await world.delete("web")
+        await world.settle(20)
+        assert is_nothing_left(world)
+        assert await world.events("FailedScheduling")
+
+    with caplog.at_level(logging.INFO, logger="mooring.scheduler"):
+        write_diary(story, Fault("bind", delay_s=1), Fault("next_batch", kind=POD, delay_s=watch_delay_s, after=1))
+    assert "pod default/web no longer exists" in caplog.text
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []

@@ -33,6 +33,11 @@ class NodeCondition(Condition):
     last_heartbeat_time: Timestamp | None = None
 
 
+class NodeAddress(View):
+    type: str = ""
+    address: str = ""
+
+
 class NodeSpec(View):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -42,6 +47,7 @@ class NodeStatus(View):
     capacity: ResourceList = field(default_factory=dict)
     allocatable: ResourceList = field(default_factory=dict)
     conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     volumes_attached: tuple[AttachedVolume, ...] = ()
     declared_features: tuple[str, ...] = ()

@@ -45,6 +45,19 @@ def merge_label_keys(pod: Document) -> None:
             selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *made]
 
 
+def split_label_keys(pod: Document) -> None:
+    """Undo `merge_label_keys`: a stored pod becomes one that can be created again."""
+    spec, labels = pod["spec"], pod["metadata"].get("labels") or {}
+    for holder in _label_key_holders(spec):
+        selector = holder.get("labelSelector")
+        if selector is None or not selector.get("matchExpressions"):
+            continue
+        made = _expressions(holder.get("matchLabelKeys") or (), "In", labels)
+        made += _expressions(holder.get("mismatchLabelKeys") or (), "NotIn", labels)
+        if made:
+            selector["matchExpressions"] = [each for each in selector["matchExpressions"] if each not in made]
+
+
 def move_apparmor_annotations(pod: Document, call: Call) -> None:
     """Turn AppArmor annotations into fields, and warn those who still write them."""
     annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]

@@ -33,6 +33,7 @@ class Binding:
         "assumption",
         "called_off_by",
         "entry",
+        "is_pod_gone",
         "is_refused",
         "node_name",
         "pod",
@@ -61,6 +62,8 @@ class Binding:
         self.called_off_by = ""
         self.is_refused = False
         """The API server has said no: if the pod is on its node all the same, somebody else has put it there."""
+        self.is_pod_gone = False
+        """The API server has deleted the pod, or is deleting it: a failed binding is a normal event then."""
         self._worker: asyncio.Task[Any] | None = None
 
     def call_off(self, plugin: str) -> bool:

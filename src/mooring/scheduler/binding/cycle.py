@@ -22,6 +22,7 @@ import asyncio
 import logging
 import math
 from copy import copy
+from dataclasses import replace
 from functools import partial
 
 from mooring.api.decode import decode_as
@@ -197,12 +198,15 @@ class BindingCycle:
             try:
                 found = decode_as(Pod, await self._client.get(POD, pod.namespace, pod.name))
             except NotFoundError:
+                binding.is_pod_gone = True
                 return True
             except (ClientError, ObjectError) as error:
                 logger.warning("what became of the binding of %s is not known yet: %s", pod.key, error)
                 await self._clock.wait(LOOK_UP_BACKOFF.delay_s(attempt))
                 continue
-            return found.metadata.uid != pod.uid or found.spec.node_name != binding.node_name
+            is_another = found.metadata.uid != pod.uid
+            binding.is_pod_gone = is_another or found.metadata.deletion_timestamp is not None
+            return is_another or found.spec.node_name != binding.node_name
         return True
 
     # How it ends
@@ -241,7 +245,7 @@ class BindingCycle:
         left = copy(pod)  # others are told of a pod that leaves this node; it itself has none any more
         if is_ours:
             pod.node_name = ""  # otherwise the watch has told where it is, perhaps of this very record
-        outcome = _outcome_of(rejection, binding.stage)
+        outcome = replace(_outcome_of(rejection, binding.stage), is_pod_gone=binding.is_pod_gone)
         if is_refusal:
             # Its own room becoming free does not help a pod that was just told off.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)

@@ -99,10 +99,15 @@ class Reports:
         message: str,
         is_error: bool,
         nominated_node: str | None,
+        *,
+        is_pod_gone: bool = False,
     ) -> None:
         """`view` is the pod as it was tried; None if nobody remembers: then its status cannot be told."""
         self._event(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
-        if is_error:
+        if is_pod_gone:
+            # Normal: a ReplicaSet that is scaled down, or a rollout, deletes pods that are not bound yet.
+            logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message)
+        elif is_error:
             logger.error("scheduling pod %s failed: %s", pod.key, message)
         else:
             logger.log(ATTEMPTS_LOGGED, "pod %s was refused and waits: %s", pod.key, message)

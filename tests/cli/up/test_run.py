@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import http.client
+import json
+import os
+import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, command, running
+from mooring.cli.up.run import commands_to_try
+from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, Up, command, running
 
 END_S_MAX = 20.0
 
@@ -35,7 +42,7 @@ def test_it_is_ready_when_it_says_where_it_is_and_strangers_may_only_ask_for_hea
 def test_what_only_few_need_is_not_read_in_before_it_is_ready() -> None:
     program = (
         "import sys\n"
-        "from mooring.cli import upping\n"
+        "from mooring.cli.up import run\n"
         "late = ('numpy', 'rich', 'mooring.api.cel', 'mooring.scheduler', 'mooring.store.etcd', 'mooring.kubelet')\n"
         "print(*(name for name in late if name in sys.modules))\n"
     )
@@ -116,6 +123,171 @@ def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:
             assert hidden not in log
 
 
+# ---------------------------------------------------------------------------------------------------- kubeconfig
+
+
+@contextmanager
+def ephemeral(temporary: Path) -> Iterator[Up]:
+    """A cluster in memory that chooses the place of its kubeconfig itself."""
+    words = command("--port", "0", "--ephemeral", *WITHOUT_OTHERS)
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        up = Up(process, "", Path(), temporary / "no log")
+        try:
+            for line in up.lines("Ctrl-C"):
+                name, _, value = line.strip().partition("   ")
+                if name == "API server":
+                    up.url = value.strip()
+                elif line.startswith("  export"):
+                    shown = subprocess.run(["sh", "-c", f"{line}; printenv KUBECONFIG"], capture_output=True, text=True)
+                    up.kubeconfig = Path(shown.stdout.strip())
+            yield up
+        finally:
+            process.terminate()
+            process.wait(END_S_MAX)
+
+
+def test_each_ephemeral_cluster_has_a_private_kubeconfig_until_it_ends(tmp_path: Path) -> None:
+    temporary = tmp_path / "a folder's name"
+    temporary.mkdir()
+    with ephemeral(temporary) as one, ephemeral(temporary) as other:
+        assert one.kubeconfig != other.kubeconfig
+        for up in (one, other):
+            server = yaml.safe_load(up.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"]
+            assert server == up.url
+            assert up.ask("GET", "/api/v1/namespaces").code == 200
+            folder = up.kubeconfig.parent.stat()
+            assert (stat.S_IMODE(folder.st_mode), folder.st_uid) == (0o700, os.getuid())
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    port = str(_listening().getsockname()[1])
+    ended = subprocess.run(
+        command("--port", port, "--ephemeral"),
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "commands"),
+    [
+        pytest.param("/a/k", ["export KUBECONFIG=/a/k", "kubectl get nodes,pods -A"], id="plain"),
+        pytest.param("/a b/k", ["export KUBECONFIG='/a b/k'", "kubectl get nodes,pods -A"], id="with a space"),
+        pytest.param(
+            "/it's/$k",
+            ["export KUBECONFIG='/it'\"'\"'s/$k'", "kubectl get nodes,pods -A"],
+            id="with what a shell would read",
+        ),
+        pytest.param(
+            "/a:b/k", ["kubectl --kubeconfig /a:b/k get nodes,pods -A"], id="with what separates files in KUBECONFIG"
+        ),
+    ],
+)
+def test_the_commands_to_try_work_as_printed(path: str, commands: list[str]) -> None:
+    assert commands_to_try(path) == commands
+
+
+# ---------------------------------------------------------------------------------------------- objects from files
+
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.sea.example}
+spec:
+  group: sea.example
+  scope: Namespaced
+  names: {kind: Boat, plural: boats}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+---
+apiVersion: sea.example/v1
+kind: Boat
+metadata: {name: anna}
+---
+apiVersion: sea.example/v1
+kind: Ship
+metadata: {name: berta}
+"""
+PRINTED = {
+    "apiVersion": "v1",
+    "kind": "ConfigMapList",
+    "items": [{"metadata": {"name": "c", "uid": "u", "resourceVersion": "3", "creationTimestamp": None}}],
+}
+
+
+def test_objects_are_taken_as_kubectl_takes_and_prints_them(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests" / "below"
+    folder.mkdir(parents=True)
+    (folder / "a.yaml").write_text(DEFINITION, encoding="utf-8")
+    (folder / "b.json").write_text(json.dumps(PRINTED), encoding="utf-8")
+    (folder / "c.txt").write_text("not a manifest", encoding="utf-8")
+    listed = "kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n"
+    listed += "- {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: nowhere}}\n"
+    files = ("-f", str(tmp_path / "manifests"), "-f", "-")
+    with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS, *files, stdin=listed) as up:
+        up.lines("Ctrl-C")
+        assert up.lines("secret/s") == [
+            "customresourcedefinition/boats.sea.example created",
+            "boat/anna created",
+            f"{folder}/a.yaml:16: ship/berta was not created: "
+            'no kind "Ship" is registered for version "sea.example/v1"',
+            "configmap/c created",
+            "namespace/shop created",
+            '<stdin>:5: secret/s was not created: namespaces "nowhere" not found',
+        ]
+        assert up.ask("GET", "/apis/sea.example/v1/namespaces/default/boats/anna").code == 200
+
+
+# --------------------------------------------------------------------------------------------------------- clones
+
+CLONED = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n1, uid: n1}
+  status: {allocatable: {cpu: "4", pods: "9"}, capacity: {cpu: "4", pods: "9"}}
+- {apiVersion: v1, kind: Event, metadata: {name: e, uid: e}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p, namespace: shop, uid: p}
+  spec: {nodeName: n1, containers: [{name: c, image: i}]}
+"""
+
+
+def test_a_dump_is_cloned_into_an_empty_cluster_only(tmp_path: Path) -> None:
+    data = ("--data-dir", str(tmp_path / "data"))
+    with running(tmp_path, *data, "--from", "-", "--without", "scheduler,controllers", stdin=CLONED) as up:
+        assert [re.sub(r"in .* s$", "in 1 s", line) for line in up.printed[:3]] == [
+            "cloned 1 node, 1 pod (1 bound), 0 other objects in 1 s",
+            "  added, as the dump names but does not contain them: Namespace shop",
+            "  not taken over: 1 Event (the clone writes its own)",
+        ]
+        path = "/api/v1/namespaces/shop/pods/p"
+        while (pod := up.ask("GET", path).document())["status"]["phase"] != "Running":
+            threading.Event().wait(0.05)
+        assert pod["spec"]["nodeName"] == "n1"
+        assert up.end() == 0
+    (tmp_path / "dump.yaml").write_text(CLONED, encoding="utf-8")
+    code, said = refused("--port", "0", *data, "--from", str(tmp_path / "dump.yaml"))
+    assert (code, len(said)) == (1, 1)
+    assert "already holds a cluster" in said[0]
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
+    short = ("--node-lease-duration-seconds", "4")
+    with running(tmp_path, *data, *short, "--without", "scheduler,controllers") as up:
+        before = up.ask("GET", lease).document()["spec"]["renewTime"]
+        while up.ask("GET", lease).document()["spec"]["renewTime"] == before:
+            threading.Event().wait(0.05)  # the next start runs the cloned nodes again
+
+
 # --------------------------------------------------------------------------------------------------------- ending
 
 
@@ -171,6 +343,7 @@ def refused(*options: str) -> tuple[int, list[str]]:
     """The exit code and what was said."""
     ended = subprocess.run(command(*options), capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in ended.stderr, ended.stderr
+    assert ended.stdout == "", "nothing was announced"
     return ended.returncode, ended.stderr.strip().splitlines()
 
 
@@ -184,12 +357,44 @@ def refused(*options: str) -> tuple[int, list[str]]:
         pytest.param(("--ephemeral", "--without", "sails"), "there is no such part", id="a part that does not exist"),
         pytest.param(("--ephemeral", "--token-auth-file", "/nowhere"), "does not exist", id="no token file"),
         pytest.param(("--store", "frob://a", "--port", "0"), "frob", id="a store that does not exist"),
+        pytest.param(
+            ("--controllers", "nosuch"), "there is no controller 'nosuch'", id="a controller that does not exist"
+        ),
+        pytest.param(("-f", "/nowhere"), "check the path given to -f", id="a manifest that does not exist"),
+        pytest.param(("--from", "/nowhere"), "check the path given to --from", id="a dump that does not exist"),
+        pytest.param(("-f", "-", "--from", "-"), "standard input can be read once", id="standard input twice"),
+        pytest.param(
+            ("--from", "-", "--runtime", "process"), "cloned nodes are simulated", id="cloned nodes as this machine"
+        ),
     ],
 )
 def test_bad_flags_are_said_in_words(options: tuple[str, ...], words: str) -> None:
     code, said = refused(*options)
     assert code != 0
     assert words in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        pytest.param(
+            "profiles: [{plugins: {filter: {enabled: [{name: Nosuch}]}}}]", "Nosuch", id="a plugin that does not exist"
+        ),
+        pytest.param(
+            "profile: []", 'config.yaml:3: strict decoding error: unknown field "profile"', id="a misspelt field"
+        ),
+    ],
+)
+def test_a_bad_scheduler_configuration_is_found_before_anything_starts(
+    configuration: str, words: str, tmp_path: Path
+) -> None:
+    file, kubeconfig = tmp_path / "config.yaml", tmp_path / "kubeconfig"
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    file.write_text(f"{head}{configuration}\n", encoding="utf-8")
+    code, said = refused("--ephemeral", "--port", "0", "--config", str(file), "--kubeconfig", str(kubeconfig))
+    assert (code, len(said)) == (2, 1), said
+    assert words in said[0]
+    assert not kubeconfig.exists()
 
 
 def _port_in_use(folder: Path) -> tuple[str, ...]:

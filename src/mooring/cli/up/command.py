@@ -1,16 +1,11 @@
-"""`mooring up`: a cluster in one command.
+"""The options of `mooring up`, and those that it shares with `mooring controllers` and `mooring nodes`.
 
-Comes in   options, Ctrl-C
-Goes out   a running control plane, a kubeconfig, and the one command to try next
-
- 1. The first Ctrl-C ends everything in order, the second one at once.
- 2. Nothing of the user's own is touched: the kubeconfig is a file of ours unless another is named.
+Importing this module imports click and the settings of the controllers, nothing else: `mooring --help` pays for it.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,7 +68,11 @@ def with_lives_flag(command: Command) -> Command:
 @click.option("--data-dir", type=_PATH, help="Where to keep the cluster. [default: ~/.local/share/mooring]")
 @click.option("--ephemeral", is_flag=True, help="Keep the cluster in memory only.")
 @click.option("--store", "store_url", default="", help="Keep the objects on an etcd: etcd://host:port[,host:port].")
-@click.option("--kubeconfig", type=_PATH, help="Where to write the kubeconfig. [default: in the data directory]")
+@click.option(
+    "--kubeconfig",
+    type=_PATH,
+    help="Where to write the kubeconfig. [default: in the data directory; with --ephemeral in a private one]",
+)
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Write it even over a file that is not ours.")
 @click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
 @click.option(
@@ -98,7 +97,22 @@ def with_lives_flag(command: Command) -> Command:
     type=click.IntRange(1, 2),
     help="With 2, scheduler and controllers have their own. [default: 1; 2 from 500 nodes on, given two cores]",
 )
-@click.option("-f", "--filename", "manifests", type=_FILE, multiple=True, help="Objects to create once it is up.")
+@click.option(
+    "-f",
+    "--filename",
+    "manifests",
+    multiple=True,
+    metavar="FILE",
+    help="Objects to create once it is up: a file, a folder, or - for standard input. May be repeated.",
+)
+@click.option(
+    "--from",
+    "dumps",
+    multiple=True,
+    metavar="DUMP",
+    help="Clone a cluster: the output of kubectl get -A -o json|yaml, as a file, a folder, or - for standard input. "
+    "May be repeated.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
 @with_controller_flags
 def up(
@@ -120,26 +134,36 @@ def up(
     config: Path | None,
     controllers: str,
     processes: int | None,
-    manifests: tuple[Path, ...],
+    manifests: tuple[str, ...],
+    dumps: tuple[str, ...],
     verbose: bool,
     **controller_flags: str | None,
 ) -> None:
-    """Bring up a cluster that kubectl talks to.
+    """Start a cluster that kubectl talks to.
 
-    Ctrl-C ends it. What is kept in the data directory is there again at the next start.
+    Ctrl-C stops it. The next start continues with the objects in the data directory.
+
+    \b
+      mooring up --nodes 9 -f examples/manifests/demo.yaml
+      kubectl get nodes,pods,deploy,rs -A -o json | mooring up --ephemeral --from -
     """
     _check_options(data_dir, ephemeral, store_url)
+    if dumps and runtime == PROCESS:
+        raise InputError(
+            [Problem("", "--from and --runtime process contradict each other: cloned nodes are simulated")]
+        )
     directory = None if ephemeral else data_dir or _default_directory()
     with loading():
-        from mooring.cli import upping  # imports the world: not for `mooring --help`
+        from mooring.cli.up import run  # imports the API server: not for `mooring --help`
+        from mooring.cli.up.settings import UpOptions
 
-        upping.run_until_stopped(
-            upping.UpOptions(
+        run.run_until_stopped(
+            UpOptions(
                 port=port,
                 host=bind_address,
                 directory=directory,
                 store_url=store_url,
-                kubeconfig=kubeconfig or _default_kubeconfig(directory, port),
+                kubeconfig=kubeconfig,
                 may_overwrite_kubeconfig=overwrite_kubeconfig,
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
@@ -154,6 +178,7 @@ def up(
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
                 processes=processes,
                 manifests=manifests,
+                dumps=dumps,
                 is_verbose=verbose,
             )
         )
@@ -190,9 +215,3 @@ def _components(text: str) -> frozenset[str]:
 def _default_directory() -> Path:
     home = os.environ.get("XDG_DATA_HOME")
     return (Path(home) if home else Path.home() / ".local" / "share") / "mooring"
-
-
-def _default_kubeconfig(directory: Path | None, port: int) -> Path:
-    if directory is not None:
-        return directory / "kubeconfig"
-    return Path(tempfile.gettempdir()) / f"mooring-{os.getuid()}" / f"kubeconfig-{port}"

@@ -1,0 +1,139 @@
+"""The options of `mooring up`, checked, as the settings of a cluster.
+
+Everything that can be wrong with an option is found here, before anything starts, and raised as an `InputError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
+from mooring.apiserver.access.users import User
+from mooring.cli.problems import InputError, Problem, input_error
+from mooring.cluster.beside import processes_for
+from mooring.cluster.settings import ClusterSettings, PartSettings
+from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.kit.entropy import system_entropy
+
+KUBECONFIG_NAME = "kubeconfig"
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """The command line."""
+
+    port: int
+    host: str
+    directory: Path | None
+    """None: the cluster is kept in memory."""
+    store_url: str
+    kubeconfig: Path | None
+    """None: in the data directory, or in a private folder of the process if there is none."""
+    may_overwrite_kubeconfig: bool
+    nodes: int
+    runtime: str
+    node_lease_s: int
+    lives: Path | None
+    without: frozenset[str]
+    token: str = field(repr=False)
+    token_file: Path | None
+    is_anonymous_allowed: bool
+    scheduler_file: Path | None
+    controllers: ControllerSettings
+    enabled_controllers: tuple[str, ...]
+    processes: int | None
+    """None: as many as the size of the cluster asks for."""
+    manifests: tuple[str, ...]
+    dumps: tuple[str, ...]
+    is_verbose: bool
+
+
+def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
+    """Raises `InputError`."""
+    _check_controllers(options.enabled_controllers)
+    kubeconfig = options.kubeconfig
+    if kubeconfig is None and options.directory is not None:
+        kubeconfig = options.directory / KUBECONFIG_NAME
+    return ClusterSettings(
+        data_directory=options.directory,
+        store_url=options.store_url,
+        host=options.host,
+        port=options.port,
+        kubeconfig=kubeconfig.absolute() if kubeconfig is not None else None,
+        may_overwrite_kubeconfig=options.may_overwrite_kubeconfig,
+        token=options.token,
+        users=_users(options.token_file),
+        is_anonymous_allowed=options.is_anonymous_allowed,
+        without=options.without,
+        nodes=options.nodes,
+        runtime=options.runtime,
+        node_lease_s=options.node_lease_s,
+        lives=_lives(options.lives),
+        parts=PartSettings(
+            _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
+        ),
+        processes=options.processes or processes_for(options.nodes + nodes_cloned),
+    )
+
+
+def _check_controllers(names: tuple[str, ...]) -> None:
+    if names == ("*",):
+        return  # the usual case, which need not import the controllers now
+    from mooring.controllers.names import check_names
+    from mooring.controllers.table import CONTROLLERS
+
+    try:
+        check_names(names, tuple(CONTROLLERS))
+    except SettingError as error:
+        raise input_error(f"--controllers: {error}") from None
+
+
+def _lives(file: Path | None) -> str:
+    if file is None:
+        return ""
+    from mooring.cli.running_alone import checked_lives  # imports the kubelet
+
+    return checked_lives(file)
+
+
+def _users(path: Path | None) -> dict[str, User]:
+    if path is None:
+        return {}
+    try:
+        return parse_token_file(path.read_text(encoding="utf-8"), str(path))
+    except TokenFileError as error:
+        raise input_error(str(error)) from None
+    except UnicodeDecodeError:
+        raise input_error("is not UTF-8 text; CSV of token,user,uid,groups is wanted", str(path)) from None
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def _scheduler_configuration(path: Path | None) -> object | None:
+    if path is None:
+        return None
+    from mooring.scheduler.config.load import load_configuration
+    from mooring.scheduler.config.problems import ConfigurationError
+    from mooring.scheduler.engine import Engine
+
+    document = _document(path)
+    try:
+        configuration = load_configuration(document.data)
+        Engine(configuration, entropy=system_entropy())  # finds plugins that do not exist
+    except ConfigurationError as error:
+        problems = [Problem(f"{path}:{document.line_of(each.path)}", each.text) for each in error.problems]
+        raise InputError(problems) from None
+    except ValueError as error:
+        raise input_error(str(error), str(path)) from None
+    return document.data
+
+
+def _document(path: Path) -> YamlDocument:
+    try:
+        return load_document(path.read_bytes(), str(path))
+    except YamlError as error:
+        raise input_error(str(error)) from None
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror or error}", str(path)) from None

@@ -1,0 +1,78 @@
+"""Creates objects of any served kind, custom resources included, in a cluster of this process.
+
+Input      documents as people write them, or as `kubectl get -o yaml` prints them
+Output     the same objects in the cluster, through the API server's registry: defaulted, admitted and validated
+
+1. Fields that only the server sets are dropped: a printed object can be created again.
+2. Creating a CustomResourceDefinition returns when its kind is served, so that its custom resources may follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, Kind, kind_named
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.cluster.ways_in import inside_client
+
+SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+"""What the server sets in the metadata of every object."""
+POLL_S = 0.05
+ESTABLISHED_S_MAX = 5.0
+AVAILABLE_POLL_S = 0.2
+
+
+def loopback_client(desk: Desk) -> InsideClient:
+    """The client that writes objects from files."""
+    return inside_client(desk, desk.clock, desk.entropy.fork("objects from files"), "mooring")
+
+
+def without_server_fields(metadata: Document) -> Document:
+    return {name: value for name, value in metadata.items() if name not in SERVER_FIELDS}
+
+
+def served_kind(desk: Desk, api_version: str, kind: str) -> Kind:
+    """Raises `UnknownKindError`."""
+    for resource in desk.resources:
+        if (resource.kind.api_version, resource.kind.kind) == (api_version, kind):
+            return resource.kind
+    return kind_named(api_version, kind)  # raises the error that names other versions
+
+
+async def create_object(desk: Desk, client: InsideClient, document: Document) -> Document:
+    """Returns the object as it was stored. Raises `ClientError`, `UnknownKindError`."""
+    kind = served_kind(desk, str(document["apiVersion"]), str(document["kind"]))
+    metadata = without_server_fields(document["metadata"])
+    namespace = str(metadata.get("namespace") or "default")
+    created: Document = msgspec.json.decode(await client.create(kind, namespace, {**document, "metadata": metadata}))
+    if kind is CUSTOM_RESOURCE_DEFINITION:
+        await _wait_served(desk, created)
+    return created
+
+
+async def _wait_served(desk: Desk, definition: Document) -> None:
+    """Until the versions of a definition are served; not for ever, as its names may be taken."""
+    spec = definition["spec"]
+    wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
+    for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
+        if all(desk.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+            return
+        await desk.clock.wait(POLL_S)
+
+
+async def wait_available(desk: Desk, documents: Iterable[Document]) -> AsyncIterator[str]:
+    """A line for each Deployment, when all of its replicas are available."""
+    for document in documents:
+        if (document["apiVersion"], document["kind"]) != (DEPLOYMENT.api_version, DEPLOYMENT.kind):
+            continue
+        namespace, name = document["metadata"].get("namespace") or "default", document["metadata"].get("name", "")
+        while (live := await desk.lookup.get(DEPLOYMENT, namespace, name)) is not None:
+            wanted = live["spec"].get("replicas", 1)
+            if live["status"].get("availableReplicas", 0) >= wanted:
+                yield f"deployment/{name}: {wanted} of {wanted} replicas are available"
+                break
+            await desk.clock.wait(AVAILABLE_POLL_S)
