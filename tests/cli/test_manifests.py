@@ -306,6 +306,16 @@ def test_a_large_list_that_cannot_be_cut_is_read_once(monkeypatch: pytest.Monkey
             "f:3: metadata.name: found True; wanted text",
             id="no text",
         ),
+        pytest.param(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  ownerReferences: 3",
+            'f:5: Pod "x": metadata.ownerReferences: expected a list, found 3',
+            id="a field of another type",
+        ),
+        pytest.param(
+            "apiVersion: sea.example/v1\nkind: Ship\nmetadata:\n  name: x\n  ownerReferences: [3]",
+            'f:5: CustomResource "x": metadata.ownerReferences[0]: expected an object, found 3',
+            id="metadata of a custom resource",
+        ),
         pytest.param("apiVersion: v1\nkind: A\n  metadata: 3", "f:3: cannot be read as YAML", id="no YAML"),
         pytest.param("", "f: found nothing in it", id="nothing"),
     ],

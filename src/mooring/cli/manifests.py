@@ -353,12 +353,31 @@ class _PlainReader(_Reader):
                 found = f"metadata.{path}: found {_described(text)}; wanted text, which may need quotes"
                 self._complain(origin, f"metadata.{path}", found)
                 return
+        try:
+            _check_form(api_version, kind, plain)
+        except DecodeError as error:
+            self._complain(origin, error.path, str(error))
+            return
         self.objects.append(PlainObject({**plain, "apiVersion": api_version, "kind": kind}, origin))
 
 
 _UNQUOTED = re.compile(r"expected a string, found (true|false|[-+.\d]\S*)$")
 """What YAML makes of `yes` and `1.10` where a label's value was meant."""
 _SUCH_AS = {"kind": "Pod or Node", "apiVersion": "v1 or apps/v1"}
+
+
+def _check_form(api_version: str, kind: str, plain: Mapping[str, object]) -> None:
+    """Raises `DecodeError` if a field that we read has another type: the code that reads it trusts the types."""
+    try:
+        view = view_of(api_version, kind)
+    except UnknownKindError:  # a custom resource: only its metadata is read
+        convert_as(CustomResource, {"metadata": plain["metadata"]})
+        return
+    convert_as(view, plain)
+
+
+class CustomResource(ApiObject):
+    """An object of a kind that has no view."""
 
 
 def _view_of_plain(view: type[ApiObject], plain: Mapping[str, object]) -> ApiObject:
