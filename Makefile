@@ -28,7 +28,7 @@ help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 up: $(STAMP_RUN)  ## set up, and bring up a cluster with a Deployment on simulated nodes
-	@$(BIN)/mooring up --ephemeral --nodes 9 -f $(DEMO)
+	@$(BIN)/mooring up --ephemeral --nodes 9 --kubeconfig $(VENV)/kubeconfig -f $(DEMO)
 
 test: lint types layers tests  ## everything that must hold before a commit
 

@@ -1,6 +1,16 @@
-"""The front page shows what really happens."""
+"""The README shows what really happens, and its commands run as printed."""
 
 from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -33,4 +43,65 @@ def test_the_example_runs() -> None:
 
 
 def test_the_front_page_is_short() -> None:
-    assert len(README.text.splitlines()) <= 150
+    assert len(README.text.splitlines()) <= 190
+
+
+def shell_commands() -> list[str]:
+    """The commands of all `sh` blocks, each on one line."""
+    script = "\n".join(README.blocks("sh")).replace("\\\n", "")
+    return [re.sub(r"\s+#.*", "", line) for line in script.splitlines() if line.strip()]
+
+
+@contextmanager
+def running(command: str, folder: Path, environment: dict[str, str]) -> Iterator[list[str]]:
+    """A `mooring up` until its banner is complete; yields what it printed. Ctrl-C must end it with code 0."""
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {command}"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            printed = []
+            for line in process.stdout:
+                printed.append(line)
+                if line.startswith("Ctrl-C ends it"):
+                    break
+            yield printed
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+    assert process.returncode == 0, f"{command} ended with {process.returncode}"
+
+
+def test_every_command_runs_as_printed(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / ".venv").mkdir()
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "KUBECONFIG": str(tmp_path / ".venv" / "kubeconfig"),
+    }
+    commands = shell_commands()
+    assert commands[:5] == [
+        "make up",
+        "make test",
+        ". .venv/bin/activate",
+        "export KUBECONFIG=$PWD/.venv/kubeconfig",
+        "kubectl get nodes,pods",
+    ]
+    recipe = re.search(r"^up:.*\n\t@\$\(BIN\)/(mooring up .*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    make_up = recipe[1].replace("$(VENV)", ".venv").replace("$(DEMO)", "examples/manifests/demo.yaml")
+    has_kubectl = shutil.which("kubectl") is not None
+    with running(f"{make_up} --port 0", tmp_path, environment) as printed:
+        assert any("export KUBECONFIG=" in line for line in printed)
+        for command in commands[4:]:
+            if command.startswith("mooring up"):
+                if has_kubectl or "cluster.json" not in command:
+                    with running(command, tmp_path, environment):
+                        pass
+            elif has_kubectl or not ("kubectl" in command or "cluster.json" in command or "too-large" in command):
+                done = subprocess.run(
+                    ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+                )
+                assert done.returncode == 0, f"{command}: {done.stderr}"
