@@ -123,11 +123,11 @@ class Engine:
             pod.shape = self.columns.shapes.current(pod.shape)
         return self.cycle_for(pod).decide(pod, in_full=in_full)
 
-    def decide_admitted(self, cycle: Cycle, pod: PodRecord, *, is_timed: bool = False) -> Decision:
+    def decide_admitted(self, cycle: Cycle, pod: PodRecord) -> Decision:
         """As `decide`, for a pod that the queue's gates have let in."""
         if not pod.shape.registered:
             pod.shape = self.columns.shapes.current(pod.shape)
-        return cycle.decide_admitted(pod, is_timed=is_timed)
+        return cycle.decide_admitted(pod)
 
     def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]:
         """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""

@@ -95,7 +95,7 @@ class SchedulingLoop:
                 decision = self._engine.decide_admitted(cycle, entry.pod)
             else:
                 with timing.sampling():
-                    decision = self._engine.decide_admitted(cycle, entry.pod, is_timed=True)
+                    decision = self._engine.decide_admitted(cycle, entry.pod)
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return

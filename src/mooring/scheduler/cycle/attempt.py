@@ -19,7 +19,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cycle.kept import FITS, Kept
+from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.profile import FilterUse, Profile
 from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, refusal_of
 
@@ -42,27 +42,27 @@ class Attempt:
         "columns",
         "extender_refusals",
         "feasible",
-        "fits_as_kept",
+        "fits_as_cached",
         "found",
         "is_ordinary",
-        "kept",
         "naming_plugins",
         "node_names",
         "other_rejectors",
         "pod",
         "profile",
         "rejection",
-        "says_as_kept",
+        "results",
+        "says_as_cached",
         "states",
         "unseen",
     )
 
-    def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, kept: Kept) -> None:
+    def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, results: SignatureResults) -> None:
         self.pod = pod
         self.profile = profile
         self.columns = columns
-        self.kept = kept
-        self.states: dict[str, Any] = kept.filter_states
+        self.results = results
+        self.states: dict[str, Any] = results.states.filters
         """The filter state of each plugin that has a say, by name."""
         self.asked: list[FilterUse] = []
         """The filters among them that read the cluster, and so were asked for this pod."""
@@ -72,9 +72,9 @@ class Attempt:
         """The only nodes that PreFilters left in question; None: all."""
         self.naming_plugins: tuple[str, ...] = ()
         self.feasible: Rows = slice(0, 0)
-        self.says_as_kept = False
+        self.says_as_cached = False
         """Whether only the row-local filters had anything to say: then what is kept is the whole answer."""
-        self.fits_as_kept = False
+        self.fits_as_cached = False
         """Whether the feasible rows are just those that the row-local filters let through."""
         self.is_ordinary = True
         """Whether the pod is promised no node, and no PreFilter named any."""
@@ -111,7 +111,8 @@ class Attempt:
             return
         height = self.columns.height
         if self._first is None or self._bits is None:
-            self._first, self._bits = self.kept.first[:height].copy(), self.kept.bits[:height].copy()
+            arrays = self.results.arrays
+            self._first, self._bits = arrays.first[:height].copy(), arrays.bits[:height].copy()
             if self.columns.node_count != height:
                 self._first[~self.columns.alive[:height]] = LEFT_OUT
         for use, rows, answer in self._answers:
@@ -126,14 +127,9 @@ class Attempt:
     def leave_unseen(self, rows: Int64s) -> None:
         """The search ended before it got to these rows."""
         self.unseen = rows
-        self.says_as_kept = False
+        self.says_as_cached = False
         if self._first is not None:
             self._first[rows] = UNSEEN
-
-    @property
-    def is_all_kept(self) -> bool:
-        """Whether the PreFilters have left it to what is kept which nodes fit."""
-        return self.rejection is None and self.is_ordinary and not self.asked
 
     def narrow(self, found: Int64s, refusals: dict[str, Refusal]) -> None:
         """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
@@ -147,7 +143,7 @@ class Attempt:
         self.extender_refusals = refusals
         self.found = found
         self.feasible = np.sort(found)
-        self.says_as_kept = self.fits_as_kept = False
+        self.says_as_cached = self.fits_as_cached = False
 
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter was asked, before another one ended the attempt for good."""

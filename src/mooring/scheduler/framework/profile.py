@@ -86,8 +86,6 @@ class Profile:
     """The PreFilters whose answer is not kept with the shape."""
     cluster_pre_filters_without_volumes: tuple[PreFilter[Any], ...] = ()
     """Those of them that may have something to say about a pod without volumes."""
-    cluster_plugins_without_volumes: tuple[Plugin, ...] = ()
-    """Whoever must be asked for every pod, at whatever point, if he has anything to say about it. The same."""
 
 
 def filter_use(plugin: Filter[Any], number: int) -> FilterUse:

@@ -42,7 +42,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse, filter_use, score_use
+from mooring.scheduler.framework.profile import Profile, filter_use, score_use
 from mooring.scheduler.framework.status import REASONS_MAX, Reason
 
 POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
@@ -136,19 +136,7 @@ class Registry:
             prepared_filters=tuple(use for use in cluster_filters if use.pre_filter not in pre_filters),
             cluster_pre_filters=cluster_pre_filters,
             cluster_pre_filters_without_volumes=tuple(p for p in cluster_pre_filters if not p.only_for_volumes),
-            cluster_plugins_without_volumes=_not_only_for_volumes(cluster_filters, cluster_pre_filters, scores),
         )
-
-
-def _not_only_for_volumes(
-    filters: Iterable[FilterUse], pre_filters: Iterable[PreFilter[Any]], scores: Iterable[ScoreUse]
-) -> tuple[Plugin, ...]:
-    """Each plugin of the cluster once, without those that skip pods without volumes."""
-    plugins: list[Plugin] = [use.plugin for use in filters]
-    plugins += pre_filters
-    plugins += [use.plugin for use in scores if not use.is_row_local]
-    kept = (plugin for plugin in plugins if not (isinstance(plugin, PreFilter) and plugin.only_for_volumes))
-    return tuple(dict.fromkeys(kept))
 
 
 def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:

@@ -35,16 +35,16 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     Proceed,
-    RowTwin,
     Score,
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
-from mooring.scheduler.plugins.inter_pod_affinity_rows import DISLIKED, OWN_DISLIKE, Dislikes, DislikesByRow
 
+# One verdict a row. If several apply, the largest is reported, so that verdicts are combined by their maximum.
+DISLIKED = 1
+OWN_DISLIKE = 2
 _NO_FRIEND = 4
-"""One more verdict, beside those of `inter_pod_affinity_rows`."""
 
 
 class OwnTerm(NamedTuple):
@@ -105,12 +105,8 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         self._hard_weight = arguments.hard_pod_affinity_weight
         self._ignores_preferences_of_placed = arguments.ignore_preferred_terms_of_existing_pods
         self._namespaces = columns.objects.of(Namespace)
-        self._by_row = DislikesByRow()
 
     # Filter
-
-    def is_concerned(self, pod: PodRecord) -> bool:
-        return not _is_indifferent(pod.shape)
 
     def pre_filter(self, pod: PodRecord) -> Proceed[Required] | Skip | Rejection:
         shape = pod.shape
@@ -132,19 +128,6 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
                 disliking_terms,
             )
         )
-
-    def row_twin(self, pod: PodRecord) -> RowTwin | None:
-        shape = pod.shape
-        if _is_indifferent(shape):
-            return None
-        own, disliking = self._own_terms(shape), _disliking(shape)
-        if own.error is not None or own.affinity is not None or not (own.anti_affinity or disliking):
-            return None
-        columns = [term.column for term in own.anti_affinity] + [term.column for term in disliking]
-        if not all(column.is_unique for column in columns):
-            return None
-        counted = tuple([(self._columns.selectors.fresh(term.counter), term.column) for term in own.anti_affinity])
-        return RowTwin(self._by_row, Dislikes(counted, disliking))
 
     def filter(self, state: Required, rows: Rows) -> Int64s:
         # Judged once for each domain of each topology, and gathered to the rows.
@@ -222,17 +205,6 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         return disliked
 
     # Score
-
-    def may_score(self, pod: PodRecord) -> bool:
-        shape = pod.shape
-        if _is_indifferent(shape):
-            return False
-        if self._own_terms(shape).preferred:
-            return True
-        for term in _speaking_of(shape):  # noqa: SIM110 (a generator costs as much as asking)
-            if term.carriers and self._weight(term):
-                return True
-        return False
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Preferred | Skip:
         shape = pod.shape

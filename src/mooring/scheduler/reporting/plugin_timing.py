@@ -30,7 +30,6 @@ TIMED = {
     "score": "Score",
     "score_row": "Score",
     "normalise": "ScoreExtensionNormalize",
-    "normalise_few": "ScoreExtensionNormalize",
 }
 """Methods of plugins that are timed, and what Kubernetes calls their point."""
 
