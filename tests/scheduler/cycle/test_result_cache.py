@@ -14,7 +14,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.cycle import result_cache
-from mooring.scheduler.cycle.result_cache import REJECTED, ResultCache
+from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.victims import VictimBook
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, Reads, Score
@@ -252,4 +252,4 @@ def test_the_best_rows_follow_single_rows(changes: dict[str, int], best: list[st
         cache.results_for(record).best_rows()  # after each change, so that the list is updated and not made anew
     results = cache.results_for(record)
     assert [engine.columns.node_names[row] for row in results.best_rows()] == best
-    assert (results.ranked() == REJECTED).tolist() == [changes.get(name, 0) == 4 for name in ALL]
+    assert results.fits.tolist() == [changes.get(name, 0) < 4 for name in ALL]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s
+from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
@@ -37,11 +37,13 @@ class Attempt:
     __slots__ = (
         "_answers",
         "_bits",
+        "_feasible",
         "_first",
         "asked",
         "columns",
         "extender_refusals",
-        "feasible",
+        "feasible_count",
+        "fits",
         "fits_as_cached",
         "found",
         "is_ordinary",
@@ -71,7 +73,10 @@ class Attempt:
         self.node_names: frozenset[str] | None = None
         """The only nodes that PreFilters left in question; None: all."""
         self.naming_plugins: tuple[str, ...] = ()
-        self.feasible: Rows = slice(0, 0)
+        self.fits: Bools | None = None
+        """Per row: whether every filter lets it through; None where only `feasible` is known."""
+        self.feasible_count = 0
+        self._feasible: Rows | None = None
         self.says_as_cached = False
         """Whether only the row-local filters had anything to say: then what is kept is the whole answer."""
         self.fits_as_cached = False
@@ -88,7 +93,25 @@ class Attempt:
         """Who took nodes away without being a plugin."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
-        self._answers: list[tuple[FilterUse, Rows, Int64s]] = []
+        self._answers: list[tuple[FilterUse, Rows, ReasonBits]] = []
+
+    @property
+    def feasible(self) -> Rows:
+        """The rows that can take the pod, ascending."""
+        if self._feasible is None:
+            if self.fits is None:
+                return slice(0, 0)
+            is_everywhere = self.feasible_count == len(self.fits)
+            self._feasible = slice(0, len(self.fits)) if is_everywhere else self.fits.nonzero()[0]
+        return self._feasible
+
+    def set_fits(self, fits: Bools, count: int) -> None:
+        """Filters let these rows through."""
+        self.fits, self.feasible_count, self._feasible = fits, count, None
+
+    def set_feasible(self, rows: Int64s) -> None:
+        """Only these rows, ascending, are left."""
+        self.fits, self.feasible_count, self._feasible = None, len(rows), rows
 
     @property
     def first(self) -> UInt8s:
@@ -102,7 +125,7 @@ class Attempt:
         assert self._bits is not None
         return self._bits
 
-    def answered(self, use: FilterUse, rows: Rows, answer: Int64s) -> None:
+    def answered(self, use: FilterUse, rows: Rows, answer: ReasonBits) -> None:
         """A filter's answer, remembered until somebody asks for `first` or `bits`."""
         self._answers.append((use, rows, answer))
 
@@ -142,7 +165,7 @@ class Attempt:
         first[found] = FITS
         self.extender_refusals = refusals
         self.found = found
-        self.feasible = np.sort(found)
+        self.set_feasible(np.sort(found))
         self.says_as_cached = self.fits_as_cached = False
 
     def was_pre_filtered(self, plugin: str) -> bool:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, length_of
+from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import Attempt
@@ -95,7 +95,7 @@ class ConsultingCycle(Cycle):
             ended = yield from self._narrow(attempt, in_full)
             if ended is not None:
                 return ended
-            if length_of(attempt.feasible):
+            if attempt.feasible_count:
                 return (yield from self._place_with_questions(attempt, in_full))
         return (yield from self._refuse_with_questions(attempt, in_full))
 

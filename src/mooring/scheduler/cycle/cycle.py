@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
@@ -98,7 +98,7 @@ class Cycle:
             looked_s = self._now_s()
             if isinstance(attempt, Decision):
                 decision = attempt
-            elif attempt.rejection is None and length_of(attempt.feasible):
+            elif attempt.rejection is None and attempt.feasible_count:
                 decision = self._place(attempt, in_full)
             else:
                 decision = self._refuse(attempt, in_full)
@@ -148,7 +148,7 @@ class Cycle:
         return self._errored(attempt, failed, in_full) if failed is not None else None
 
     def _place(self, attempt: Attempt, in_full: bool, advice: Mapping[str, Int64s] = NO_ADVICE) -> Decision:
-        if length_of(attempt.feasible) == 1 and not in_full:
+        if attempt.feasible_count == 1 and not in_full:
             # As kube-scheduler: where there is no choice nobody is asked for scores, and so nobody can fail at it.
             (row,) = self._numbers(attempt.feasible)
             return self._placed(attempt, row, 1)
@@ -160,7 +160,7 @@ class Cycle:
             details = {**scores_in_full(attempt, asked), **advice} if in_full else {}
         except InvalidScoreError as error:
             return failed_decision(attempt.pod, failure(str(error)), "score")
-        placed = self._placed(attempt, self._chosen(best), length_of(attempt.feasible))
+        placed = self._placed(attempt, self._chosen(best), attempt.feasible_count)
         if not in_full:
             return placed
         return replace(placed, refusals=self._refusals(attempt), scores=self._scores(attempt, details))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, UInt8s
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, UInt8s
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.cycle.attempt import Attempt
@@ -74,7 +74,7 @@ class Experiment:
         for use in self._uses:
             state = self._attempt.states[use.plugin.name]
             if isinstance(use.plugin, Adjustable):
-                answer = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
+                answer: ReasonBits = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
             elif use.plugin.wants_few_rows:
                 answer = np.zeros(len(rows), dtype=np.int64)
                 answer[first > use.number] = use.plugin.filter(state, rows[first > use.number])

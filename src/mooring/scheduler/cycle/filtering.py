@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Rows, length_of
+from mooring.scheduler.cache.arrays import Bools, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
@@ -62,7 +62,7 @@ def search(attempt: Attempt, sampling: Sampling | None) -> None:
     attempt.says_as_cached = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
     attempt.fits_as_cached = left is fits or count == np.count_nonzero(fits)
-    attempt.feasible = slice(0, len(left)) if count == len(left) else left.nonzero()[0]
+    attempt.set_fits(left, count)
     if sampling is not None:
         _take_sample(attempt, left, sampling)
 
@@ -86,8 +86,8 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
             unseen = unseen[unseen != promised]
     sampling.order.advance(taken.looked_at + again)
     attempt.found = taken.found
-    if len(taken.found) < length_of(attempt.feasible):
-        attempt.feasible = np.sort(taken.found)
+    if len(taken.found) < attempt.feasible_count:
+        attempt.set_feasible(np.sort(taken.found))
         attempt.fits_as_cached = False
     if len(unseen):
         attempt.leave_unseen(unseen)
@@ -209,7 +209,7 @@ def _fits_where_nominated(attempt: Attempt) -> bool:
     only_there[row] = True
     if not ask_cluster_filters(attempt, only_there)[row]:
         return False
-    attempt.feasible = np.array([row], dtype=np.int64)
+    attempt.set_feasible(np.array([row], dtype=np.int64))
     return True
 
 

@@ -15,10 +15,8 @@ Invariants:
 1. After `ResultCache.results_for`, every cached answer equals what the plugin would answer now.
 2. Nominated pods count as pods of their row: a row rejects the pod if it does so with the nominated pods of at least
    the pod's priority, or without them. The reason with them is reported first. Scores ignore nominated pods.
-3. `ranked` is the total score of a row that fits and `REJECTED` for one that does not: its maximum is the decision if
-   no plugin of the cluster applies.
-4. The cache takes at most `CACHE_BYTES_MAX`; beyond that it drops the signatures that were unused for longest.
-5. A change of a plugin's epoch drops everything that the plugin prepared and answered.
+3. The cache takes at most `CACHE_BYTES_MAX`; beyond that it drops the signatures that were unused for longest.
+4. A change of a plugin's epoch drops everything that the plugin prepared and answered.
 """
 
 from __future__ import annotations
@@ -66,12 +64,12 @@ class RowDerived(Protocol):
 class RowArrays:
     """The arrays of one signature, one place per row. They are reused when a signature is dropped."""
 
-    __slots__ = ("bits", "first", "fits", "node_bits", "node_first", "node_scores", "normalized", "ranked", "scores")
-    BYTES_PER_ROW = 6 * 8 + 3
+    __slots__ = ("bits", "first", "fits", "node_bits", "node_first", "node_scores", "scores")
+    BYTES_PER_ROW = 4 * 8 + 3
 
     def __init__(self, capacity: int) -> None:
         self.node_first: UInt8s = np.full(capacity, FITS, dtype=np.uint8)
-        """The first filter that rejects the row, among those that read the node alone."""
+        """The first filter that rejects the row, among those that read the node alone, and its reason bits."""
         self.node_bits: Int64s = np.zeros(capacity, dtype=np.int64)
         self.node_scores: Int64s = np.zeros(capacity, dtype=np.int64)
         self.first: UInt8s = np.full(capacity, FITS, dtype=np.uint8)
@@ -80,18 +78,9 @@ class RowArrays:
         self.fits: Bools = np.zeros(capacity, dtype=np.bool_)
         self.scores: Int64s = np.zeros(capacity, dtype=np.int64)
         """The weighted sum of the scores that need no normalizing."""
-        self.normalized: Int64s = np.zeros(capacity, dtype=np.int64)
-        """The weighted sum of the others, normalized over the rows that fit."""
-        self.ranked: Int64s = np.full(capacity, REJECTED, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.fits)
-
-    def clear(self) -> None:
-        """As new, for another signature. What `update_all` writes on every live row stays."""
-        self.fits[:] = False
-        self.normalized[:] = 0
-        self.ranked[:] = REJECTED
 
 
 class PluginStates:
@@ -190,10 +179,11 @@ class SignatureResults:
         """The scores of `states.normalized_scores` before normalizing."""
         self._varying: list[int] = []
         """Which of them differ between nodes. The others decide nothing."""
-        self._is_normalized = False
+        self._normalized: Int64s | None = None
+        """Per row: the weighted sum of the varying scores, normalized over the rows that fit; None: not computed."""
         self._best: list[int] | None = None
-        """The rows with the highest rank, ascending, while single rows change; None: unknown."""
-        self._best_rank = REJECTED
+        """The rows with the highest total, ascending, while single rows change; None: unknown."""
+        self._best_total = REJECTED
 
     # Reading
 
@@ -203,24 +193,25 @@ class SignatureResults:
 
     @property
     def has_varying_scores(self) -> bool:
+        """Whether a total depends on which rows are feasible."""
         return bool(self._varying)
 
-    def ranked(self) -> Int64s:
-        """Per row: the total of the cached scores, normalized over the rows that fit; `REJECTED` if it does not fit."""
-        self._normalize()
-        return self.arrays.ranked[: self._columns.height]
+    def totals(self) -> Int64s:
+        """Per row that fits: the total of the cached scores, normalized over the rows that fit."""
+        scores = self.arrays.scores[: self._columns.height]
+        return scores + self._normalize() if self._varying else scores
 
     def best_rows(self) -> list[int]:
-        """The rows with the highest rank, ascending."""
-        ranked = self.ranked()
+        """The rows that fit and have the highest total, ascending."""
         if self._best is None:
-            self._best_rank = int(ranked.max())
-            is_best: Bools = ranked == self._best_rank
+            totals = np.where(self.fits, self.totals(), REJECTED)
+            self._best_total = int(totals.max())
+            is_best: Bools = totals == self._best_total
             self._best = is_best.nonzero()[0].tolist()
         return self._best
 
     def total_over(self, rows: Rows) -> Int64s:
-        """Per row: the total of the cached scores, normalized over these rows."""
+        """For each of these rows: the total of the cached scores, normalized over these rows."""
         total = self.arrays.scores[rows]
         for index in self._varying:
             use, state = self.states.normalized_scores[index]
@@ -258,9 +249,8 @@ class SignatureResults:
             spare.pop()
         if len(self.arrays) != columns.capacity:
             self.arrays = spare.pop() if spare else RowArrays(columns.capacity)
-        self.arrays.clear()
+        self.arrays.fits[:] = False
         self._raw_scores = [np.zeros(columns.capacity, dtype=np.int64) for _ in self.states.normalized_scores]
-        self._is_normalized = False
         self._compute(pod, columns.live_rows, columns.live_rows)
         if self.victims is not None:
             self.victims.forget(None)
@@ -268,21 +258,15 @@ class SignatureResults:
     def _update_some(self, pod: PodRecord, changed_nodes: Int64s, changed_pods: Int64s) -> None:
         arrays, alive = self.arrays, self._columns.alive
         changed = np.union1d(changed_nodes, changed_pods)
-        did_fit = arrays.fits[changed]
-        dead = changed[~alive[changed]]
-        arrays.fits[dead] = False
-        arrays.ranked[dead] = REJECTED
+        arrays.fits[changed[~alive[changed]]] = False
         self._compute(pod, changed_nodes[alive[changed_nodes]], changed[alive[changed]])
-        # A changed node may have another raw score, even where the same rows fit.
-        if len(changed_nodes) or (did_fit != arrays.fits[changed]).any():
-            self._is_normalized = False
         if self.victims is not None:
             self.victims.forget(changed)
 
     def _compute(self, pod: PodRecord, node_rows: Rows, rows: Rows) -> None:
         """Ask the plugins that read nodes alone about `node_rows`, and those that read pods about `rows`."""
         arrays, states = self.arrays, self.states
-        self._best = None
+        self._best = self._normalized = None
         if length_of(node_rows):
             first, bits = first_rejections(states.node_filters, node_rows)
             arrays.node_first[node_rows], arrays.node_bits[node_rows] = first, bits
@@ -297,10 +281,8 @@ class SignatureResults:
             states.pod_filters, rows, arrays.node_first[rows].copy(), arrays.node_bits[rows].copy()
         )
         arrays.first[rows], arrays.bits[rows] = first, bits
-        fits = first == FITS
-        arrays.fits[rows] = fits
-        arrays.scores[rows] = scores = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows)
-        arrays.ranked[rows] = np.where(fits, scores + arrays.normalized[rows], REJECTED)
+        arrays.fits[rows] = first == FITS
+        arrays.scores[rows] = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows)
         if len(self._columns.nominations):
             self._add_nominated_pods(pod, rows)
 
@@ -312,53 +294,45 @@ class SignatureResults:
                 states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )
             score = arrays.node_scores.item(row) + _weighted_sum_of_row(states.pod_scores, row)
+            arrays.first[row], arrays.bits[row], arrays.scores[row] = number, bits, score
             fits = number == FITS
             if fits is not arrays.fits.item(row):
                 arrays.fits[row] = fits
-                self._is_normalized = self._is_normalized and not self._varying
-            arrays.first[row], arrays.bits[row], arrays.scores[row] = number, bits, score
-            rank = score + arrays.normalized.item(row) if fits else REJECTED
-            arrays.ranked[row] = rank
-            self._move_among_best(row, rank)
+                if self._varying:  # normalized over other rows from now on
+                    self._best = self._normalized = None
+            if self._best is not None:
+                normalized = self._normalized.item(row) if self._normalized is not None else 0
+                self._move_among_best(self._best, row, score + normalized if fits else REJECTED)
         if len(self._columns.nominations) or self.victims is not None:
             changed = np.array(rows, dtype=np.int64)
             self._add_nominated_pods(pod, changed)
             if self.victims is not None:
                 self.victims.forget(changed)
 
-    def _move_among_best(self, row: int, rank: int) -> None:
-        """Keep the list of best rows right after one row's rank changed."""
-        best = self._best
-        if best is None:
-            return
+    def _move_among_best(self, best: list[int], row: int, total: int) -> None:
+        """Keep the list of best rows right after one row's total changed."""
         place = bisect_left(best, row)
         if place < len(best) and best[place] == row:
-            if rank != self._best_rank:
+            if total != self._best_total:
                 del best[place]
-        elif rank == self._best_rank:
+        elif total == self._best_total:
             best.insert(place, row)
-        if rank > self._best_rank:
-            self._best, self._best_rank = [row], rank
+        if total > self._best_total:
+            self._best, self._best_total = [row], total
         elif not best:
             self._best = None
 
-    def _normalize(self) -> None:
-        """Normalize the scores of nodes over the rows that fit; again only after a row began or ceased to fit."""
-        if self._is_normalized:
-            return
-        arrays, rows = self.arrays, slice(0, self._columns.height)
-        if self._varying or arrays.normalized[rows].any():
-            feasible = arrays.fits[rows].nonzero()[0]
-            total = np.zeros(len(feasible), dtype=np.int64)
+    def _normalize(self) -> Int64s:
+        if self._normalized is None:
+            fits = self.fits
+            normalized = np.zeros(len(fits), dtype=np.int64)
+            feasible: Rows = slice(0, len(fits)) if fits.all() else fits.nonzero()[0]
             for index in self._varying:
                 use, state = self.states.normalized_scores[index]
-                total += use.weight * use.plugin.normalise(state, self._raw_scores[index].take(feasible), feasible)
-            arrays.normalized[rows] = 0
-            arrays.normalized[feasible] = total
-            arrays.ranked[rows] = REJECTED
-            arrays.ranked[feasible] = arrays.scores.take(feasible) + total
-            self._best = None
-        self._is_normalized = True  # last: a plugin that raised above must be asked again for the next pod
+                raw = self._raw_scores[index][feasible]
+                normalized[feasible] += use.weight * use.plugin.normalise(state, raw, feasible)
+            self._normalized = normalized
+        return self._normalized
 
     def _add_nominated_pods(self, pod: PodRecord, rows: Rows) -> None:
         columns = self._columns
@@ -380,12 +354,9 @@ class SignatureResults:
             )
         if number == FITS:
             return
-        if arrays.fits[row]:
-            self._is_normalized = False
-        self._best = None
+        self._best = self._normalized = None
         arrays.first[row], arrays.bits[row] = number, bits
         arrays.fits[row] = False
-        arrays.ranked[row] = REJECTED
 
 
 class ResultCache:

@@ -18,7 +18,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.result_cache import check_scores
+from mooring.scheduler.cycle.result_cache import REJECTED, check_scores
 from mooring.scheduler.framework.plugin import EVEN, SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
@@ -49,13 +49,15 @@ def best_rows(attempt: Attempt, asked: list[ClusterScore], advice: Sequence[Int6
 
     `advice` is what others than plugins add to the score of each feasible row.
     """
-    results, rows = attempt.results, attempt.feasible
-    if attempt.fits_as_cached:
-        if not asked and not advice:
+    results = attempt.results
+    is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
+    if is_as_cached and not asked and not advice:
+        if attempt.fits_as_cached:
             return results.best_rows()
-        total = results.ranked()[rows]
-    else:
-        total = results.total_over(rows)
+        if attempt.fits is not None:
+            return places_of_max(np.where(attempt.fits, results.totals(), REJECTED))
+    rows = attempt.feasible
+    total = results.totals()[rows] if is_as_cached else results.total_over(rows)
     for use, state in asked:
         total = total + weighted(use, state, rows)
     for scores in advice:

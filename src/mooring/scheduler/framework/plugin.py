@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.status import Reason, Rejection
@@ -132,7 +132,7 @@ class Filter(Plugin, ABC, Generic[State]):
         return SKIP
 
     @abstractmethod
-    def filter(self, state: State, rows: Rows) -> Int64s:
+    def filter(self, state: State, rows: Rows) -> ReasonBits:
         """For each row a bit set: 0 if the pod fits, else a bit for each of `reasons`."""
 
     def filter_row(self, state: State, row: int) -> int:

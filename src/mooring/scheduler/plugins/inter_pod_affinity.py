@@ -13,13 +13,12 @@ Goes out   refusals where a required term is not met, in either direction; a pre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.views.workloads import Namespace
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, grown, length_of
+from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodRecord, Shape
@@ -67,8 +66,7 @@ class OwnTerms(NamedTuple):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Required:
+class Required(NamedTuple):
     """The required terms of both sides, counted for each domain."""
 
     own: OwnTerms
@@ -84,8 +82,7 @@ class Required:
     """Those terms, also where only a nominated pod would carry them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preferred:
+class Preferred(NamedTuple):
     """For each topology, what its domains are worth."""
 
     worth: Mapping[LabelColumn, Int64s]
@@ -129,16 +126,16 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             )
         )
 
-    def filter(self, state: Required, rows: Rows) -> Int64s:
-        # Judged once for each domain of each topology, and gathered to the rows.
-        bits: Int64s | None = None
+    def filter(self, state: Required, rows: Rows) -> ReasonBits:
+        # One verdict for each domain of each topology, gathered to the rows.
+        bits: UInt8s | None = None
         for column, verdicts in self._verdicts(state).items():
             answer = verdicts.take(column.codes[rows])
             bits = answer if bits is None else np.maximum(bits, answer)
-        return bits if bits is not None else np.zeros(length_of(rows), dtype=np.int64)
+        return bits if bits is not None else np.zeros(length_of(rows), dtype=np.uint8)
 
-    def _verdicts(self, state: Required) -> dict[LabelColumn, Int64s]:
-        verdicts: dict[LabelColumn, Int64s] = {}
+    def _verdicts(self, state: Required) -> dict[LabelColumn, UInt8s]:
+        verdicts: dict[LabelColumn, UInt8s] = {}
         for column, counts in state.disliking.items():
             _judge(verdicts, column, counts > 0, DISLIKED)
         for column, counts in state.disliked.items():
@@ -313,9 +310,9 @@ def _is_indifferent(shape: Shape) -> bool:
     return says_nothing and not shape.label_class.terms
 
 
-def _judge(verdicts: dict[LabelColumn, Int64s], column: LabelColumn, is_refused: Bools, verdict: int) -> None:
-    """Adds a verdict on the domains that are refused."""
-    judged: Int64s = is_refused * verdict
+def _judge(verdicts: dict[LabelColumn, UInt8s], column: LabelColumn, is_rejected: Bools, verdict: int) -> None:
+    """Add a verdict for the domains that are rejected."""
+    judged = is_rejected.view(np.uint8) * np.uint8(verdict)
     known = verdicts.get(column)
     if known is not None:
         length = max(len(known), len(judged))

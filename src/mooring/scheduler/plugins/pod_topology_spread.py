@@ -11,13 +11,14 @@ counter itself and nothing is summed at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PodRecord, Shape
@@ -50,6 +51,7 @@ Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulS
 
 _UNEVEN = 1
 _UNLABELLED = 2
+COMBINATIONS_MAX = 2048
 _NO_DOMAIN = np.iinfo(np.int32).max
 """The fewest pods of any domain when there is no domain at all."""
 
@@ -192,21 +194,20 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         return Soft(tuple(counted), ignored, reaches.all_labelled)
 
     def score(self, state: Soft, rows: Rows) -> Int64s:
-        total = np.full(length_of(rows), 0.5)  # rounds halves up at the end; no score is negative
+        parts: list[tuple[Float64s, Int64s]] = []
         for constraint, counts, weight in state.constraints:
             bonus = float(constraint.max_skew - 1)
-            if not constraint.is_per_host:
+            if constraint.is_per_host:
+                codes = counts[rows] + 1
+                if not state.all_labelled:
+                    codes[constraint.column.codes[rows] == ABSENT] = ABSENT
+                points: Float64s = np.arange(-1, int(codes.max(initial=0)), dtype=np.float64) * weight + bonus
+            else:
+                codes = constraint.column.codes[rows]
                 points = counts * weight + bonus
-                points[ABSENT] = 0.0
-                total += points.take(constraint.column.codes[rows])
-                continue
-            points = counts[rows] * weight
-            if bonus:
-                points += bonus
-            if not state.all_labelled:
-                points[constraint.column.codes[rows] == ABSENT] = 0.0
-            total += points
-        scores = total.astype(np.int64)
+            points[ABSENT] = 0.0
+            parts.append((points, codes))
+        scores = rounded_sum(parts)
         return scores if state.ignored is None else np.where(state.ignored[rows], 0, scores)
 
     def normalise(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
@@ -269,6 +270,23 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
     def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
         if old is None or new is None or old.spec.selector != new.spec.selector:
             self._selectors_version += 1
+
+
+def rounded_sum(parts: Sequence[tuple[Float64s, Int64s]]) -> Int64s:
+    """Per row: points[codes[row]] of each part, added from left to right and rounded, halves up. No sum is negative.
+
+    Many rows have the same codes: while there are few combinations, each is computed once and gathered to the rows.
+    """
+    (points, key), *others = parts
+    sums = 0.5 + points
+    for points, codes in others:
+        if len(sums) * len(points) <= COMBINATIONS_MAX:
+            sums = np.add.outer(sums, points).ravel()
+            key = key * len(points) + codes
+        else:
+            sums = sums.take(key) + points.take(codes)
+            key = np.arange(len(codes))
+    return sums.astype(np.int64).take(key)
 
 
 def _fewest_with(hard: Hard, here: Int64s, difference: Int64s) -> Int64s | int:
