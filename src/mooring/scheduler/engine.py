@@ -146,6 +146,10 @@ class Engine:
             )
         return cycle
 
+    def is_responsible_for(self, pod: PodRecord) -> bool:
+        """Whether a profile of this scheduler has the pod's scheduler name."""
+        return (pod.shape.spec.scheduler_name or "default-scheduler") in self.cycles
+
     def assume(self, decision: Decision) -> Rejection | None:
         """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
 
@@ -214,7 +218,7 @@ class Engine:
         if view.spec.node_name:
             pod.view = None  # a placed pod is counted, not read
             self.columns.place(pod, view.spec.node_name)
-        elif view.status.nominated_node_name and not pod.terminating:
+        elif view.status.nominated_node_name and not pod.terminating and self.is_responsible_for(pod):
             self.columns.nominate(pod, view.status.nominated_node_name)
 
     def _withdraw(self, uid: str) -> None:

@@ -31,6 +31,7 @@ from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import decide, engine_of
+from tools.verdicts import written_decision
 
 NODES = (node("n1"), node("n2"), node("n3", unschedulable=True))
 
@@ -131,6 +132,15 @@ def test_a_cycle_that_fails(wish: str, error: str, message: str) -> None:
     assert decision.rejection is not None
     assert (decision.rejection.code, decision.rejection.message) == (Code.ERROR, message)
     assert decision.preemption is None, "an error is tried again, nobody is evicted for it"
+
+
+@pytest.mark.parametrize("wish", ["fail-scores", "too-much"])
+def test_a_cycle_that_fails_to_score_still_reports_the_results_of_filter(wish: str) -> None:
+    decision = wishing(wish)
+    fitting = sorted(name for name, refusal in decision.refusals.items() if refusal is None)
+    assert (fitting, sorted(decision.refusals)) == (["n1", "n2"], ["n1", "n2", "n3"])
+    written = written_decision(decision)
+    assert (written["prefilter"]["code"], written["scores"]) == ("Success", {})
 
 
 def test_of_several_nodes_in_error_the_first_name_is_told() -> None:

@@ -154,12 +154,12 @@ class Cycle:
             return self._placed(attempt, row, 1)
         asked = cluster_scores(attempt)
         if isinstance(asked, Rejection):
-            return failed_decision(attempt.pod, asked, "prescore")
+            return self._failed_to_score(attempt, asked, "prescore", in_full)
         try:
             best = best_rows(attempt, asked, tuple(advice.values()))
             details = {**scores_in_full(attempt, asked), **advice} if in_full else {}
         except InvalidScoreError as error:
-            return failed_decision(attempt.pod, failure(str(error)), "score")
+            return self._failed_to_score(attempt, failure(str(error)), "score", in_full)
         placed = self._placed(attempt, self._chosen(best), attempt.feasible_count)
         if not in_full:
             return placed
@@ -175,6 +175,12 @@ class Cycle:
             feasible_count=feasible_count,
             node_names=attempt.node_names,
         )
+
+    def _failed_to_score(self, attempt: Attempt, rejection: Rejection, step: str, in_full: bool) -> Decision:
+        """PreScore or Score failed: the results of Filter are still reported."""
+        failed = failed_decision(attempt.pod, rejection, step)
+        refusals = self._refusals(attempt) if in_full else {}
+        return replace(failed, node_names=attempt.node_names, refusals=refusals)
 
     def _refuse(self, attempt: Attempt, in_full: bool) -> Decision:
         diagnosis, ways_out = diagnose(attempt), WaysOut()

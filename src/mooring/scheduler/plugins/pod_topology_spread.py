@@ -201,10 +201,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
                 codes = counts[rows] + 1
                 if not state.all_labelled:
                     codes[constraint.column.codes[rows] == ABSENT] = ABSENT
-                points: Float64s = np.arange(-1, int(codes.max(initial=0)), dtype=np.float64) * weight + bonus
+                per_count: Float64s = np.arange(-1, int(codes.max(initial=0)), dtype=np.float64)
+                points = per_count * weight + bonus
             else:
                 codes = constraint.column.codes[rows]
-                points = counts * weight + bonus
+                points = counts.astype(np.float64) * weight + bonus
             points[ABSENT] = 0.0
             parts.append((points, codes))
         scores = rounded_sum(parts)
