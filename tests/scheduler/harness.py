@@ -5,6 +5,7 @@ Nothing is left to chance: a tie goes to the node whose name comes first, and pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -26,6 +27,11 @@ from mooring.scheduler.framework.status import Reason, Rejection
 from tools.verdicts import AlwaysFirst, by_name
 
 AnyPlugin = TypeVar("AnyPlugin", bound=Plugin)
+
+
+def without_line(text: str) -> str:
+    """The text of a plugin's failure without the file and line where it was raised."""
+    return re.sub(r" \(\w+\.py, line \d+\)$", "", text)
 
 
 def engine_of(*views: ApiObject, config: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Engine:

@@ -34,11 +34,11 @@ from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.consulting import ConsultingCycle, cycle_of
 from mooring.scheduler.cycle.cycle import Cycle, TieBreak
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
 from mooring.scheduler.extenders.questions import Consultation
+from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Rejection
@@ -163,11 +163,8 @@ class Engine:
         for count, plugin in enumerate(reserves):
             try:
                 rejection = plugin.reserve(pod, pod.row)
-            except Exception as error:
-                mishap = mishap_of(error)
-                if mishap is None:
-                    raise
-                rejection = mishap.rejection
+            except PluginError as error:
+                rejection = error.rejection
             if rejection is not None:
                 _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
@@ -241,9 +238,7 @@ def _unreserve(reserves: Sequence[Reserve], pod: PodRecord, node_name: str) -> N
     for plugin in reversed(reserves):
         try:
             plugin.unreserve(pod, node_name)
-        except Exception as error:
-            if mishap_of(error) is None:
-                raise
+        except PluginError:
             logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
 
 

@@ -31,11 +31,11 @@ from mooring.scheduler.cycle.cycle import Cycle, NowS, TieBreak, WaysOut, failed
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import diagnose
 from mooring.scheduler.cycle.filtering import search
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.cycle.sampling import Sampling, sampling_for
 from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores
+from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import failure
 
@@ -81,11 +81,8 @@ class ConsultingCycle(Cycle):
         try:
             held_back = self._held_back(pod)
             return held_back if held_back is not None else (yield from self._decide_with_questions(pod, in_full))
-        except Exception as error:
-            mishap = mishap_of(error)
-            if mishap is None:
-                raise
-            return failed_decision(pod, mishap.rejection, mishap.step)
+        except PluginError as error:
+            return failed_decision(pod, error.rejection, error.step)
 
     def _decide_with_questions(self, pod: PodRecord, in_full: bool) -> Consultation[Decision]:
         attempt = self._look(pod, in_full)

@@ -10,7 +10,7 @@ Goes out   a `Decision`; nothing is changed yet, `Engine.assume` does that
  1. The cycle is a function of columns, pod and the die that breaks ties; and, where only a sample of the nodes is
     looked at, of where the search before it ended.
  2. A decision made in full takes the same steps as one that is not, and only writes more of them down.
- 3. What a user's plugin raises ends this one cycle, and names the plugin (see `mishap`); what ours raise is a bug.
+ 3. A user's plugin that fails ends this one cycle (`PluginError`, see `framework.guard`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
 from mooring.scheduler.cycle.filtering import ask_everywhere, begin, look
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.sampling import Sampling
 from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full
-from mooring.scheduler.framework.plugin import FollowUp, InvalidScoreError, PostFilter, PostFilterResult
+from mooring.scheduler.framework.guard import PluginError
+from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
+from mooring.scheduler.framework.status import Code, Refusal, Rejection
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Chooses one of several rows that are equally good. There may be thousands: they come as they are at hand."""
@@ -84,11 +84,8 @@ class Cycle:
         """Where does this pod go, if it may be tried at all?"""
         try:
             return self._held_back(pod) or self.decide_admitted(pod, in_full=in_full)
-        except Exception as error:
-            mishap = mishap_of(error)
-            if mishap is None:
-                raise
-            return failed_decision(pod, mishap.rejection, mishap.step)
+        except PluginError as error:
+            return failed_decision(pod, error.rejection, error.step)
 
     def decide_admitted(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
         """Where does this pod go? The queue has asked PreEnqueue already."""
@@ -104,11 +101,8 @@ class Cycle:
                 decision = self._refuse(attempt, in_full)
             self._last_times_s = (started_s, looked_s, self._now_s())
             return decision
-        except Exception as error:
-            mishap = mishap_of(error)
-            if mishap is None:
-                raise
-            return failed_decision(pod, mishap.rejection, mishap.step)
+        except PluginError as error:
+            return failed_decision(pod, error.rejection, error.step)
 
     @property
     def last_steps(self) -> Steps:
@@ -130,10 +124,7 @@ class Cycle:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
         if self._columns.node_count == 0:
             return Decision(pod, message="no nodes available to schedule pods", error="nonodes", clears_nomination=True)
-        try:
-            results = self._cache.results_for(pod)
-        except InvalidScoreError as error:
-            return failed_decision(pod, failure(str(error)), "score")
+        results = self._cache.results_for(pod)
         attempt = begin(self.profile, self._columns, results, pod)
         look(attempt, self._sampling)
         if attempt.rejection is None and not attempt.asked:
@@ -152,14 +143,14 @@ class Cycle:
             # As kube-scheduler: where there is no choice nobody is asked for scores, and so nobody can fail at it.
             (row,) = self._numbers(attempt.feasible)
             return self._placed(attempt, row, 1)
-        asked = cluster_scores(attempt)
-        if isinstance(asked, Rejection):
-            return self._failed_to_score(attempt, asked, "prescore", in_full)
         try:
+            asked = cluster_scores(attempt)
+            if isinstance(asked, Rejection):
+                return self._failed_to_score(attempt, asked, "prescore", in_full)
             best = best_rows(attempt, asked, tuple(advice.values()))
             details = {**scores_in_full(attempt, asked), **advice} if in_full else {}
-        except InvalidScoreError as error:
-            return self._failed_to_score(attempt, failure(str(error)), "score", in_full)
+        except PluginError as error:
+            return self._failed_to_score(attempt, error.rejection, error.step, in_full)
         placed = self._placed(attempt, self._chosen(best), attempt.feasible_count)
         if not in_full:
             return placed

@@ -32,7 +32,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.cache.whatif import WhatIf
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, InvalidScoreError, Plugin, Proceed, Reads, Skip
+from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Reads, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
 
@@ -47,7 +47,6 @@ SIGNATURES_MIN = 8
 """The cache holds this many signatures, however large the cluster is."""
 SINGLE_ROWS_MAX = 16
 """Up to this many changed rows are computed one by one in plain Python, which is faster than numpy there (ADR 7)."""
-OUR_PLUGINS = "mooring.scheduler.plugins."
 
 FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]
@@ -370,12 +369,12 @@ class ResultCache:
         self._spare: list[RowArrays] = []
         row_local: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
         row_local += [use.plugin for use in profile.scores if use.is_row_local]
-        self._shares_families = all(type(plugin).__module__.startswith(OUR_PLUGINS) for plugin in row_local)
-        """Our row-local plugins read neither labels nor owners, so that signatures with the same spec share results."""
+        self._shares_families = all(plugin.is_built_in for plugin in row_local)
+        """Built-in row-local plugins read neither labels nor owners: signatures with the same spec share results."""
         self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
 
     def results_for(self, pod: PodRecord) -> SignatureResults:
-        """The results for the pod's signature, up to date. Raises `InvalidScoreError`."""
+        """The results for the pod's signature, up to date. Raises `PluginError`."""
         key = self._key(pod.shape)
         epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
         results = self._results.pop(key, None)
@@ -402,13 +401,6 @@ class ResultCache:
         while len(self._results) >= max(SIGNATURES_MIN, signatures_max):
             oldest = self._results.pop(next(iter(self._results)))
             self._spare.append(oldest.arrays)
-
-
-def check_scores(plugin: str, scores: Int64s) -> None:
-    """Raises `InvalidScoreError` if a score lies outside of 0 to 100."""
-    lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
-    if lowest < 0 or highest > SCORE_MAX:
-        raise InvalidScoreError(plugin, lowest if lowest < 0 else highest)
 
 
 def first_rejections(
@@ -439,8 +431,6 @@ def _weighted_sum(scores: Sequence[ScoreState], rows: Rows) -> Int64s | int:
     total: Int64s | int = 0
     for use, state in scores:
         of_rows = use.plugin.score(state, rows)
-        if not use.is_ours:
-            check_scores(use.plugin.name, of_rows)
         total = total + (of_rows if use.weight == 1 else use.weight * of_rows)
     return total
 
@@ -448,8 +438,5 @@ def _weighted_sum(scores: Sequence[ScoreState], rows: Rows) -> Int64s | int:
 def _weighted_sum_of_row(scores: Sequence[ScoreState], row: int) -> int:
     total = 0
     for use, state in scores:
-        score = use.plugin.score_row(state, row)
-        if not 0 <= score <= SCORE_MAX:
-            raise InvalidScoreError(use.plugin.name, score)
-        total += use.weight * score
+        total += use.weight * use.plugin.score_row(state, row)
     return total

@@ -18,7 +18,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.result_cache import REJECTED, check_scores
+from mooring.scheduler.cycle.result_cache import REJECTED
 from mooring.scheduler.framework.plugin import EVEN, SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
@@ -88,8 +88,6 @@ def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     scores = use.plugin.score(state, rows)
     if use.plugin.normalises:
         scores = use.plugin.normalise(state, scores, rows)
-    if not use.is_ours:
-        check_scores(use.plugin.name, scores)
     return scores if use.weight == 1 else use.weight * scores
 
 

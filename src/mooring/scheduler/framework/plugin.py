@@ -79,6 +79,12 @@ class Plugin:
     """The base of all plugins. `name` is what configurations call it."""
 
     name: ClassVar[str]
+    is_built_in: ClassVar[bool] = False
+    """The class comes with the scheduler, which trusts its answers. Set by the catalogue, and not inherited."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.is_built_in = False
 
     def epoch(self) -> object:
         """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
@@ -223,16 +229,6 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
         """The scores of all feasible rows together, brought to 0 to SCORE_MAX. Equal scores stay equal."""
         return scores
-
-
-class InvalidScoreError(ValueError):
-    """A plugin scored outside of 0 to 100."""
-
-    def __init__(self, plugin: str, score: int) -> None:
-        super().__init__(
-            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, {SCORE_MAX}] after '
-            "normalizing"
-        )
 
 
 class Reserve(Plugin, ABC):

@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any
 
 from mooring.scheduler.config.expansion import ProfilePlan
+from mooring.scheduler.framework.guard import guard
 from mooring.scheduler.framework.plugin import (
     Adjustable,
     Bind,
@@ -144,7 +145,8 @@ def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
     missing = [name for name in wanted if name not in services]
     if missing:
         raise BadPluginError(f"{_called(plugin)} needs {', '.join(missing)}, which this scheduler was not given")
-    return plugin(**{name: services[name] for name in wanted})
+    made = plugin(**{name: services[name] for name in wanted})
+    return made if plugin.is_built_in else guard(made)
 
 
 def _is_plugin(candidate: object) -> bool:
