@@ -100,7 +100,7 @@ def written_decision(decision: Decision) -> Json:
 def _prefilter(decision: Decision) -> Json | None:
     if decision.error in ("nonodes", "skip"):
         return None
-    rejection = decision.rejection if decision.error != "filter" else None
+    rejection = decision.rejection if decision.error not in ("filter", "prescore", "score") else None
     return {
         "code": rejection.code.value if rejection is not None else "Success",
         "plugin": rejection.plugin if rejection is not None else "",

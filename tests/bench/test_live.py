@@ -48,7 +48,7 @@ def test_pods_that_take_too_much_memory_are_told(allowed_bytes: int, count: int)
     assert all("allowed are" in problem for problem in found)
 
 
-def everything_to_one_node(cycle: Cycle, pod: PodRecord, *, in_full: bool = False, is_timed: bool = False) -> Decision:
+def everything_to_one_node(cycle: Cycle, pod: PodRecord, *, in_full: bool = False) -> Decision:
     return Decision(pod, node_name="node-0", feasible_count=30)
 
 

@@ -5,6 +5,7 @@ Nothing is left to chance: a tie goes to the node whose name comes first, and pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.filtering import begin, look
-from mooring.scheduler.cycle.keeper import Keeper
+from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
@@ -26,6 +27,11 @@ from mooring.scheduler.framework.status import Reason, Rejection
 from tools.verdicts import AlwaysFirst, by_name
 
 AnyPlugin = TypeVar("AnyPlugin", bound=Plugin)
+
+
+def without_line(text: str) -> str:
+    """The text of a plugin's failure without the file and line where it was raised."""
+    return re.sub(r" \(\w+\.py, line \d+\)$", "", text)
 
 
 def engine_of(*views: ApiObject, config: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Engine:
@@ -52,10 +58,10 @@ def settle(engine: Engine, *views: Pod) -> list[str | None]:
 
 
 def attempt_of(engine: Engine, view: Pod) -> Attempt:
-    """What filtering finds out about a pod, with nothing kept."""
+    """What filtering finds out about a pod, with an empty cache."""
     record = engine.record(view)
     profile = engine.cycle_for(record).profile
-    attempt = begin(profile, engine.columns, Keeper(profile, engine.columns).kept(record), record)
+    attempt = begin(profile, engine.columns, ResultCache(profile, engine.columns).results_for(record), record)
     look(attempt)
     return attempt
 

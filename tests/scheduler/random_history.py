@@ -25,7 +25,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache import changes, selectors, shapes
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.selectors import Part
-from mooring.scheduler.cycle import keeper
+from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plugins.volume_binding import Reserved, VolumeBinding
@@ -249,12 +249,11 @@ def forgetful(is_forgetful: bool) -> Iterator[None]:
     Bands are formed for every pod in either case: histories are too short for pods of one kind in a row.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(keeper, "PODS_BEFORE_BANDS", 0)
         if is_forgetful:
             patched.setattr(shapes, "RECENT_USES", 0)
             patched.setattr(selectors, "COUNTERS_BYTES_MAX", 2048)
             patched.setattr(changes, "LOG_LENGTH_MAX", 4)
-            patched.setattr(keeper, "KEPT_BYTES_MAX", 0)
+            patched.setattr(result_cache, "CACHE_BYTES_MAX", 0)
         yield
 
 

@@ -92,6 +92,20 @@ def test_a_promise_ends(update: Pod | None) -> None:
     assert list(engine.columns.nominations.on("n1")) == []
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "nominated"),
+    [
+        pytest.param("", ["q"], id="the default scheduler"),
+        pytest.param("default-scheduler", ["q"], id="a profile of this scheduler"),
+        pytest.param("volcano", [], id="another scheduler"),
+    ],
+)
+def test_only_nominations_of_its_own_pods_reserve_resources(scheduler: str, nominated: list[str]) -> None:
+    engine = engine_of(node("n1", cpu=2), pod("q", cpu=2, priority=9, nominated="n1", scheduler=scheduler))
+    assert [each.name for each in engine.columns.nominations.on("n1")] == nominated
+    assert decide(engine, pod("p", cpu=1)).is_placed is (not nominated)
+
+
 # Deciding
 
 

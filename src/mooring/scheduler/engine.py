@@ -34,11 +34,11 @@ from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.consulting import ConsultingCycle, cycle_of
 from mooring.scheduler.cycle.cycle import Cycle, TieBreak
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
 from mooring.scheduler.extenders.questions import Consultation
+from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Rejection
@@ -123,11 +123,11 @@ class Engine:
             pod.shape = self.columns.shapes.current(pod.shape)
         return self.cycle_for(pod).decide(pod, in_full=in_full)
 
-    def decide_admitted(self, cycle: Cycle, pod: PodRecord, *, is_timed: bool = False) -> Decision:
+    def decide_admitted(self, cycle: Cycle, pod: PodRecord) -> Decision:
         """As `decide`, for a pod that the queue's gates have let in."""
         if not pod.shape.registered:
             pod.shape = self.columns.shapes.current(pod.shape)
-        return cycle.decide_admitted(pod, is_timed=is_timed)
+        return cycle.decide_admitted(pod)
 
     def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]:
         """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""
@@ -146,6 +146,10 @@ class Engine:
             )
         return cycle
 
+    def is_responsible_for(self, pod: PodRecord) -> bool:
+        """Whether a profile of this scheduler has the pod's scheduler name."""
+        return (pod.shape.spec.scheduler_name or "default-scheduler") in self.cycles
+
     def assume(self, decision: Decision) -> Rejection | None:
         """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
 
@@ -159,11 +163,8 @@ class Engine:
         for count, plugin in enumerate(reserves):
             try:
                 rejection = plugin.reserve(pod, pod.row)
-            except Exception as error:
-                mishap = mishap_of(error)
-                if mishap is None:
-                    raise
-                rejection = mishap.rejection
+            except PluginError as error:
+                rejection = error.rejection
             if rejection is not None:
                 _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
@@ -214,7 +215,7 @@ class Engine:
         if view.spec.node_name:
             pod.view = None  # a placed pod is counted, not read
             self.columns.place(pod, view.spec.node_name)
-        elif view.status.nominated_node_name and not pod.terminating:
+        elif view.status.nominated_node_name and not pod.terminating and self.is_responsible_for(pod):
             self.columns.nominate(pod, view.status.nominated_node_name)
 
     def _withdraw(self, uid: str) -> None:
@@ -237,9 +238,7 @@ def _unreserve(reserves: Sequence[Reserve], pod: PodRecord, node_name: str) -> N
     for plugin in reversed(reserves):
         try:
             plugin.unreserve(pod, node_name)
-        except Exception as error:
-            if mishap_of(error) is None:
-                raise
+        except PluginError:
             logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
 
 

@@ -18,7 +18,6 @@ from mooring.scheduler.binding.assumptions import Assumptions
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.cycle import Cycle
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.extenders.asker import Asker
@@ -95,7 +94,7 @@ class SchedulingLoop:
                 decision = self._engine.decide_admitted(cycle, entry.pod)
             else:
                 with timing.sampling():
-                    decision = self._engine.decide_admitted(cycle, entry.pod, is_timed=True)
+                    decision = self._engine.decide_admitted(cycle, entry.pod)
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
@@ -125,9 +124,7 @@ class SchedulingLoop:
 
     def _fail(self, entry: QueuedPod, cycle: Cycle, error: Exception, started_s: float) -> None:
         logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
-        mishap = mishap_of(error)
-        rejection = mishap.rejection if mishap is not None else failure(f"{type(error).__name__}: {error}")
-        self._failures.handle(entry, cycle.profile, failed(rejection), started_s)
+        self._failures.handle(entry, cycle.profile, failed(failure(f"{type(error).__name__}: {error}")), started_s)
 
     def _carry_out(self, entry: QueuedPod, cycle: Cycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s

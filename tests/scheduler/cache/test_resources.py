@@ -67,23 +67,6 @@ def test_a_cleared_row_offers_and_uses_nothing() -> None:
     assert not resources.used[:, 1].any()
 
 
-def test_rows_are_at_the_same_level_while_they_offer_and_use_the_same() -> None:
-    resources = ResourceColumns(4)
-    for row in (0, 1):
-        resources.set_allocatable(row, {"cpu": 4000})
-    one_pod = resources.vector({"cpu": 100}, 100, 0)
-    resources.add(0, one_pod)
-    assert resources.level_of(0) != resources.level_of(1)
-    resources.add(1, one_pod)
-    assert resources.level_of(0) == resources.level_of(1)
-    resources.set_allocatable(1, {"cpu": 4000, GPU: 1})
-    assert resources.level_of(0) != resources.level_of(1)
-    resources.set_allocatable(1, {"cpu": 4000})
-    assert resources.level_of(0) == resources.level_of(1)
-    resources.clear(1)
-    assert resources.level_of(1) == resources.level_of(2)
-
-
 def test_growing_keeps_all_lines() -> None:
     resources = ResourceColumns(4)
     resources.set_allocatable(3, {GPU: 5})

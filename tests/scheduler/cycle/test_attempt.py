@@ -7,7 +7,7 @@ import pytest
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cycle.attempt import LEFT_OUT
-from mooring.scheduler.cycle.kept import FITS
+from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Code, Refusal
 from tests.api.builders import node_selector, term

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
@@ -16,7 +15,6 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
-    SKIP,
     Filter,
     Plugin,
     PostFilter,
@@ -25,17 +23,15 @@ from mooring.scheduler.framework.plugin import (
     PreScore,
     Proceed,
     Score,
-    Skip,
 )
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable, unschedulable
 from mooring.scheduler.plugins.catalogue import PLUGINS
-from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.api.builders import node_selector, term
-from tests.builders import ZONE, node, pod, pods_like, service, spread
-from tests.device_builders import claiming
+from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import decide, engine_of
+from tools.verdicts import written_decision
 
 NODES = (node("n1"), node("n2"), node("n3", unschedulable=True))
 
@@ -136,6 +132,15 @@ def test_a_cycle_that_fails(wish: str, error: str, message: str) -> None:
     assert decision.rejection is not None
     assert (decision.rejection.code, decision.rejection.message) == (Code.ERROR, message)
     assert decision.preemption is None, "an error is tried again, nobody is evicted for it"
+
+
+@pytest.mark.parametrize("wish", ["fail-scores", "too-much"])
+def test_a_cycle_that_fails_to_score_still_reports_the_results_of_filter(wish: str) -> None:
+    decision = wishing(wish)
+    fitting = sorted(name for name, refusal in decision.refusals.items() if refusal is None)
+    assert (fitting, sorted(decision.refusals)) == (["n1", "n2"], ["n1", "n2", "n3"])
+    written = written_decision(decision)
+    assert (written["prefilter"]["code"], written["scores"]) == ("Success", {})
 
 
 def test_of_several_nodes_in_error_the_first_name_is_told() -> None:
@@ -246,51 +251,3 @@ def test_the_die_breaks_ties_between_the_best_only() -> None:
         engine.put(each)
     assert decide(engine, pod(cpu=1)).node_name == "n4"
     assert offered == [["n1", "n4"]]
-
-
-@pytest.mark.parametrize(
-    ("view", "is_brief"),
-    [
-        pytest.param(pod(cpu=1), True, id="requests alone"),
-        pytest.param(
-            pod(node_labels={ZONE: "a"}, tolerations=["gpu:NoSchedule"], priority=7), True, id="facts of nodes"
-        ),
-        pytest.param(pod(labels={"app": "loved"}), False, id="somebody near likes it"),
-        pytest.param(pod(apart=[pods_like(ZONE, app="web")]), False, id="it dislikes somebody"),
-        pytest.param(pod(spread=[spread(ZONE, app="web")]), False, id="it spreads"),
-        pytest.param(pod(labels={"app": "served"}), False, id="it is spread, for its service"),
-        pytest.param(pod(claims=["data"]), False, id="it has volumes"),
-        pytest.param(claiming("p", "gpu"), False, id="it has claims of devices"),
-        pytest.param(pod(nodes=node_selector(term(fields=["metadata.name In n1"]))), False, id="it names its nodes"),
-        pytest.param(pod(nominated="n1"), False, id="it is promised a node"),
-        pytest.param(pod(cpu=99), False, id="it fits nowhere"),
-    ],
-)
-def test_what_is_kept_decides_alone_where_nobody_else_is_concerned(view: Pod, is_brief: bool) -> None:
-    engine = engine_of(
-        *(node(f"n{number}", zone="a") for number in (1, 2)),
-        service("served", app="served"),
-        pod("lover", on="n1", prefers_near=[(1, pods_like(ZONE, app="loved"))]),
-    )
-    cycle = engine.cycles["default-scheduler"]
-    first = engine.decide(engine.record(view))
-    record = engine.record(view)
-    decision = cycle._look_briefly(record, is_timed=False)
-    assert isinstance(decision, Decision) is is_brief
-    again = engine.decide(record)
-    assert (again.feasible_count, again.message) == (first.feasible_count, first.message)
-
-
-def test_a_timed_cycle_asks_also_those_that_skip(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engine_of(node())
-    cycle = engine.cycles["default-scheduler"]
-    asked: list[str] = []
-
-    def note(self: InterPodAffinity, pod: PodRecord) -> Skip:
-        asked.append(pod.name)
-        return SKIP
-
-    monkeypatch.setattr(InterPodAffinity, "pre_filter", note)
-    for name in ("first", "second", "third"):
-        engine.decide_admitted(cycle, engine.record(pod(name, cpu=1)), is_timed=name == "third")
-    assert asked == ["first", "third"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cycle.experiment import Experiment
-from mooring.scheduler.cycle.kept import FITS
+from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.engine import Engine
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
 from tests.scheduler.harness import attempt_of, engine_of

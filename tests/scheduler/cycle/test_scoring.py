@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mooring.scheduler.framework.plugin import InvalidScoreError
 from tests.api.builders import preferred
 from tests.builders import MIB, ZONE, node, pod, pods_like
 from tests.scheduler.config.builders import plugins, with_profile
@@ -82,8 +81,3 @@ def test_without_any_score_all_nodes_that_fit_are_equally_good() -> None:
 
 
 ONLY_FILTERS = ("PrioritySort", "NodeUnschedulable", "DefaultBinder")
-
-
-def test_a_score_out_of_bounds_says_whose_it_is() -> None:
-    error = InvalidScoreError("Wish", 101)
-    assert str(error).startswith('plugin "Wish" returns an invalid score 101')

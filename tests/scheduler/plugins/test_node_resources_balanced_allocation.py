@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.plugins.node_resources_balanced_allocation import Balanced, NodeResourcesBalancedAllocation
+from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from tests.builders import node, pod
 from tests.scheduler.config.builders import with_arguments
 from tests.scheduler.harness import engine_of, scored_by
@@ -70,19 +69,3 @@ def test_the_balance_is_what_it_is_now() -> None:
     assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == {"n1": 87, "n2": 68}
     engine.remove(pod("a"))
     assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == {"n1": 62, "n2": 68}
-
-
-class SomebodysBalance(NodeResourcesBalancedAllocation):
-    name = "SomebodysBalance"
-
-
-@pytest.mark.parametrize(
-    ("kind", "by_level"),
-    [
-        pytest.param(NodeResourcesBalancedAllocation, True, id="it reads nothing else"),
-        pytest.param(SomebodysBalance, False, id="what is made of it may read more"),
-    ],
-)
-def test_who_judges_by_level(kind: type[NodeResourcesBalancedAllocation], by_level: bool) -> None:
-    plugin = kind(engine_of().columns, NodeResourcesBalancedAllocationArgs())
-    assert plugin.scores_by_level(Balanced(())) is by_level

@@ -105,20 +105,3 @@ def test_arguments_that_are_refused(plugin: str, arguments: Written, complaint: 
     with pytest.raises(ConfigurationError) as refused:
         engine_of(config=named(plugin, **arguments))
     assert [problem.text for problem in refused.value.problems] == [complaint]
-
-
-class SomebodysStrategy(NodeResourcesLeastAllocated):
-    name = "SomebodysStrategy"
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "by_level"),
-    [
-        pytest.param(NodeResourcesLeastAllocated, {}, True, id="free nodes first"),
-        pytest.param(NodeResourcesMostAllocated, {}, True, id="full nodes first"),
-        pytest.param(RequestedToCapacityRatio, {"shape": RISING}, True, id="a shape"),
-        pytest.param(SomebodysStrategy, {}, False, id="what is made of one may read more than the level"),
-    ],
-)
-def test_who_judges_by_level(kind: type[NodeResourcesLeastAllocated], arguments: Written, by_level: bool) -> None:
-    assert kind(engine_of().columns, arguments).scores_by_level(Added(())) is by_level

@@ -63,7 +63,7 @@ class Explainer:
         self._budgets = Budgets(engine.columns.objects.of(PodDisruptionBudget))
         self._queue = [(pod, engine.record(pod)) for pod in in_queue_order(cluster.pending)]
         for _, record in self._queue:
-            if record.nominated_node and not record.terminating:
+            if record.nominated_node and not record.terminating and engine.is_responsible_for(record):
                 engine.columns.nominate(record, record.nominated_node)
 
     def explain(
@@ -81,15 +81,12 @@ class Explainer:
                 left -= 1
                 if ignores_others:
                     self._undo(record, nominated_node)
-            elif not ignores_others and self._is_ours(record):
+            elif not ignores_others and self._engine.is_responsible_for(record):
                 self._settle(self._engine.decide(record))
             decided(1)
 
-    def _is_ours(self, record: PodRecord) -> bool:
-        return _scheduler_of(record) in self._engine.cycles
-
     def _explain(self, record: PodRecord) -> PodExplanation:
-        if not self._is_ours(record):
+        if not self._engine.is_responsible_for(record):
             return self._said(record, Outcome.LEFT_ALONE, f"asks for scheduler {_scheduler_of(record)}")
         if record.terminating:
             return self._said(record, Outcome.LEFT_ALONE, "is being deleted")
@@ -128,7 +125,8 @@ class Explainer:
         """Takes back what `_settle` made the columns believe."""
         if record.node_name:
             self._engine.forget(record)
-        self._engine.renominate(record, nominated_node)
+        if self._engine.is_responsible_for(record):
+            self._engine.renominate(record, nominated_node)
 
     # Laying out
 

@@ -42,6 +42,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.failure import Failure, FailureHandler, failed, rejected_on_node, turned_away
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
+from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection, failure
@@ -313,7 +314,8 @@ def _told(point: str, plugin: str, rejection: object) -> Rejection:
 def _fault(point: str, plugin: str, error: Exception) -> Rejection:
     """A plugin that failed does not stop the scheduler: the pod is tried again."""
     logger.exception("%s plugin %s failed", point, plugin)
-    return _told(point, plugin, failure(f"{type(error).__name__}: {error}"))
+    what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+    return _told(point, plugin, failure(what))
 
 
 def _anybody_but(pod: PodRecord) -> partial[bool]:

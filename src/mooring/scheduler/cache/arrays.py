@@ -16,6 +16,9 @@ UInt8s: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Float64s: TypeAlias = npt.NDArray[np.float64]
 
+ReasonBits: TypeAlias = "Int64s | UInt8s"
+"""Per row: 0 if a filter lets it through, else a bit for each of the filter's reasons."""
+
 Rows: TypeAlias = "Int64s | slice"
 """Which rows are asked about: all of them as a slice (no copy), or a list of row numbers."""
 

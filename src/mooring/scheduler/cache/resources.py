@@ -8,15 +8,12 @@ them. The two non-zero slots are cpu and memory with kube-scheduler's defaults f
 scores use those, filters use the real requests. They lie in the same table so that placing a pod is one addition.
 
  1. `used[slot, row]` is the sum over the pods of the row; the pods slot counts them.
- 2. What a row offers and what is used of it is its level: rows at the same level are the same to whoever reads nothing
-    but these tables.
- 3. Amounts are int64: cpu in milli, everything else in units, as kube-scheduler rounds them.
+ 2. Amounts are int64: cpu in milli, everything else in units, as kube-scheduler rounds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 
@@ -32,16 +29,13 @@ MEMORY_NON_ZERO = 5
 ROWS_AT_ONCE_MIN = 64
 """Fewer additions are made one by one: touching the whole table costs as much as about so many."""
 
-Level: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-"""What a row offers, and what is used of it, by slot."""
-
 _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", "memory (non-zero)")
 
 
 class ResourceColumns:
     """The tables of what is offered and what is used."""
 
-    __slots__ = ("_bounds", "_looked_at", "_offers", "_slot_of", "allocatable", "names", "used")
+    __slots__ = ("_bounds", "_looked_at", "_slot_of", "allocatable", "names", "used")
 
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
@@ -50,7 +44,6 @@ class ResourceColumns:
         self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self._bounds: dict[int, tuple[int, int]] = {}
         self._looked_at: tuple[int, list[int], list[int]] = (-1, [], [])
-        self._offers: dict[int, tuple[int, ...]] = {}
 
     def slot(self, name: str) -> int:
         """The line of a resource, made when it is first asked for."""
@@ -62,7 +55,6 @@ class ResourceColumns:
             self.allocatable = np.concatenate([self.allocatable, line])
             self.used = np.concatenate([self.used, line])
             self._looked_at = (-1, [], [])
-            self._offers.clear()
         return slot
 
     def vector(self, requests: Mapping[str, int], cpu_non_zero_milli: int, memory_non_zero: int) -> Int64s:
@@ -88,13 +80,6 @@ class ResourceColumns:
             self._looked_at = (row, self.allocatable[:, row].tolist(), self.used[:, row].tolist())
         return self._looked_at[1], self._looked_at[2]
 
-    def level_of(self, row: int) -> Level:
-        """What the row offers and what is used of it, to be looked up by."""
-        offers = self._offers.get(row)
-        if offers is None:
-            offers = self._offers[row] = tuple(self.allocatable[:, row].tolist())
-        return offers, tuple(self.used[:, row].tolist())
-
     def add(self, row: int, vector: Int64s) -> None:
         self._looked_at = (-1, [], [])
         used = self.used[: len(vector), row]
@@ -119,7 +104,6 @@ class ResourceColumns:
         slots = {self.slot(name): amount for name, amount in amounts.items()}
         self._bounds.clear()
         self._looked_at = (-1, [], [])
-        self._offers.pop(row, None)
         self.allocatable[:, row] = 0
         for slot, amount in slots.items():
             self.allocatable[slot, row] = amount
@@ -130,7 +114,6 @@ class ResourceColumns:
     def clear(self, row: int) -> None:
         self._bounds.clear()
         self._looked_at = (-1, [], [])
-        self._offers.pop(row, None)
         self.allocatable[:, row] = 0
         self.used[:, row] = 0
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s
+from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cycle.kept import FITS, Kept
+from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.profile import FilterUse, Profile
 from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, refusal_of
 
@@ -37,32 +37,34 @@ class Attempt:
     __slots__ = (
         "_answers",
         "_bits",
+        "_feasible",
         "_first",
         "asked",
         "columns",
         "extender_refusals",
-        "feasible",
-        "fits_as_kept",
+        "feasible_count",
+        "fits",
+        "fits_as_cached",
         "found",
         "is_ordinary",
-        "kept",
         "naming_plugins",
         "node_names",
         "other_rejectors",
         "pod",
         "profile",
         "rejection",
-        "says_as_kept",
+        "results",
+        "says_as_cached",
         "states",
         "unseen",
     )
 
-    def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, kept: Kept) -> None:
+    def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, results: SignatureResults) -> None:
         self.pod = pod
         self.profile = profile
         self.columns = columns
-        self.kept = kept
-        self.states: dict[str, Any] = kept.filter_states
+        self.results = results
+        self.states: dict[str, Any] = results.states.filters
         """The filter state of each plugin that has a say, by name."""
         self.asked: list[FilterUse] = []
         """The filters among them that read the cluster, and so were asked for this pod."""
@@ -71,10 +73,13 @@ class Attempt:
         self.node_names: frozenset[str] | None = None
         """The only nodes that PreFilters left in question; None: all."""
         self.naming_plugins: tuple[str, ...] = ()
-        self.feasible: Rows = slice(0, 0)
-        self.says_as_kept = False
+        self.fits: Bools | None = None
+        """Per row: whether every filter lets it through; None where only `feasible` is known."""
+        self.feasible_count = 0
+        self._feasible: Rows | None = None
+        self.says_as_cached = False
         """Whether only the row-local filters had anything to say: then what is kept is the whole answer."""
-        self.fits_as_kept = False
+        self.fits_as_cached = False
         """Whether the feasible rows are just those that the row-local filters let through."""
         self.is_ordinary = True
         """Whether the pod is promised no node, and no PreFilter named any."""
@@ -88,7 +93,25 @@ class Attempt:
         """Who took nodes away without being a plugin."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
-        self._answers: list[tuple[FilterUse, Rows, Int64s]] = []
+        self._answers: list[tuple[FilterUse, Rows, ReasonBits]] = []
+
+    @property
+    def feasible(self) -> Rows:
+        """The rows that can take the pod, ascending."""
+        if self._feasible is None:
+            if self.fits is None:
+                return slice(0, 0)
+            is_everywhere = self.feasible_count == len(self.fits)
+            self._feasible = slice(0, len(self.fits)) if is_everywhere else self.fits.nonzero()[0]
+        return self._feasible
+
+    def set_fits(self, fits: Bools, count: int) -> None:
+        """Filters let these rows through."""
+        self.fits, self.feasible_count, self._feasible = fits, count, None
+
+    def set_feasible(self, rows: Int64s) -> None:
+        """Only these rows, ascending, are left."""
+        self.fits, self.feasible_count, self._feasible = None, len(rows), rows
 
     @property
     def first(self) -> UInt8s:
@@ -102,7 +125,7 @@ class Attempt:
         assert self._bits is not None
         return self._bits
 
-    def answered(self, use: FilterUse, rows: Rows, answer: Int64s) -> None:
+    def answered(self, use: FilterUse, rows: Rows, answer: ReasonBits) -> None:
         """A filter's answer, remembered until somebody asks for `first` or `bits`."""
         self._answers.append((use, rows, answer))
 
@@ -111,7 +134,8 @@ class Attempt:
             return
         height = self.columns.height
         if self._first is None or self._bits is None:
-            self._first, self._bits = self.kept.first[:height].copy(), self.kept.bits[:height].copy()
+            arrays = self.results.arrays
+            self._first, self._bits = arrays.first[:height].copy(), arrays.bits[:height].copy()
             if self.columns.node_count != height:
                 self._first[~self.columns.alive[:height]] = LEFT_OUT
         for use, rows, answer in self._answers:
@@ -126,14 +150,9 @@ class Attempt:
     def leave_unseen(self, rows: Int64s) -> None:
         """The search ended before it got to these rows."""
         self.unseen = rows
-        self.says_as_kept = False
+        self.says_as_cached = False
         if self._first is not None:
             self._first[rows] = UNSEEN
-
-    @property
-    def is_all_kept(self) -> bool:
-        """Whether the PreFilters have left it to what is kept which nodes fit."""
-        return self.rejection is None and self.is_ordinary and not self.asked
 
     def narrow(self, found: Int64s, refusals: dict[str, Refusal]) -> None:
         """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
@@ -146,8 +165,8 @@ class Attempt:
         first[found] = FITS
         self.extender_refusals = refusals
         self.found = found
-        self.feasible = np.sort(found)
-        self.says_as_kept = self.fits_as_kept = False
+        self.set_feasible(np.sort(found))
+        self.says_as_cached = self.fits_as_cached = False
 
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter was asked, before another one ended the attempt for good."""

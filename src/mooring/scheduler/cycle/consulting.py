@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, length_of
+from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import Attempt
@@ -31,11 +31,11 @@ from mooring.scheduler.cycle.cycle import Cycle, NowS, TieBreak, WaysOut, failed
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import diagnose
 from mooring.scheduler.cycle.filtering import search
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.cycle.sampling import Sampling, sampling_for
 from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores
+from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import failure
 
@@ -81,11 +81,8 @@ class ConsultingCycle(Cycle):
         try:
             held_back = self._held_back(pod)
             return held_back if held_back is not None else (yield from self._decide_with_questions(pod, in_full))
-        except Exception as error:
-            mishap = mishap_of(error)
-            if mishap is None:
-                raise
-            return failed_decision(pod, mishap.rejection, mishap.step)
+        except PluginError as error:
+            return failed_decision(pod, error.rejection, error.step)
 
     def _decide_with_questions(self, pod: PodRecord, in_full: bool) -> Consultation[Decision]:
         attempt = self._look(pod, in_full)
@@ -95,7 +92,7 @@ class ConsultingCycle(Cycle):
             ended = yield from self._narrow(attempt, in_full)
             if ended is not None:
                 return ended
-            if length_of(attempt.feasible):
+            if attempt.feasible_count:
                 return (yield from self._place_with_questions(attempt, in_full))
         return (yield from self._refuse_with_questions(attempt, in_full))
 

@@ -10,7 +10,7 @@ Goes out   a `Decision`; nothing is changed yet, `Engine.assume` does that
  1. The cycle is a function of columns, pod and the die that breaks ties; and, where only a sample of the nodes is
     looked at, of where the search before it ended.
  2. A decision made in full takes the same steps as one that is not, and only writes more of them down.
- 3. What a user's plugin raises ends this one cycle, and names the plugin (see `mishap`); what ours raise is a bug.
+ 3. A user's plugin that fails ends this one cycle (`PluginError`, see `framework.guard`).
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
-from mooring.scheduler.cycle.banded import best_in_bands
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
 from mooring.scheduler.cycle.filtering import ask_everywhere, begin, look
-from mooring.scheduler.cycle.first_sight import best_at_first_sight
-from mooring.scheduler.cycle.keeper import Keeper
-from mooring.scheduler.cycle.mishap import mishap_of
+from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.sampling import Sampling
-from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, is_decided_by_rank, scores_in_full
-from mooring.scheduler.framework.plugin import FollowUp, InvalidScoreError, PostFilter, PostFilterResult
+from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full
+from mooring.scheduler.framework.guard import PluginError
+from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Refusal, Rejection, failure
+from mooring.scheduler.framework.status import Code, Refusal, Rejection
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Chooses one of several rows that are equally good. There may be thousands: they come as they are at hand."""
@@ -80,40 +78,31 @@ class Cycle:
         self._columns = columns
         self._tie_break = tie_break
         self._sampling = sampling
-        self._keeper = Keeper(profile, columns)
+        self._cache = ResultCache(profile, columns)
 
     def decide(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
         """Where does this pod go, if it may be tried at all?"""
         try:
             return self._held_back(pod) or self.decide_admitted(pod, in_full=in_full)
-        except Exception as error:
-            mishap = mishap_of(error)
-            if mishap is None:
-                raise
-            return failed_decision(pod, mishap.rejection, mishap.step)
+        except PluginError as error:
+            return failed_decision(pod, error.rejection, error.step)
 
-    def decide_admitted(self, pod: PodRecord, *, in_full: bool = False, is_timed: bool = False) -> Decision:
-        """Where does this pod go? The queue has asked PreEnqueue already.
-
-        In a cycle that `is_timed` every PreFilter is asked, also those that are known to skip the pod.
-        """
+    def decide_admitted(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+        """Where does this pod go? The queue has asked PreEnqueue already."""
         started_s = self._now_s()
         try:
-            attempt = self._look(pod, in_full, is_timed)
+            attempt = self._look(pod, in_full)
             looked_s = self._now_s()
             if isinstance(attempt, Decision):
                 decision = attempt
-            elif attempt.rejection is None and length_of(attempt.feasible):
+            elif attempt.rejection is None and attempt.feasible_count:
                 decision = self._place(attempt, in_full)
             else:
                 decision = self._refuse(attempt, in_full)
             self._last_times_s = (started_s, looked_s, self._now_s())
             return decision
-        except Exception as error:
-            mishap = mishap_of(error)
-            if mishap is None:
-                raise
-            return failed_decision(pod, mishap.rejection, mishap.step)
+        except PluginError as error:
+            return failed_decision(pod, error.rejection, error.step)
 
     @property
     def last_steps(self) -> Steps:
@@ -129,76 +118,18 @@ class Cycle:
                 return Decision(pod, rejection=rejection, rejectors=frozenset((gate.name,)))
         return None
 
-    def _look(self, pod: PodRecord, in_full: bool, is_timed: bool = False) -> Attempt | Decision:
+    def _look(self, pod: PodRecord, in_full: bool) -> Attempt | Decision:
         """Which nodes can take it; or the end of the cycle, if nobody can be asked or somebody failed."""
         if pod.terminating:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
         if self._columns.node_count == 0:
             return Decision(pod, message="no nodes available to schedule pods", error="nonodes", clears_nomination=True)
-        try:
-            found = self._look_briefly(pod, is_timed) if self._sampling is None and not in_full else None
-            if found is not None:
-                return found
-            kept = self._keeper.kept(pod)
-            attempt = begin(self.profile, self._columns, kept, pod)
-            bands = self._keeper.bands(kept, pod) if self._sampling is None and not in_full else None
-            best = best_in_bands(attempt, bands) if bands is not None else None
-        except InvalidScoreError as error:
-            return failed_decision(pod, failure(str(error)), "score")
-        if best is not None:
-            return self._placed(attempt, self._chosen(best.rows), best.feasible_count)
+        results = self._cache.results_for(pod)
+        attempt = begin(self.profile, self._columns, results, pod)
         look(attempt, self._sampling)
         if attempt.rejection is None and not attempt.asked:
-            return attempt  # who is kept has not failed
+            return attempt  # cached answers hold no failures
         return self._failure(attempt, in_full) or attempt
-
-    def _look_briefly(self, pod: PodRecord, is_timed: bool) -> Attempt | Decision | None:
-        """The same answer, if there is one, for less. None: look properly."""
-        if pod.nominated_node or len(self._columns.nominations):
-            return None
-        if is_timed or self._is_anybody_concerned(pod):
-            return self._look_at_twins(pod, is_timed) or self._place_at_first_sight(pod)
-        return self._place_at_first_sight(pod) or self._place_by_what_is_kept(pod)
-
-    def _is_anybody_concerned(self, pod: PodRecord) -> bool:
-        """Whether a plugin of the cluster may have a say."""
-        if pod.volumes:
-            return True
-        for plugin in self.profile.cluster_plugins_without_volumes:  # noqa: SIM110 (a generator costs as much as asking)
-            if plugin.is_concerned(pod):
-                return True
-        return False
-
-    def _place_by_what_is_kept(self, pod: PodRecord) -> Decision | None:
-        """For a pod about which only row-local plugins have a say: what is kept is the whole answer."""
-        kept = self._keeper.kept(pod)
-        feasible_count = self._keeper.feasible_count(kept)
-        if not feasible_count or not kept.is_unremarkable or kept.score_failure is not None:
-            return None
-        row = self._chosen(self._keeper.best(kept))
-        return Decision(pod, node_name=self._columns.node_names[row], feasible_count=feasible_count)
-
-    def _look_at_twins(self, pod: PodRecord, is_timed: bool) -> Attempt | Decision | None:
-        """As far as the cluster can be kept by row: see `Filter.row_twin`."""
-        kept = self._keeper.kept_with_twins(pod)
-        if kept is None:
-            return None
-        attempt = begin(self.profile, self._columns, kept, pod)
-        if not is_timed and attempt.is_all_kept and is_decided_by_rank(attempt):
-            count = self._keeper.feasible_count(kept)
-            return self._placed(attempt, self._chosen(self._keeper.best(kept)), count) if count else None
-        look(attempt)
-        is_found = attempt.rejection is None and length_of(attempt.feasible) > 0
-        return attempt if is_found and not attempt.may_have_failed else None
-
-    def _place_at_first_sight(self, pod: PodRecord) -> Decision | None:
-        """For a pod of a kind that may never come again."""
-        newcomer = self._keeper.newcomer(pod)
-        if newcomer is None:
-            return None
-        attempt = begin(self.profile, self._columns, newcomer, pod)
-        best = best_at_first_sight(attempt)
-        return self._placed(attempt, self._chosen(best), length_of(attempt.feasible)) if best is not None else None
 
     def _failure(self, attempt: Attempt, in_full: bool) -> Decision | None:
         if attempt.rejection is not None:
@@ -208,19 +139,19 @@ class Cycle:
         return self._errored(attempt, failed, in_full) if failed is not None else None
 
     def _place(self, attempt: Attempt, in_full: bool, advice: Mapping[str, Int64s] = NO_ADVICE) -> Decision:
-        if length_of(attempt.feasible) == 1 and not in_full:
+        if attempt.feasible_count == 1 and not in_full:
             # As kube-scheduler: where there is no choice nobody is asked for scores, and so nobody can fail at it.
             (row,) = self._numbers(attempt.feasible)
             return self._placed(attempt, row, 1)
-        asked = cluster_scores(attempt)
-        if isinstance(asked, Rejection):
-            return failed_decision(attempt.pod, asked, "prescore")
         try:
-            best = best_rows(attempt, self._keeper, asked, tuple(advice.values()))
+            asked = cluster_scores(attempt)
+            if isinstance(asked, Rejection):
+                return self._failed_to_score(attempt, asked, "prescore", in_full)
+            best = best_rows(attempt, asked, tuple(advice.values()))
             details = {**scores_in_full(attempt, asked), **advice} if in_full else {}
-        except InvalidScoreError as error:
-            return failed_decision(attempt.pod, failure(str(error)), "score")
-        placed = self._placed(attempt, self._chosen(best), length_of(attempt.feasible))
+        except PluginError as error:
+            return self._failed_to_score(attempt, error.rejection, error.step, in_full)
+        placed = self._placed(attempt, self._chosen(best), attempt.feasible_count)
         if not in_full:
             return placed
         return replace(placed, refusals=self._refusals(attempt), scores=self._scores(attempt, details))
@@ -235,6 +166,12 @@ class Cycle:
             feasible_count=feasible_count,
             node_names=attempt.node_names,
         )
+
+    def _failed_to_score(self, attempt: Attempt, rejection: Rejection, step: str, in_full: bool) -> Decision:
+        """PreScore or Score failed: the results of Filter are still reported."""
+        failed = failed_decision(attempt.pod, rejection, step)
+        refusals = self._refusals(attempt) if in_full else {}
+        return replace(failed, node_names=attempt.node_names, refusals=refusals)
 
     def _refuse(self, attempt: Attempt, in_full: bool) -> Decision:
         diagnosis, ways_out = diagnose(attempt), WaysOut()

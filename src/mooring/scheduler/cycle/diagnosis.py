@@ -33,11 +33,11 @@ def diagnose(attempt: Attempt) -> Diagnosis:
     """Who refused, and in which words; kept with the shape while only row-local filters have something to say."""
     if attempt.rejection is not None:
         return _of_rejection(attempt, attempt.rejection)
-    if not attempt.says_as_kept:
+    if not attempt.says_as_cached:
         return _of_refusals(attempt)
-    if attempt.kept.diagnosis is None:
-        attempt.kept.diagnosis = _of_refusals(attempt)
-    return attempt.kept.diagnosis
+    if attempt.results.diagnosis is None:
+        attempt.results.diagnosis = _of_refusals(attempt)
+    return attempt.results.diagnosis
 
 
 def unavailable_text(node_count: int, reasons: Mapping[str, int]) -> str:

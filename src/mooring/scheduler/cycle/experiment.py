@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, UInt8s
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, UInt8s
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.whatif import WhatIf
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.kept import FITS
+from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.framework.plugin import Adjustable, Reads
 from mooring.scheduler.framework.profile import FilterUse
 
@@ -67,14 +67,14 @@ class Experiment:
 
     def refusals(self, at: Int64s) -> tuple[UInt8s, Int64s]:
         """For the rows at these places: the first filter that refuses, and its bits."""
-        rows, kept = self._rows[at], self._attempt.kept
+        rows, arrays = self._rows[at], self._attempt.results.arrays
         if len(rows) == 1 and not self._adjustables:
             return self._refusal_of_one(int(rows[0]))
-        first, bits = kept.facts_first[rows], kept.facts_bits[rows]
+        first, bits = arrays.node_first[rows], arrays.node_bits[rows]
         for use in self._uses:
             state = self._attempt.states[use.plugin.name]
             if isinstance(use.plugin, Adjustable):
-                answer = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
+                answer: ReasonBits = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
             elif use.plugin.wants_few_rows:
                 answer = np.zeros(len(rows), dtype=np.int64)
                 answer[first > use.number] = use.plugin.filter(state, rows[first > use.number])
@@ -87,8 +87,8 @@ class Experiment:
         return first, bits
 
     def _refusal_of_one(self, row: int) -> tuple[UInt8s, Int64s]:
-        kept = self._attempt.kept
-        number, bits = int(kept.facts_first[row]), int(kept.facts_bits[row])
+        arrays = self._attempt.results.arrays
+        number, bits = int(arrays.node_first[row]), int(arrays.node_bits[row])
         for use in self._uses:
             if use.number < number:
                 answer = use.plugin.filter_row(self._attempt.states[use.plugin.name], row)

@@ -18,21 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Rows, length_of
+from mooring.scheduler.cache.arrays import Bools, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
 from mooring.scheduler.cycle.experiment import Experiment
-from mooring.scheduler.cycle.kept import FITS, Kept
+from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
 
-def begin(profile: Profile, columns: Columns, kept: Kept, pod: PodRecord) -> Attempt:
+def begin(profile: Profile, columns: Columns, results: SignatureResults, pod: PodRecord) -> Attempt:
     """Asks the PreFilters."""
-    attempt = Attempt(pod, profile, columns, kept)
+    attempt = Attempt(pod, profile, columns, results)
     run_pre_filters(attempt)
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
         attempt.is_ordinary = False
@@ -52,18 +52,17 @@ def look(attempt: Attempt, sampling: Sampling | None = None) -> None:
 
 def search(attempt: Attempt, sampling: Sampling | None) -> None:
     """Looks at all nodes that come into question, or at so many that enough of them can take the pod."""
-    kept, columns = attempt.kept, attempt.columns
-    left = fits = kept.fits[: columns.height]
+    left = fits = attempt.results.fits
     if not attempt.is_ordinary:
         _leave_out_unnamed(attempt)
         left = attempt.first == FITS
     if attempt.asked:
         left = ask_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
-    attempt.says_as_kept = left is fits
+    attempt.says_as_cached = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
-    attempt.fits_as_kept = left is fits or count == np.count_nonzero(fits)
-    attempt.feasible = slice(0, len(left)) if count == len(left) else left.nonzero()[0]
+    attempt.fits_as_cached = left is fits or count == np.count_nonzero(fits)
+    attempt.set_fits(left, count)
     if sampling is not None:
         _take_sample(attempt, left, sampling)
 
@@ -87,9 +86,9 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
             unseen = unseen[unseen != promised]
     sampling.order.advance(taken.looked_at + again)
     attempt.found = taken.found
-    if len(taken.found) < length_of(attempt.feasible):
-        attempt.feasible = np.sort(taken.found)
-        attempt.fits_as_kept = False
+    if len(taken.found) < attempt.feasible_count:
+        attempt.set_feasible(np.sort(taken.found))
+        attempt.fits_as_cached = False
     if len(unseen):
         attempt.leave_unseen(unseen)
 
@@ -102,7 +101,7 @@ def ask_everywhere(attempt: Attempt) -> None:
 
 def run_pre_filters(attempt: Attempt) -> None:
     """Asks the PreFilters in order; what row-local plugins say to this shape is known already."""
-    kept, pod, profile = attempt.kept, attempt.pod, attempt.profile
+    states, pod, profile = attempt.results.states, attempt.pod, attempt.profile
     for use in profile.prepared_filters:
         prepared = use.plugin.prepare(pod) if use.pre_filter is None else _state_of(use.pre_filter.pre_filter(pod))
         if prepared is not SKIP:
@@ -111,9 +110,7 @@ def run_pre_filters(attempt: Attempt) -> None:
     naming: list[str] = []
     for plugin in _worth_asking(attempt):
         name = plugin.name
-        if name in kept.twins:
-            continue
-        answer = kept.pre_filter_answers.get(name)
+        answer = states.pre_filter_results.get(name)
         if answer is None:
             answer = plugin.pre_filter(pod)
         if answer is SKIP:
@@ -126,7 +123,7 @@ def run_pre_filters(attempt: Attempt) -> None:
             attempt.rejection = rejection if answer.code is Code.UNRESOLVABLE else _as_error(rejection)
             return
         assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
-        if name not in kept.pre_filter_answers:
+        if name not in states.pre_filter_results:
             _hand_over(attempt, name, answer.state)
         if answer.node_names is not None:
             naming.append(name)
@@ -138,14 +135,14 @@ def run_pre_filters(attempt: Attempt) -> None:
                 return
     attempt.naming_plugins = tuple(naming)
     attempt.rejection = deferred
-    if attempt.states is not kept.filter_states:
+    if attempt.states is not states.filters:
         attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in attempt.states]
 
 
 def _worth_asking(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
     """Where no row-local plugin rejects or names nodes, only the others; of those, only who reads such pods."""
     profile = attempt.profile
-    if not attempt.kept.is_unremarkable:
+    if attempt.results.states.has_node_names_or_rejection:
         return profile.pre_filters
     return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
@@ -156,7 +153,7 @@ def _state_of(answer: Proceed[Any] | Skip | Rejection) -> object:
 
 
 def _hand_over(attempt: Attempt, name: str, state: object) -> None:
-    if attempt.states is attempt.kept.filter_states:
+    if attempt.states is attempt.results.states.filters:
         attempt.states = dict(attempt.states)
     attempt.states[name] = state
 
@@ -212,7 +209,7 @@ def _fits_where_nominated(attempt: Attempt) -> bool:
     only_there[row] = True
     if not ask_cluster_filters(attempt, only_there)[row]:
         return False
-    attempt.feasible = np.array([row], dtype=np.int64)
+    attempt.set_feasible(np.array([row], dtype=np.int64))
     return True
 
 

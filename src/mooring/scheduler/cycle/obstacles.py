@@ -22,7 +22,7 @@ import numpy as np
 
 from mooring.api.tolerations import HARD_EFFECTS, UNSCHEDULABLE_TAINT, is_tolerated
 from mooring.api.views.node import Taint
-from mooring.scheduler.cache.arrays import Float64s, Int64s
+from mooring.scheduler.cache.arrays import Float64s, Int64s, ReasonBits
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.resources import PODS
@@ -121,7 +121,7 @@ def _ask(engine: Engine, pod: PodRecord) -> _Asked:
     for use in profile.filters:
         if use.plugin.name in states and kind_of(use.plugin) not in is_told:
             state = states[use.plugin.name]
-            bits = use.plugin.filter(state, rows).copy()
+            bits = use.plugin.filter(state, rows).astype(np.int64)
             _overlay_promised(columns, use.plugin, state, promised, rows, bits)
             answers.append((use.plugin, state, bits))
     index_of = {columns.node_names[row]: at for at, row in enumerate(rows.tolist())}
@@ -155,7 +155,7 @@ def _overlay_promised(
         for index, row in enumerate(at_rows.tolist()):
             for pod in promised[row]:
                 difference[:, index] += plugin.contribution(state, pod, row)
-        beside = plugin.filter_adjusted(state, at_rows, difference)
+        beside: ReasonBits = plugin.filter_adjusted(state, at_rows, difference)
     else:
         with WhatIf(columns) as experiment:
             for row, pods in promised.items():

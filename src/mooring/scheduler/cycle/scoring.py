@@ -18,7 +18,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.keeper import Keeper, check_scores
+from mooring.scheduler.cycle.result_cache import REJECTED
 from mooring.scheduler.framework.plugin import EVEN, SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
@@ -28,11 +28,11 @@ ClusterScore: TypeAlias = tuple[ScoreUse, Any]
 
 def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     """The scores that must be asked for this pod alone, with their state: those whose PreScore did not skip."""
-    if attempt.kept.score_failure is not None:
-        return _as_error(attempt.kept.score_failure)
+    if attempt.results.states.pre_score_rejection is not None:
+        return _as_error(attempt.results.states.pre_score_rejection)
     found: list[ClusterScore] = []
     for use in attempt.profile.scores:
-        if use.is_row_local or not use.plugin.may_score(attempt.pod):
+        if use.is_row_local:
             continue
         pod, feasible = attempt.pod, attempt.feasible
         state = use.pre_score.pre_score(pod, feasible) if use.pre_score else use.plugin.prepare_score(pod)
@@ -44,38 +44,20 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     return found
 
 
-def is_decided_by_rank(attempt: Attempt) -> bool:
-    """Whether no score of the cluster tells nodes apart, as far as that is known before the feasible ones are."""
-    if attempt.kept.score_failure is not None:
-        return False
-    for use in attempt.profile.scores:
-        if use.is_row_local or not use.plugin.may_score(attempt.pod):
-            continue
-        if use.pre_score is not None:
-            return False
-        state = use.plugin.prepare_score(attempt.pod)
-        if state is not SKIP and state is not EVEN:
-            return False
-    return True
-
-
-def best_rows(
-    attempt: Attempt, keeper: Keeper, asked: list[ClusterScore], advice: Sequence[Int64s] = ()
-) -> Sequence[int] | Int64s:
+def best_rows(attempt: Attempt, asked: list[ClusterScore], advice: Sequence[Int64s] = ()) -> Sequence[int] | Int64s:
     """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums.
 
     `advice` is what others than plugins add to the score of each feasible row.
     """
-    kept, rows = attempt.kept, attempt.feasible
-    if attempt.fits_as_kept:
-        if not asked and not advice:
-            return keeper.best(kept)
-        keeper.refresh_normalised(kept)
-        total = kept.ranked[rows] if isinstance(rows, slice) else kept.ranked.take(rows)
-    else:
-        total = kept.scores[rows] if isinstance(rows, slice) else kept.scores.take(rows)
-        for use, state, raw in kept.varying_scores:
-            total = total + use.weight * use.plugin.normalise(state, raw[rows], rows)
+    results = attempt.results
+    is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
+    if is_as_cached and not asked and not advice:
+        if attempt.fits_as_cached:
+            return results.best_rows()
+        if attempt.fits is not None:
+            return places_of_max(np.where(attempt.fits, results.totals(), REJECTED))
+    rows = attempt.feasible
+    total = results.totals()[rows] if is_as_cached else results.total_over(rows)
     for use, state in asked:
         total = total + weighted(use, state, rows)
     for scores in advice:
@@ -86,9 +68,8 @@ def best_rows(
 
 def scores_in_full(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:
     """What each plugin contributes to each feasible row, normalised and weighted, in the profile's order."""
-    rows, kept = attempt.feasible, attempt.kept
-    states: dict[str, Any] = {use.plugin.name: state for use, state in kept.score_states}
-    states |= {use.plugin.name: state for use, state, _ in kept.raw_scores}
+    rows = attempt.feasible
+    states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}
     states |= {use.plugin.name: state for use, state in asked}
     return {
         use.plugin.name: weighted(use, states[use.plugin.name], rows)
@@ -107,8 +88,6 @@ def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     scores = use.plugin.score(state, rows)
     if use.plugin.normalises:
         scores = use.plugin.normalise(state, scores, rows)
-    if not use.is_ours:
-        check_scores(use.plugin.name, scores)
     return scores if use.weight == 1 else use.weight * scores
 
 

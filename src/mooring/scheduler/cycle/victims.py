@@ -22,7 +22,7 @@ from mooring.scheduler.cache.pods import NO_START_S, PodRecord
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.experiment import Experiment
-from mooring.scheduler.cycle.kept import FITS
+from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.framework.status import Code, Refusal, refusal_of
 
 UNKNOWN = 0

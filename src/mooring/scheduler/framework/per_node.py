@@ -37,11 +37,11 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS, ResourceColumns
 from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.framework.guard import is_interrupt, score_error
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
     SKIP,
     Filter,
-    InvalidScoreError,
     Plugin,
     Reads,
     Score,
@@ -66,10 +66,6 @@ def for_good(text: str) -> Reason:
 
 
 # --- what a user writes -----------------------------------------------------------------------------------------
-
-
-FAULTS = (Exception, SystemExit)
-"""What a rule may raise without harm to anybody but its pod: one that calls `sys.exit` must not end the scheduler."""
 
 
 class PerNode(Plugin):
@@ -99,7 +95,9 @@ class PerNode(Plugin):
             if not hasattr(self, "_columns"):
                 raise ValueError("its constructor does not call super().__init__(columns, arguments)")
             is_concerned = self.concerns(view)
-        except FAULTS as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             return Trial(self.name, view, f"pod {view.key}: {_words(error)}")
         return Trial(self.name, view) if is_concerned else SKIP
 
@@ -110,7 +108,7 @@ class PerNode(Plugin):
             known += (NodeSituation(self._columns, row) for row in range(len(known), self._columns.height))
         return known
 
-    def _failure(self, trial: Trial, row: int, error: Exception | SystemExit) -> str:
+    def _failure(self, trial: Trial, row: int, error: BaseException) -> str:
         return f"pod {trial.pod.key} on node {self._columns.node_names[row]}: {_words(error)}"
 
 
@@ -143,7 +141,9 @@ class PerNodeFilter(PerNode, Filter["Trial"]):
                 answer = self.why_not(pod, by_row[row])
                 if answer is not None:
                     answers[place] = state.bit(_reason(answer))
-            except FAULTS as error:
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
                 answers[place] = state.bit(Reason(self._failure(state, row, error), Code.ERROR))
         return answers
 
@@ -167,25 +167,20 @@ class PerNodeScore(PerNode, Score["Trial"]):
 
     def score(self, state: Trial, rows: Rows) -> Int64s:
         if state.failure is not None:
-            raise NodeScoreError(self.name, state.failure)
+            raise score_error(self.name, state.failure)
         pod, by_row = state.pod, self._by_row()
         scores = []
         for row in _numbers(rows):
             try:
                 scores.append(_whole_number(self.score_node(pod, by_row[row]), self.normalises))
-            except FAULTS as error:
-                raise NodeScoreError(self.name, self._failure(state, row, error)) from error
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                raise score_error(self.name, self._failure(state, row, error)) from error
         return np.array(scores, dtype=np.int64)
 
     def normalise(self, state: Trial, scores: Int64s, rows: Rows) -> Int64s:
         return stretched(scores) if self.normalises else scores
-
-
-class NodeScoreError(InvalidScoreError):
-    """A node could not be scored: the cycle ends in an error."""
-
-    def __init__(self, plugin: str, text: str) -> None:
-        ValueError.__init__(self, f"running Score plugins: plugin {quoted(plugin)} failed with: {text}")
 
 
 def stretched(scores: Int64s) -> Int64s:
@@ -363,7 +358,7 @@ def _whole_number(answer: object, may_be_any: bool) -> int:
     raise ValueError(f"score_node answered {answer!r}; wanted a whole number from {lowest} to {highest}{advice}")
 
 
-def _words(error: Exception | SystemExit) -> str:
+def _words(error: BaseException) -> str:
     """An exception in one line, with the last line of the user's own file that it went through."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     if not frames:  # raised here, about an answer: it says all there is to say

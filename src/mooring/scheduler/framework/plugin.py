@@ -22,14 +22,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, Rows
-from mooring.scheduler.cache.labels import LabelColumn
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.selectors import Counter
 from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.status import Reason, Rejection
 
@@ -81,17 +79,16 @@ class Plugin:
     """The base of all plugins. `name` is what configurations call it."""
 
     name: ClassVar[str]
+    is_built_in: ClassVar[bool] = False
+    """The class comes with the scheduler, which trusts its answers. Set by the catalogue, and not inherited."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.is_built_in = False
 
     def epoch(self) -> object:
         """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
         return None
-
-    def is_concerned(self, pod: PodRecord) -> bool:
-        """Whether its filters and scores of the cluster may have anything to say about the pod, as things are now.
-
-        Asked once for each pod. If nobody is concerned, none of them is asked, and what is kept decides.
-        """
-        return True
 
     def wakes(self) -> Sequence[Wake]:
         """What can help a pod that this plugin refused. A plugin that does not say has its pods woken by anything."""
@@ -131,44 +128,26 @@ class Filter(Plugin, ABC, Generic[State]):
     wants_few_rows: ClassVar[bool] = False
     """Each row is dear to this filter: it is asked only about those that row-local and earlier filters let through."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "filter" in cls.__dict__ and "filter_row" not in cls.__dict__:
+            cls.filter_row = Filter.filter_row  # type: ignore[method-assign]  # an inherited one ignores the override
+
     def prepare(self, pod: PodRecord) -> State | Skip:
         """What `filter` needs to know of the pod, for a plugin that does not serve PreFilter."""
         return SKIP
 
     @abstractmethod
-    def filter(self, state: State, rows: Rows) -> Int64s:
+    def filter(self, state: State, rows: Rows) -> ReasonBits:
         """For each row a bit set: 0 if the pod fits, else a bit for each of `reasons`."""
 
     def filter_row(self, state: State, row: int) -> int:
         """The same for a single row. Worth defining where usage changes often: numpy is slow on one number."""
         return int(self.filter(state, np.array([row], dtype=np.int64))[0])
 
-    def filters_by_level(self, state: State) -> bool:
-        """Whether all that it reads of a row is what the node offers and what is used of it (`resources.level_of`).
-
-        Nodes of one sort with as many pods of a kind are at the same level: it is asked once for all of them. A class
-        promises it for itself, and not for those that inherit from it.
-        """
-        return False
-
     def reasons(self, state: State) -> Sequence[Reason]:
         """What the bits mean, in the order in which it is told."""
         return self.filter_reasons
-
-    def row_twin(self, pod: PodRecord) -> RowTwin | None:
-        """For a filter that reads the cluster: who can be asked instead, if for this pod rows can be told one by one.
-
-        That is so if a row's answer depends, as things are, on that row alone; then answers may be kept. None: it does
-        not.
-        """
-        return None
-
-
-class RowTwin(NamedTuple):
-    """A filter that reads only usage and says of each row what another one says. What it said stands for its state."""
-
-    plugin: Filter[Any]
-    state: Any
 
 
 class Adjustable(Filter[State], Generic[State]):
@@ -189,27 +168,6 @@ class Adjustable(Filter[State], Generic[State]):
     @abstractmethod
     def filter_adjusted(self, state: State, rows: Int64s, difference: Int64s) -> Int64s:
         """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
-
-
-Axis: TypeAlias = LabelColumn | Counter
-"""Something by which rows can be told apart: their value of a label, or how many pods of a kind they have."""
-
-
-class Banded(Plugin, ABC):
-    """A filter or score of the cluster that tells rows apart by a few axes only, and need not be asked about each row.
-
-    Rows that are the same on all axes get the same answer of `filter` and `score`; and what `normalise` makes of a
-    score depends on which scores there are, not on how many rows have each. One row of each band is asked, with
-    `filter_row` and `score_row`: numpy is slow on a handful of numbers.
-    """
-
-    @abstractmethod
-    def axes(self, pod: PodRecord) -> tuple[Axis, ...] | None:
-        """The axes for this pod, none if the plugin has nothing to say; None if they do not tell everything."""
-
-    def normalise_few(self, scores: list[int]) -> list[int]:
-        """As `Score.normalise`, of the different scores that feasible rows have."""
-        return scores
 
 
 Tell: TypeAlias = Callable[[PodRecord, Literal["Normal", "Warning"], str, str, str], None]
@@ -251,9 +209,10 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     score_reads: ClassVar[Reads] = Reads.CLUSTER
     normalises: ClassVar[bool] = False
 
-    def may_score(self, pod: PodRecord) -> bool:
-        """Whether the plugin may have something to say, whichever nodes are feasible. If not, it is not asked."""
-        return True
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "score" in cls.__dict__ and "score_row" not in cls.__dict__:
+            cls.score_row = Score.score_row  # type: ignore[method-assign]  # as for `Filter`
 
     def prepare_score(self, pod: PodRecord) -> ScoreState | Skip | Even:
         """What `score` needs to know of the pod, for a plugin that does not serve PreScore."""
@@ -267,23 +226,9 @@ class Score(Plugin, ABC, Generic[ScoreState]):
         """The same for a single row."""
         return int(self.score(state, np.array([row], dtype=np.int64))[0])
 
-    def scores_by_level(self, state: ScoreState) -> bool:
-        """As `Filter.filters_by_level`."""
-        return False
-
     def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
         """The scores of all feasible rows together, brought to 0 to SCORE_MAX. Equal scores stay equal."""
         return scores
-
-
-class InvalidScoreError(ValueError):
-    """A plugin scored outside of 0 to 100."""
-
-    def __init__(self, plugin: str, score: int) -> None:
-        super().__init__(
-            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, {SCORE_MAX}] after '
-            "normalizing"
-        )
 
 
 class Reserve(Plugin, ABC):

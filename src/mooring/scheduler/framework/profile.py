@@ -55,8 +55,6 @@ class ScoreUse:
     weight: int
     pre_score: PreScore[Any] | None
     is_row_local: bool
-    is_ours: bool
-    """Whether the plugin comes with the scheduler: our tests hold its scores between 0 and 100."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +84,6 @@ class Profile:
     """The PreFilters whose answer is not kept with the shape."""
     cluster_pre_filters_without_volumes: tuple[PreFilter[Any], ...] = ()
     """Those of them that may have something to say about a pod without volumes."""
-    cluster_plugins_without_volumes: tuple[Plugin, ...] = ()
-    """Whoever must be asked for every pod, at whatever point, if he has anything to say about it. The same."""
 
 
 def filter_use(plugin: Filter[Any], number: int) -> FilterUse:
@@ -100,5 +96,4 @@ def score_use(plugin: Score[Any], weight: int) -> ScoreUse:
     # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
     reads = plugin.score_reads
     is_row_local = reads is Reads.FACTS or (reads is Reads.USAGE and not plugin.normalises)
-    is_ours = type(plugin).__module__.startswith("mooring.")
-    return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local, is_ours)
+    return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local)

@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any
 
 from mooring.scheduler.config.expansion import ProfilePlan
+from mooring.scheduler.framework.guard import guard
 from mooring.scheduler.framework.plugin import (
     Adjustable,
     Bind,
@@ -42,7 +43,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse, filter_use, score_use
+from mooring.scheduler.framework.profile import Profile, filter_use, score_use
 from mooring.scheduler.framework.status import REASONS_MAX, Reason
 
 POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
@@ -136,19 +137,7 @@ class Registry:
             prepared_filters=tuple(use for use in cluster_filters if use.pre_filter not in pre_filters),
             cluster_pre_filters=cluster_pre_filters,
             cluster_pre_filters_without_volumes=tuple(p for p in cluster_pre_filters if not p.only_for_volumes),
-            cluster_plugins_without_volumes=_not_only_for_volumes(cluster_filters, cluster_pre_filters, scores),
         )
-
-
-def _not_only_for_volumes(
-    filters: Iterable[FilterUse], pre_filters: Iterable[PreFilter[Any]], scores: Iterable[ScoreUse]
-) -> tuple[Plugin, ...]:
-    """Each plugin of the cluster once, without those that skip pods without volumes."""
-    plugins: list[Plugin] = [use.plugin for use in filters]
-    plugins += pre_filters
-    plugins += [use.plugin for use in scores if not use.is_row_local]
-    kept = (plugin for plugin in plugins if not (isinstance(plugin, PreFilter) and plugin.only_for_volumes))
-    return tuple(dict.fromkeys(kept))
 
 
 def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
@@ -156,7 +145,8 @@ def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
     missing = [name for name in wanted if name not in services]
     if missing:
         raise BadPluginError(f"{_called(plugin)} needs {', '.join(missing)}, which this scheduler was not given")
-    return plugin(**{name: services[name] for name in wanted})
+    made = plugin(**{name: services[name] for name in wanted})
+    return made if plugin.is_built_in else guard(made)
 
 
 def _is_plugin(candidate: object) -> bool:

@@ -62,6 +62,9 @@ PLUGINS: tuple[type[Plugin], ...] = (
     RequestedToCapacityRatio,
 )
 
+for _plugin in PLUGINS:
+    _plugin.is_built_in = True
+
 
 def default_registry() -> Registry:
     return Registry(PLUGINS)

@@ -169,12 +169,12 @@ class DefaultPreemption(PreEnqueue, PostFilter):
 
     def _book(self, attempt: Attempt) -> VictimBook:
         """What is known already of the rows, if it can be kept for the pod's shape."""
-        columns, pod, kept = self._columns, attempt.pod, attempt.kept
-        if not attempt.says_as_kept or attempt.asked or columns.nominations.node_of(pod) is not None:
+        columns, pod, results = self._columns, attempt.pod, attempt.results
+        if not attempt.says_as_cached or attempt.asked or columns.nominations.node_of(pod) is not None:
             book = VictimBook()
         else:
-            book = kept.victims if isinstance(kept.victims, VictimBook) else VictimBook()
-            kept.victims = book
+            book = results.victims if isinstance(results.victims, VictimBook) else VictimBook()
+            results.victims = book
             if book.budgets_version != self._budgets.version:
                 book.forget(None)
                 book.budgets_version = self._budgets.version

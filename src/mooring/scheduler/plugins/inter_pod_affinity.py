@@ -13,13 +13,12 @@ Goes out   refusals where a required term is not met, in either direction; a pre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.views.workloads import Namespace
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, grown, length_of
+from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodRecord, Shape
@@ -35,16 +34,16 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     Proceed,
-    RowTwin,
     Score,
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
-from mooring.scheduler.plugins.inter_pod_affinity_rows import DISLIKED, OWN_DISLIKE, Dislikes, DislikesByRow
 
+# One verdict a row. If several apply, the largest is reported, so that verdicts are combined by their maximum.
+DISLIKED = 1
+OWN_DISLIKE = 2
 _NO_FRIEND = 4
-"""One more verdict, beside those of `inter_pod_affinity_rows`."""
 
 
 class OwnTerm(NamedTuple):
@@ -67,8 +66,7 @@ class OwnTerms(NamedTuple):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Required:
+class Required(NamedTuple):
     """The required terms of both sides, counted for each domain."""
 
     own: OwnTerms
@@ -84,8 +82,7 @@ class Required:
     """Those terms, also where only a nominated pod would carry them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preferred:
+class Preferred(NamedTuple):
     """For each topology, what its domains are worth."""
 
     worth: Mapping[LabelColumn, Int64s]
@@ -105,12 +102,8 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         self._hard_weight = arguments.hard_pod_affinity_weight
         self._ignores_preferences_of_placed = arguments.ignore_preferred_terms_of_existing_pods
         self._namespaces = columns.objects.of(Namespace)
-        self._by_row = DislikesByRow()
 
     # Filter
-
-    def is_concerned(self, pod: PodRecord) -> bool:
-        return not _is_indifferent(pod.shape)
 
     def pre_filter(self, pod: PodRecord) -> Proceed[Required] | Skip | Rejection:
         shape = pod.shape
@@ -133,29 +126,16 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             )
         )
 
-    def row_twin(self, pod: PodRecord) -> RowTwin | None:
-        shape = pod.shape
-        if _is_indifferent(shape):
-            return None
-        own, disliking = self._own_terms(shape), _disliking(shape)
-        if own.error is not None or own.affinity is not None or not (own.anti_affinity or disliking):
-            return None
-        columns = [term.column for term in own.anti_affinity] + [term.column for term in disliking]
-        if not all(column.is_unique for column in columns):
-            return None
-        counted = tuple([(self._columns.selectors.fresh(term.counter), term.column) for term in own.anti_affinity])
-        return RowTwin(self._by_row, Dislikes(counted, disliking))
-
-    def filter(self, state: Required, rows: Rows) -> Int64s:
-        # Judged once for each domain of each topology, and gathered to the rows.
-        bits: Int64s | None = None
+    def filter(self, state: Required, rows: Rows) -> ReasonBits:
+        # One verdict for each domain of each topology, gathered to the rows.
+        bits: UInt8s | None = None
         for column, verdicts in self._verdicts(state).items():
             answer = verdicts.take(column.codes[rows])
             bits = answer if bits is None else np.maximum(bits, answer)
-        return bits if bits is not None else np.zeros(length_of(rows), dtype=np.int64)
+        return bits if bits is not None else np.zeros(length_of(rows), dtype=np.uint8)
 
-    def _verdicts(self, state: Required) -> dict[LabelColumn, Int64s]:
-        verdicts: dict[LabelColumn, Int64s] = {}
+    def _verdicts(self, state: Required) -> dict[LabelColumn, UInt8s]:
+        verdicts: dict[LabelColumn, UInt8s] = {}
         for column, counts in state.disliking.items():
             _judge(verdicts, column, counts > 0, DISLIKED)
         for column, counts in state.disliked.items():
@@ -222,17 +202,6 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         return disliked
 
     # Score
-
-    def may_score(self, pod: PodRecord) -> bool:
-        shape = pod.shape
-        if _is_indifferent(shape):
-            return False
-        if self._own_terms(shape).preferred:
-            return True
-        for term in _speaking_of(shape):  # noqa: SIM110 (a generator costs as much as asking)
-            if term.carriers and self._weight(term):
-                return True
-        return False
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Preferred | Skip:
         shape = pod.shape
@@ -341,9 +310,9 @@ def _is_indifferent(shape: Shape) -> bool:
     return says_nothing and not shape.label_class.terms
 
 
-def _judge(verdicts: dict[LabelColumn, Int64s], column: LabelColumn, is_refused: Bools, verdict: int) -> None:
-    """Adds a verdict on the domains that are refused."""
-    judged: Int64s = is_refused * verdict
+def _judge(verdicts: dict[LabelColumn, UInt8s], column: LabelColumn, is_rejected: Bools, verdict: int) -> None:
+    """Add a verdict for the domains that are rejected."""
+    judged = is_rejected.view(np.uint8) * np.uint8(verdict)
     known = verdicts.get(column)
     if known is not None:
         length = max(len(known), len(judged))

@@ -23,9 +23,6 @@ class NodeName(Filter[int]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def is_concerned(self, pod: PodRecord) -> bool:
-        return pod.view is not None and bool(pod.view.spec.node_name)
-
     def prepare(self, pod: PodRecord) -> int | Skip:
         wanted = pod.view.spec.node_name if pod.view is not None else ""
         return self._columns.row_of.get(wanted, -1) if wanted else SKIP

@@ -69,10 +69,6 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
         return one_balance_score(offered)
 
-    def scores_by_level(self, state: Balanced) -> bool:
-        # What somebody made of it may read more.
-        return type(self) is NodeResourcesBalancedAllocation and not state.of_devices
-
     def score(self, state: Balanced, rows: Rows) -> Int64s:
         if not state.resources:
             return np.full(length_of(rows), 75, dtype=np.int64)

@@ -129,9 +129,6 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                     bits |= 1 << (len(state.reasons) - 1)
         return bits
 
-    def filters_by_level(self, state: Wanted) -> bool:
-        return type(self) is NodeResourcesFit  # what somebody made of it may read more
-
     def reasons(self, state: Wanted) -> tuple[Reason, ...]:
         return state.reasons
 
@@ -174,9 +171,6 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                 total += weight * (counted * SCORE_MAX // capacity)
                 weights += weight
         return int(total // weights) if weights else 0
-
-    def scores_by_level(self, state: Added) -> bool:
-        return type(self) is NodeResourcesFit and not state.of_devices
 
     def wakes(self) -> tuple[Wake, ...]:
         return self._hints.wakes()

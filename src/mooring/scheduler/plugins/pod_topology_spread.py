@@ -11,15 +11,16 @@ counter itself and nothing is summed at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import Wake
@@ -28,8 +29,6 @@ from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
     SKIP,
     Adjustable,
-    Axis,
-    Banded,
     PreFilter,
     PreScore,
     Proceed,
@@ -52,6 +51,7 @@ Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulS
 
 _UNEVEN = 1
 _UNLABELLED = 2
+COMBINATIONS_MAX = 2048
 _NO_DOMAIN = np.iinfo(np.int32).max
 """The fewest pods of any domain when there is no domain at all."""
 
@@ -97,7 +97,7 @@ class _Wish:
         self.selectors_version = selectors_version
 
 
-class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft], Banded):
+class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
     name = "PodTopologySpread"
     filter_reasons = (
         Reason("node(s) didn't match pod topology spread constraints"),
@@ -115,12 +115,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         columns.objects.of(ReplicationController).listen(self._selectors_changed)
         columns.objects.of(ReplicaSet).listen(self._selectors_changed)
         columns.objects.of(StatefulSet).listen(self._selectors_changed)
-
-    def is_concerned(self, pod: PodRecord) -> bool:
-        try:
-            return bool(self._wish(pod.shape, HARD).constraints or self._wish(pod.shape, SOFT).constraints)
-        except LabelSelectorError:
-            return True  # which PreFilter or PreScore tells
 
     # Filter
 
@@ -147,16 +141,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             bits = refusals if bits is None else np.where(bits != 0, bits, refusals)
         assert bits is not None, "a pod without hard constraints is skipped"
         return bits
-
-    def filter_row(self, state: tuple[Hard, ...], row: int) -> int:
-        for hard in state:
-            code = hard.constraint.column.codes.item(row)
-            if code == ABSENT:
-                return _UNLABELLED
-            skew = hard.domain_counts.item(code) + hard.constraint.matches_itself - hard.fewest
-            if skew > hard.constraint.max_skew:
-                return _UNEVEN
-        return 0
 
     def measures(self, state: tuple[Hard, ...]) -> int:
         return len(state)
@@ -196,12 +180,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Score
 
-    def may_score(self, pod: PodRecord) -> bool:
-        try:
-            return bool(self._wish(pod.shape, SOFT).constraints)
-        except LabelSelectorError:
-            return True  # which PreScore tells
-
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Soft | Skip | Rejection:
         try:
             wish = self._wish(pod.shape, SOFT)
@@ -216,32 +194,22 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         return Soft(tuple(counted), ignored, reaches.all_labelled)
 
     def score(self, state: Soft, rows: Rows) -> Int64s:
-        total = np.full(length_of(rows), 0.5)  # rounds halves up at the end; no score is negative
+        parts: list[tuple[Float64s, Int64s]] = []
         for constraint, counts, weight in state.constraints:
             bonus = float(constraint.max_skew - 1)
-            if not constraint.is_per_host:
-                points = counts * weight + bonus
-                points[ABSENT] = 0.0
-                total += points.take(constraint.column.codes[rows])
-                continue
-            points = counts[rows] * weight
-            if bonus:
-                points += bonus
-            if not state.all_labelled:
-                points[constraint.column.codes[rows] == ABSENT] = 0.0
-            total += points
-        scores = total.astype(np.int64)
+            if constraint.is_per_host:
+                codes = counts[rows] + 1
+                if not state.all_labelled:
+                    codes[constraint.column.codes[rows] == ABSENT] = ABSENT
+                per_count: Float64s = np.arange(-1, int(codes.max(initial=0)), dtype=np.float64)
+                points = per_count * weight + bonus
+            else:
+                codes = constraint.column.codes[rows]
+                points = counts.astype(np.float64) * weight + bonus
+            points[ABSENT] = 0.0
+            parts.append((points, codes))
+        scores = rounded_sum(parts)
         return scores if state.ignored is None else np.where(state.ignored[rows], 0, scores)
-
-    def score_row(self, state: Soft, row: int) -> int:
-        if state.ignored is not None and state.ignored.item(row):
-            return 0
-        total = 0.5
-        for constraint, counts, weight in state.constraints:
-            code = constraint.column.codes.item(row)
-            if code != ABSENT:
-                total += counts.item(row if constraint.is_per_host else code) * weight + (constraint.max_skew - 1)
-        return int(total)
 
     def normalise(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
         ignored = None if state.ignored is None else state.ignored[rows]
@@ -254,12 +222,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
                 scores, lambda values: SCORE_MAX * (highest + lowest - values) // highest, min(lowest, 0), highest
             )
         return normalised if ignored is None else np.where(ignored, 0, normalised)
-
-    def normalise_few(self, scores: list[int]) -> list[int]:
-        lowest, highest = min(scores), max(scores)
-        if highest == 0:
-            return [SCORE_MAX] * len(scores)
-        return [SCORE_MAX * (highest + lowest - score) // highest for score in scores]
 
     def _count_soft(self, constraint: Constraint, reach: Reach, scored: Rows) -> tuple[Constraint, Int64s, float]:
         column, height = constraint.column, self._columns.height
@@ -281,29 +243,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         return constraint, counts, math.log(domain_count + 2)
 
     # Both
-
-    def axes(self, pod: PodRecord) -> tuple[Axis, ...] | None:
-        shape = pod.shape
-        version = (self._selectors_version, self._columns.fact_changes.position)
-        known = shape.memo.get((self, "axes"))
-        if known is None or known[0] != version or not _are_counted(known[1]):  # type: ignore[index]
-            known = shape.memo[self, "axes"] = (version, self._find_axes(shape))
-        return known[1]  # type: ignore[index,no-any-return]
-
-    def _find_axes(self, shape: Shape) -> tuple[Axis, ...] | None:
-        try:
-            hard, soft = self._wish(shape, HARD), self._wish(shape, SOFT)
-        except LabelSelectorError:
-            return None
-        if soft.constraints and not self._reaches(shape, soft).all_labelled:
-            return None
-        axes: list[Axis] = [constraint.column for constraint in hard.constraints]
-        for constraint in soft.constraints:
-            if not constraint.is_per_host:
-                axes.append(constraint.column)
-            elif constraint.counter is not None:
-                axes.append(self._columns.selectors.fresh(constraint.counter))
-        return tuple(dict.fromkeys(axes))
 
     def wakes(self) -> tuple[Wake, ...]:
         has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
@@ -334,6 +273,23 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             self._selectors_version += 1
 
 
+def rounded_sum(parts: Sequence[tuple[Float64s, Int64s]]) -> Int64s:
+    """Per row: points[codes[row]] of each part, added from left to right and rounded, halves up. No sum is negative.
+
+    Many rows have the same codes: while there are few combinations, each is computed once and gathered to the rows.
+    """
+    (points, key), *others = parts
+    sums = 0.5 + points
+    for points, codes in others:
+        if len(sums) * len(points) <= COMBINATIONS_MAX:
+            sums = np.add.outer(sums, points).ravel()
+            key = key * len(points) + codes
+        else:
+            sums = sums.take(key) + points.take(codes)
+            key = np.arange(len(codes))
+    return sums.astype(np.int64).take(key)
+
+
 def _fewest_with(hard: Hard, here: Int64s, difference: Int64s) -> Int64s | int:
     """Per row: the fewest pods of any domain, if the row's own domain had `difference` more."""
     if not hard.has_min_domains:
@@ -350,11 +306,6 @@ def _two_smallest(counts: Int64s) -> tuple[int, int, bool]:
         return int(counts[0]), _NO_DOMAIN, True
     smallest, second = sorted(counts.tolist())[:2] if len(counts) <= 16 else np.partition(counts, 1)[:2].tolist()
     return smallest, second, smallest != second
-
-
-def _are_counted(axes: tuple[Axis, ...] | None) -> bool:
-    """Whether no counter among them has been retired."""
-    return axes is None or all(isinstance(axis, LabelColumn) or axis.registered for axis in axes)
 
 
 def _only(rows: Rows, wanted: Bools) -> Int64s:

@@ -41,9 +41,6 @@ class _ResourceStrategy(PreScore[Added], Score[Added]):
     def score_row(self, state: Added, row: int) -> int:
         return self._fit.score_row(state, row)
 
-    def scores_by_level(self, state: Added) -> bool:
-        return type(self) in _OURS and self._fit.scores_by_level(state)  # what somebody made of one may read more
-
 
 class NodeResourcesLeastAllocated(_ResourceStrategy):
     name = "NodeResourcesLeastAllocated"
@@ -58,6 +55,3 @@ class NodeResourcesMostAllocated(_ResourceStrategy):
 class RequestedToCapacityRatio(_ResourceStrategy):
     name = "RequestedToCapacityRatio"
     strategy = REQUESTED_TO_CAPACITY_RATIO
-
-
-_OURS = (NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio)

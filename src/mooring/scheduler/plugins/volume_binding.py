@@ -134,9 +134,6 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     # Score
 
-    def may_score(self, pod: PodRecord) -> bool:
-        return False
-
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Skip:
         return SKIP
 

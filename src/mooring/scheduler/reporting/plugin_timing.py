@@ -30,7 +30,6 @@ TIMED = {
     "score": "Score",
     "score_row": "Score",
     "normalise": "ScoreExtensionNormalize",
-    "normalise_few": "ScoreExtensionNormalize",
 }
 """Methods of plugins that are timed, and what Kubernetes calls their point."""
 
@@ -46,8 +45,8 @@ class PluginTiming:
         self._profile = profile.scheduler_name
         self._spent_s: dict[tuple[str, str], float] = {}
         self._status: dict[tuple[str, str], str] = {}
-        self._wrapped: list[tuple[Plugin, str, Method]] = [
-            (plugin, method, self._timed(plugin.name, point, getattr(plugin, method)))
+        self._wrapped: list[tuple[Plugin, str, Method, Method | None]] = [
+            (plugin, method, self._timed(plugin.name, point, getattr(plugin, method)), vars(plugin).get(method))
             for plugin in profile.plugins.values()
             for method, point in TIMED.items()
             if hasattr(plugin, method)
@@ -56,13 +55,16 @@ class PluginTiming:
     @contextmanager
     def sampling(self) -> Iterator[None]:
         """Times the plugins in the cycle inside."""
-        for plugin, method, timed in self._wrapped:
-            plugin.__dict__[method] = timed
+        for plugin, method, timed, _ in self._wrapped:
+            vars(plugin)[method] = timed
         try:
             yield
         finally:
-            for plugin, method, _ in self._wrapped:
-                del plugin.__dict__[method]
+            for plugin, method, _, guarded in self._wrapped:
+                if guarded is not None:
+                    vars(plugin)[method] = guarded
+                else:
+                    del vars(plugin)[method]
             self._tell()
 
     def _timed(self, name: str, point: str, method: Method) -> Method:

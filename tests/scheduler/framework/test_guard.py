@@ -1,6 +1,9 @@
-"""Mishaps: whatever a user's plugin raises, and wherever, ends one cycle and names the plugin."""
+"""The guard: whatever a user's plugin raises or returns, and wherever, fails one cycle and names the plugin."""
 
 from __future__ import annotations
+
+import asyncio
+import signal
 
 import numpy as np
 import pytest
@@ -9,7 +12,6 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.mishap import mishap_of
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
     Filter,
@@ -130,7 +132,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
         assert (decision.node_name, decision.error, decision.code) == (None, error, Code.ERROR)
         assert not decision.is_refusal
         assert decision.message is not None
-        assert decision.message.startswith(f"{message}LookupError: no such luck (test_mishap.py, line "), decision
+        assert decision.message.startswith(f"{message}LookupError: no such luck (test_guard.py, line "), decision
         assert decision.rejection is not None
         assert (decision.rejection.code, decision.rejection.plugin) == (Code.ERROR, "Fragile")
         assert (decision.rejectors, decision.pending) == (frozenset(), frozenset())
@@ -192,7 +194,58 @@ def test_what_ours_raise_is_a_bug_and_goes_on(monkeypatch: pytest.MonkeyPatch) -
         decide(engine_with(Fragile), pod())
 
 
-def test_an_error_that_met_no_plugin_is_nobodys() -> None:
-    with pytest.raises(ValueError) as caught:
-        raise ValueError("out of the blue")
-    assert mishap_of(caught.value) is None
+class Raises(Filter[None]):
+    """Raises what the test chose."""
+
+    name = "Raises"
+    filter_reasons = (Reason("never given"),)
+    raised: BaseException
+
+    def prepare(self, pod: PodRecord) -> None:
+        return None
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        raise self.raised
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [SystemExit(3), asyncio.CancelledError(), GeneratorExit(), RecursionError("deep"), MemoryError(), StopIteration()],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_a_plugin_raises_is_caught(raised: BaseException) -> None:
+    engine = engine_with(Raises)
+    plugin = engine.cycles["default-scheduler"].profile.plugins["Raises"]
+    assert isinstance(plugin, Raises)
+    plugin.raised = raised
+    decision = decide(engine, pod())
+    assert decision.error == "filter"
+    assert (decision.message or "").startswith(f'running "Raises" filter plugin: {type(raised).__name__}')
+
+
+def test_ctrl_c_of_a_command_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_with(Raises)
+    plugin = engine.cycles["default-scheduler"].profile.plugins["Raises"]
+    assert isinstance(plugin, Raises)
+    plugin.raised = KeyboardInterrupt()
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        decide(engine, pod())
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)  # the event loop handles the signal
+    assert decide(engine, pod()).error == "filter"
+
+
+class CordonsNothing(NodeUnschedulable):
+    """A user's subclass of a built-in plugin, with a bug."""
+
+    name = "CordonsNothing"
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        raise LookupError("no such luck")
+
+
+def test_a_subclass_of_a_built_in_plugin_is_guarded() -> None:
+    assert NodeUnschedulable.is_built_in
+    assert not CordonsNothing.is_built_in
+    decision = decide(engine_with(CordonsNothing), pod())
+    assert (decision.message or "").startswith('running "CordonsNothing" filter plugin: LookupError: no such luck (')

@@ -1,8 +1,9 @@
-"""What is kept of a shape changes no decision, whatever happened since: the decision is a function of the cluster.
+"""The result cache changes no decision: a decision is a function of the cluster, the pod and the seed.
 
-Each history is a sequence of node changes, pods that come and go, decisions, assumptions and nominations. Again and
-again on its way all pending pods, and one pod of each template, are decided about in ways that must agree: with what
-was kept so far, and with nothing kept; and in the end by an engine that never saw anything but what is left.
+Each history is a random sequence of node changes, pod additions and deletions, decisions, assumptions and
+nominations, with every plugin enabled. Every few events the test schedules all pending pods and one pod of each
+template twice, with the cache as it is and with an empty one, and compares the decisions. At the end an engine that is
+built from the remaining objects must decide the same.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from tests.scheduler.random_history import History, Seeds, event_seeds, forgetfu
 from tools.verdicts import by_name, written_decision
 
 CHECKED_EVERY = 8
-"""Events between two rounds of decisions: few, so that most of what is kept is right and the rest must be found."""
+"""Events between two rounds of decisions: so few that most cached answers still hold and the others must be found."""
 
 
 @pytest.mark.parametrize("memory", ["roomy", "cramped"])
 @settings(max_examples=50)
 @given(seed=world_seeds, events=event_seeds)
-def test_what_is_kept_changes_no_decision(memory: str, seed: int, events: Seeds) -> None:
+def test_the_cache_changes_no_decision(memory: str, seed: int, events: Seeds) -> None:
     history = History(seed)
     with forgetful(memory == "cramped"):
         for count, event in enumerate(events):
             history.happen(event)
             if count % CHECKED_EVERY == 0:
                 for pod in _pods_to_try(history):
-                    _assert_same_with_nothing_kept(history.engine, pod)
+                    _assert_same_with_an_empty_cache(history.engine, pod)
         anew = history.built_anew()
         for pod in history.pending:
-            decision = _assert_same_with_nothing_kept(history.engine, pod)
+            decision = _assert_same_with_an_empty_cache(history.engine, pod)
             same_pod = anew.record(history.as_it_is_now(pod))
             assert written_decision(anew.decide(same_pod, in_full=True)) == written_decision(decision)
 
@@ -43,12 +44,12 @@ def _pods_to_try(history: History) -> list[PodRecord]:
     return [*history.pending, *(history.engine.record(template) for template in history.templates)]
 
 
-def _assert_same_with_nothing_kept(engine: Engine, pod: PodRecord) -> Decision:
+def _assert_same_with_an_empty_cache(engine: Engine, pod: PodRecord) -> Decision:
     brief = engine.decide(pod)
     full = engine.decide(pod, in_full=True)
-    forgotten = Cycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
+    uncached = Cycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
     assert outcome(brief) == outcome(full)
-    assert written_decision(full) == written_decision(forgotten.decide(pod, in_full=True))
+    assert written_decision(full) == written_decision(uncached.decide(pod, in_full=True))
     if full.node_name is not None:
         best = max(scores["total"] for scores in full.scores.values())
         assert full.node_name == min(name for name, scores in full.scores.items() if scores["total"] == best)

@@ -1,0 +1,442 @@
+"""The result cache: what plugins answered for each row, by pod signature, up to date with the change log.
+
+A decision needs the answer of every plugin for every node. Most answers depend on the node, or on the node and its
+pods, and on nothing of the pod but its signature. This module caches those answers per row, and asks the plugins again
+only about the rows that changed since. It is the only cache of plugin results.
+
+| scope of the plugin | its answer is computed again |
+|---|---|
+| `FACTS` | when the node changes |
+| `USAGE` | when the node or its pods change |
+| `CLUSTER` | for every pod, by the cycle: it is not cached |
+
+Invariants:
+
+1. After `ResultCache.results_for`, every cached answer equals what the plugin would answer now.
+2. Nominated pods count as pods of their row: a row rejects the pod if it does so with the nominated pods of at least
+   the pod's priority, or without them. The reason with them is reported first. Scores ignore nominated pods.
+3. The cache takes at most `CACHE_BYTES_MAX`; beyond that it drops the signatures that were unused for longest.
+4. A change of a plugin's epoch drops everything that the plugin prepared and answered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Reads, Skip
+from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
+from mooring.scheduler.framework.status import Rejection
+
+if TYPE_CHECKING:
+    from mooring.scheduler.cycle.diagnosis import Diagnosis
+
+FITS = 255
+"""`first` of a row that no filter rejects; the numbers of filters are smaller."""
+REJECTED = int(np.iinfo(np.int64).min) // 2
+CACHE_BYTES_MAX = 64 << 20
+SIGNATURES_MIN = 8
+"""The cache holds this many signatures, however large the cluster is."""
+SINGLE_ROWS_MAX = 16
+"""Up to this many changed rows are computed one by one in plain Python, which is faster than numpy there (ADR 7)."""
+
+FilterState: TypeAlias = tuple[FilterUse, Any]
+ScoreState: TypeAlias = tuple[ScoreUse, Any]
+
+_NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
+
+
+class RowDerived(Protocol):
+    """Something that preemption derived from rows and that a change of these rows makes invalid."""
+
+    def forget(self, rows: Int64s | None) -> None: ...
+
+
+class RowArrays:
+    """The arrays of one signature, one place per row. They are reused when a signature is dropped."""
+
+    __slots__ = ("bits", "first", "fits", "node_bits", "node_first", "node_scores", "scores")
+    BYTES_PER_ROW = 4 * 8 + 3
+
+    def __init__(self, capacity: int) -> None:
+        self.node_first: UInt8s = np.full(capacity, FITS, dtype=np.uint8)
+        """The first filter that rejects the row, among those that read the node alone, and its reason bits."""
+        self.node_bits: Int64s = np.zeros(capacity, dtype=np.int64)
+        self.node_scores: Int64s = np.zeros(capacity, dtype=np.int64)
+        self.first: UInt8s = np.full(capacity, FITS, dtype=np.uint8)
+        """The first filter that rejects the row, among all that are cached, and its reason bits."""
+        self.bits: Int64s = np.zeros(capacity, dtype=np.int64)
+        self.fits: Bools = np.zeros(capacity, dtype=np.bool_)
+        self.scores: Int64s = np.zeros(capacity, dtype=np.int64)
+        """The weighted sum of the scores that need no normalizing."""
+
+    def __len__(self) -> int:
+        return len(self.fits)
+
+
+class PluginStates:
+    """What the row-local plugins prepared for one signature: their PreFilter and PreScore results."""
+
+    __slots__ = (
+        "filters",
+        "has_node_names_or_rejection",
+        "node_filters",
+        "node_scores",
+        "normalized_scores",
+        "pod_filters",
+        "pod_scores",
+        "pre_filter_results",
+        "pre_score_rejection",
+    )
+
+    def __init__(self, profile: Profile, pod: PodRecord) -> None:
+        self.filters: dict[str, Any] = {}
+        """The state of each row-local filter that applies, by plugin name."""
+        self.pre_filter_results: dict[str, Rejection | Proceed[Any] | Skip] = {}
+        self.node_filters: list[FilterState] = []
+        """Filters that read the node alone."""
+        self.pod_filters: list[FilterState] = []
+        """Filters that read the pods of the node, too."""
+        self.node_scores: list[ScoreState] = []
+        self.pod_scores: list[ScoreState] = []
+        self.normalized_scores: list[ScoreState] = []
+        """Scores of nodes alone that are normalized over the feasible rows."""
+        self.pre_score_rejection: Rejection | None = None
+        self._run_pre_filters(profile, pod)
+        self._run_pre_scores(profile, pod)
+        self.has_node_names_or_rejection = not all(
+            result is SKIP or (isinstance(result, Proceed) and result.node_names is None)
+            for result in self.pre_filter_results.values()
+        )
+
+    @property
+    def scores(self) -> Iterator[ScoreState]:
+        yield from self.node_scores
+        yield from self.pod_scores
+        yield from self.normalized_scores
+
+    def _run_pre_filters(self, profile: Profile, pod: PodRecord) -> None:
+        for use in profile.filters:
+            if not use.is_row_local:
+                continue
+            name = use.plugin.name
+            if use.pre_filter is None:
+                state = use.plugin.prepare(pod)
+                if state is SKIP:
+                    continue
+            else:
+                result = self.pre_filter_results[name] = use.pre_filter.pre_filter(pod)
+                if not isinstance(result, Proceed):
+                    continue
+                state = result.state
+            self.filters[name] = state
+            reads_pods = use.plugin.filter_reads is Reads.USAGE
+            (self.pod_filters if reads_pods else self.node_filters).append((use, state))
+
+    def _run_pre_scores(self, profile: Profile, pod: PodRecord) -> None:
+        for use in profile.scores:
+            if not use.is_row_local:
+                continue
+            state = use.pre_score.pre_score(pod, slice(0, 0)) if use.pre_score else use.plugin.prepare_score(pod)
+            if state is SKIP:
+                continue
+            if isinstance(state, Rejection):
+                self.pre_score_rejection = self.pre_score_rejection or replace(state, plugin=use.plugin.name)
+            elif use.plugin.normalises:
+                self.normalized_scores.append((use, state))
+            elif use.plugin.score_reads is Reads.USAGE:
+                self.pod_scores.append((use, state))
+            else:
+                self.node_scores.append((use, state))
+
+
+class SignatureResults:
+    """The cached answers for one signature. Only this class writes them."""
+
+    def __init__(self, columns: Columns, states: PluginStates, pod: PodRecord, epochs: tuple[object, ...]) -> None:
+        self.states = states
+        self.signature = pod.shape
+        """The signature of the pod that asked last: signatures that differ in labels alone may share results."""
+        self.epochs = epochs
+        self.arrays = RowArrays(0)
+        self.diagnosis: Diagnosis | None = None
+        """The diagnosis if no row fits. Void when a row changes; written by `diagnose`."""
+        self.victims: RowDerived | None = None
+        """What preemption found on each row. Written by DefaultPreemption."""
+        self._columns = columns
+        self._node_position = -1
+        self._pods_position = -1
+        self._raw_scores: list[Int64s] = []
+        """The scores of `states.normalized_scores` before normalizing."""
+        self._varying: list[int] = []
+        """Which of them differ between nodes. The others decide nothing."""
+        self._normalized: Int64s | None = None
+        """Per row: the weighted sum of the varying scores, normalized over the rows that fit; None: not computed."""
+        self._best: list[int] | None = None
+        """The rows with the highest total, ascending, while single rows change; None: unknown."""
+        self._best_total = REJECTED
+
+    # Reading
+
+    @property
+    def fits(self) -> Bools:
+        return self.arrays.fits[: self._columns.height]
+
+    @property
+    def has_varying_scores(self) -> bool:
+        """Whether a total depends on which rows are feasible."""
+        return bool(self._varying)
+
+    def totals(self) -> Int64s:
+        """Per row that fits: the total of the cached scores, normalized over the rows that fit."""
+        scores = self.arrays.scores[: self._columns.height]
+        return scores + self._normalize() if self._varying else scores
+
+    def best_rows(self) -> list[int]:
+        """The rows that fit and have the highest total, ascending."""
+        if self._best is None:
+            totals = np.where(self.fits, self.totals(), REJECTED)
+            self._best_total = int(totals.max())
+            is_best: Bools = totals == self._best_total
+            self._best = is_best.nonzero()[0].tolist()
+        return self._best
+
+    def total_over(self, rows: Rows) -> Int64s:
+        """For each of these rows: the total of the cached scores, normalized over these rows."""
+        total = self.arrays.scores[rows]
+        for index in self._varying:
+            use, state = self.states.normalized_scores[index]
+            total = total + use.weight * use.plugin.normalise(state, self._raw_scores[index][rows], rows)
+        return total
+
+    # Updating
+
+    def update(self, pod: PodRecord, spare: list[RowArrays]) -> None:
+        """Bring the answers up to date. `spare` holds arrays of dropped signatures."""
+        columns = self._columns
+        assert not columns.in_what_if, "answers inside of a transaction must not be cached"
+        nodes, pods = columns.fact_changes, columns.usage_changes
+        if self._node_position == nodes.position and self._pods_position == pods.position:
+            return
+        self.diagnosis = None
+        is_large_enough = len(self.arrays) >= columns.height
+        few = None
+        if is_large_enough and self._node_position == nodes.position:
+            few = pods.few_since(self._pods_position, SINGLE_ROWS_MAX)
+        if few is not None:
+            self._update_single_rows(pod, few)
+        else:
+            changed_nodes = nodes.since(self._node_position) if self._node_position >= 0 else None
+            changed_pods = pods.since(self._pods_position) if self._pods_position >= 0 else None
+            if is_large_enough and changed_nodes is not None and changed_pods is not None:
+                self._update_some(pod, changed_nodes, changed_pods)
+            else:
+                self._update_all(pod, spare)
+        self._node_position, self._pods_position = nodes.position, pods.position
+
+    def _update_all(self, pod: PodRecord, spare: list[RowArrays]) -> None:
+        columns = self._columns
+        while spare and len(spare[-1]) != columns.capacity:
+            spare.pop()
+        if len(self.arrays) != columns.capacity:
+            self.arrays = spare.pop() if spare else RowArrays(columns.capacity)
+        self.arrays.fits[:] = False
+        self._raw_scores = [np.zeros(columns.capacity, dtype=np.int64) for _ in self.states.normalized_scores]
+        self._compute(pod, columns.live_rows, columns.live_rows)
+        if self.victims is not None:
+            self.victims.forget(None)
+
+    def _update_some(self, pod: PodRecord, changed_nodes: Int64s, changed_pods: Int64s) -> None:
+        arrays, alive = self.arrays, self._columns.alive
+        changed = np.union1d(changed_nodes, changed_pods)
+        arrays.fits[changed[~alive[changed]]] = False
+        self._compute(pod, changed_nodes[alive[changed_nodes]], changed[alive[changed]])
+        if self.victims is not None:
+            self.victims.forget(changed)
+
+    def _compute(self, pod: PodRecord, node_rows: Rows, rows: Rows) -> None:
+        """Ask the plugins that read nodes alone about `node_rows`, and those that read pods about `rows`."""
+        arrays, states = self.arrays, self.states
+        self._best = self._normalized = None
+        if length_of(node_rows):
+            first, bits = first_rejections(states.node_filters, node_rows)
+            arrays.node_first[node_rows], arrays.node_bits[node_rows] = first, bits
+            arrays.node_scores[node_rows] = _weighted_sum(states.node_scores, node_rows)
+            for (use, state), raw in zip(states.normalized_scores, self._raw_scores, strict=True):
+                raw[node_rows] = use.plugin.score(state, node_rows)
+            live = self._columns.live_rows
+            self._varying = [n for n, raw in enumerate(self._raw_scores) if raw[live].min() != raw[live].max()]
+        if not length_of(rows):
+            return
+        first, bits = first_rejections(
+            states.pod_filters, rows, arrays.node_first[rows].copy(), arrays.node_bits[rows].copy()
+        )
+        arrays.first[rows], arrays.bits[rows] = first, bits
+        arrays.fits[rows] = first == FITS
+        arrays.scores[rows] = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows)
+        if len(self._columns.nominations):
+            self._add_nominated_pods(pod, rows)
+
+    def _update_single_rows(self, pod: PodRecord, rows: Sequence[int]) -> None:
+        """As `_compute` for a few rows whose pods changed."""
+        arrays, states = self.arrays, self.states
+        for row in rows:
+            number, bits = _first_rejection(
+                states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
+            )
+            score = arrays.node_scores.item(row) + _weighted_sum_of_row(states.pod_scores, row)
+            arrays.first[row], arrays.bits[row], arrays.scores[row] = number, bits, score
+            fits = number == FITS
+            if fits is not arrays.fits.item(row):
+                arrays.fits[row] = fits
+                if self._varying:  # normalized over other rows from now on
+                    self._best = self._normalized = None
+            if self._best is not None:
+                normalized = self._normalized.item(row) if self._normalized is not None else 0
+                self._move_among_best(self._best, row, score + normalized if fits else REJECTED)
+        if len(self._columns.nominations) or self.victims is not None:
+            changed = np.array(rows, dtype=np.int64)
+            self._add_nominated_pods(pod, changed)
+            if self.victims is not None:
+                self.victims.forget(changed)
+
+    def _move_among_best(self, best: list[int], row: int, total: int) -> None:
+        """Keep the list of best rows right after one row's total changed."""
+        place = bisect_left(best, row)
+        if place < len(best) and best[place] == row:
+            if total != self._best_total:
+                del best[place]
+        elif total == self._best_total:
+            best.insert(place, row)
+        if total > self._best_total:
+            self._best, self._best_total = [row], total
+        elif not best:
+            self._best = None
+
+    def _normalize(self) -> Int64s:
+        if self._normalized is None:
+            fits = self.fits
+            normalized = np.zeros(len(fits), dtype=np.int64)
+            feasible: Rows = slice(0, len(fits)) if fits.all() else fits.nonzero()[0]
+            for index in self._varying:
+                use, state = self.states.normalized_scores[index]
+                raw = self._raw_scores[index][feasible]
+                normalized[feasible] += use.weight * use.plugin.normalise(state, raw, feasible)
+            self._normalized = normalized
+        return self._normalized
+
+    def _add_nominated_pods(self, pod: PodRecord, rows: Rows) -> None:
+        columns = self._columns
+        among = None if isinstance(rows, slice) else set(rows.tolist())
+        for row in columns.rows_named(columns.nominations.nodes()).tolist():
+            if among is None or row in among:
+                self._add_nominated_pods_of(pod, row)
+
+    def _add_nominated_pods_of(self, pod: PodRecord, row: int) -> None:
+        columns, arrays = self._columns, self.arrays
+        nominated = [p for p in columns.nominations.on(columns.node_names[row]) if p.priority >= pod.priority]
+        if not nominated:
+            return
+        with WhatIf(columns) as transaction:
+            for each in nominated:
+                transaction.place(each, row)
+            number, bits = _first_rejection(
+                self.states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
+            )
+        if number == FITS:
+            return
+        self._best = self._normalized = None
+        arrays.first[row], arrays.bits[row] = number, bits
+        arrays.fits[row] = False
+
+
+class ResultCache:
+    """The results of the signatures that were seen lately, for the plugins of one profile."""
+
+    def __init__(self, profile: Profile, columns: Columns) -> None:
+        self._profile = profile
+        self._columns = columns
+        self._results: dict[Shape | bytes, SignatureResults] = {}
+        """In the order of their last use."""
+        self._spare: list[RowArrays] = []
+        row_local: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
+        row_local += [use.plugin for use in profile.scores if use.is_row_local]
+        self._shares_families = all(plugin.is_built_in for plugin in row_local)
+        """Built-in row-local plugins read neither labels nor owners: signatures with the same spec share results."""
+        self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
+
+    def results_for(self, pod: PodRecord) -> SignatureResults:
+        """The results for the pod's signature, up to date. Raises `PluginError`."""
+        key = self._key(pod.shape)
+        epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
+        results = self._results.pop(key, None)
+        if results is None or results.epochs != epochs:
+            if results is not None:
+                self._spare.append(results.arrays)
+            self._make_room()
+            results = SignatureResults(self._columns, PluginStates(self._profile, pod), pod, epochs)
+        results.signature = pod.shape
+        results.update(pod, self._spare)  # if a plugin raises here, its half-written answers are dropped
+        self._results[key] = results
+        return results
+
+    def _key(self, signature: Shape) -> Shape | bytes:
+        if not self._shares_families or signature in self._results:
+            return signature
+        # What preemption found depends on labels, so a signature with victims does not share its results.
+        shared = self._results.get(signature.family)
+        is_taken = shared is not None and shared.victims is not None and shared.signature is not signature
+        return signature if is_taken else signature.family
+
+    def _make_room(self) -> None:
+        signatures_max = CACHE_BYTES_MAX // max(1, self._columns.capacity * RowArrays.BYTES_PER_ROW)
+        while len(self._results) >= max(SIGNATURES_MIN, signatures_max):
+            oldest = self._results.pop(next(iter(self._results)))
+            self._spare.append(oldest.arrays)
+
+
+def first_rejections(
+    filters: Sequence[FilterState], rows: Rows, first: UInt8s | None = None, bits: Int64s | None = None
+) -> tuple[UInt8s, Int64s]:
+    """Per row: the number of the first filter that rejects it and its reason bits, given the rejections of others."""
+    if first is None or bits is None:
+        first = np.full(length_of(rows), FITS, dtype=np.uint8)
+        bits = np.zeros(length_of(rows), dtype=np.int64)
+    for use, state in filters:
+        answer = use.plugin.filter(state, rows)
+        if np.count_nonzero(answer):
+            is_first = (answer != 0) & (first > use.number)
+            np.copyto(first, use.number, where=is_first)
+            np.copyto(bits, answer, where=is_first)
+    return first, bits
+
+
+def _first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: int) -> tuple[int, int]:
+    """As `first_rejections`, for one row."""
+    for use, state in filters:
+        if use.number < first and (answer := use.plugin.filter_row(state, row)):
+            first, bits = use.number, answer
+    return first, bits
+
+
+def _weighted_sum(scores: Sequence[ScoreState], rows: Rows) -> Int64s | int:
+    total: Int64s | int = 0
+    for use, state in scores:
+        of_rows = use.plugin.score(state, rows)
+        total = total + (of_rows if use.weight == 1 else use.weight * of_rows)
+    return total
+
+
+def _weighted_sum_of_row(scores: Sequence[ScoreState], row: int) -> int:
+    total = 0
+    for use, state in scores:
+        total += use.weight * use.plugin.score_row(state, row)
+    return total

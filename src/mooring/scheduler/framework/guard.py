@@ -1,0 +1,225 @@
+"""The guard: whatever a user's plugin raises or returns by mistake becomes a `PluginError` that names the plugin.
+
+`Registry.build` puts a guard around every plugin that does not come with the scheduler. This is the only place that
+catches what plugins raise: callers catch `PluginError`.
+
+1. Everything is caught, `SystemExit` and `CancelledError` included: a rule with a bug fails its pod, not the scheduler.
+   Ctrl-C of a command and the cancellation of a binding are no errors of the plugin, and pass.
+2. The results of `filter`, `score` and `normalise` are checked: an integer array with one place per row, and scores
+   from 0 to 100.
+3. Built-in plugins have no guard. What they raise is a bug of the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import signal
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from types import NoneType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from mooring.api.field_errors import quoted
+from mooring.client.errors import ClientError
+from mooring.scheduler.cache.arrays import length_of
+from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
+from mooring.scheduler.framework.status import Code, Rejection
+
+
+class PluginError(Exception):
+    """A user's plugin failed at an extension point."""
+
+    def __init__(self, plugin: str, step: str, text: str, what: str) -> None:
+        super().__init__(what)
+        self.rejection = Rejection(Code.ERROR, (text,), plugin)
+        """What kube-scheduler would report of such a failure."""
+        self.step = step
+        """The value of `Decision.error`."""
+
+
+_Check: TypeAlias = Callable[[Plugin, "_Point", Any, tuple[Any, ...]], Any]
+
+
+class _Point(NamedTuple):
+    step: str
+    text: str
+
+
+_PRE_FILTER = _Point("prefilter", "running PreFilter plugin {name}: {what}")
+_FILTER = _Point("filter", "running {name} filter plugin: {what}")
+_PRE_SCORE = _Point("prescore", "running PreScore plugin {name}: {what}")
+_SCORE = _Point("score", "running Score plugins: plugin {name} failed with: {what}")
+_NORMALIZE = _Point("score", "running Normalize on Score plugins: plugin {name} failed with: {what}")
+_ELSEWHERE = _Point("plugin", "plugin {name} failed: {what}")
+_POINTS: Mapping[str, _Point] = {
+    "pre_enqueue": _Point("preenqueue", "running PreEnqueue plugin {name}: {what}"),
+    "epoch": _ELSEWHERE,
+    "pre_filter": _PRE_FILTER,
+    "prepare": _PRE_FILTER,
+    "filter": _FILTER,
+    "filter_row": _FILTER,
+    "reasons": _FILTER,
+    "measures": _FILTER,
+    "contribution": _FILTER,
+    "filter_adjusted": _FILTER,
+    "post_filter": _Point("postfilter", "running PostFilter plugin {name}: {what}"),
+    "pre_score": _PRE_SCORE,
+    "prepare_score": _PRE_SCORE,
+    "score": _SCORE,
+    "score_row": _SCORE,
+    "normalise": _NORMALIZE,
+    "reserve": _Point("reserve", "running Reserve plugin {name}: {what}"),
+    "unreserve": _ELSEWHERE,
+    "released": _ELSEWHERE,
+    "permit": _Point("permit", "running Permit plugin {name}: {what}"),
+    "has_work": _Point("prebind", "running PreBindPreFlight plugin {name}: {what}"),
+    "pre_bind": _Point("prebind", "running PreBind plugin {name}: {what}"),
+    "bind": _Point("bind", "running Bind plugin {name}: {what}"),
+    "post_bind": _ELSEWHERE,
+}
+_UNUSABLE = "plugin {name} gave an answer that cannot be used: {what}"
+_INVALID_SCORE = (
+    "plugin {name} returns an invalid score {what}, it should in the range of [0, {best}] after normalizing"
+)
+
+
+def guard(plugin: Plugin) -> Plugin:
+    """The plugin, with every extension point guarded. Calls among its own methods are guarded as well."""
+    for method, point in _POINTS.items():
+        if hasattr(plugin, method):
+            vars(plugin)[method] = _guarded(plugin, method, point)
+    return plugin
+
+
+def score_error(plugin: str, what: str) -> PluginError:
+    """A score that failed for one node."""
+    return _error(plugin, _SCORE, what)
+
+
+def describe(error: BaseException, file: str) -> str:
+    """The error in one line, with the last line of the plugin's file that it went through."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{said} ({PurePath(file).name}, line {lines[-1]})" if lines else said
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether somebody else than the plugin wants the call to end: Ctrl-C, or the cancellation of the task."""
+    if isinstance(error, KeyboardInterrupt):
+        return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if isinstance(error, asyncio.CancelledError):
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no event loop
+            return False
+        return task is not None and task.cancelling() > 0
+    return False
+
+
+def _guarded(plugin: Plugin, method: str, point: _Point) -> Callable[..., Any]:
+    original = getattr(plugin, method)
+    check = _CHECKS.get(method)
+
+    @functools.wraps(original)
+    def call(*arguments: Any) -> Any:
+        try:
+            answer = original(*arguments)
+        except PluginError:
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            raise _error(plugin.name, point, describe(error, _file_of(plugin))) from error
+        return check(plugin, point, answer, arguments) if check is not None else answer
+
+    @functools.wraps(original)
+    async def call_async(*arguments: Any) -> Any:
+        try:
+            return await original(*arguments)
+        except (PluginError, ClientError):
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            raise _error(plugin.name, point, describe(error, _file_of(plugin))) from error
+
+    return call_async if inspect.iscoroutinefunction(original) else call
+
+
+def _error(plugin: str, point: _Point, what: str) -> PluginError:
+    return PluginError(plugin, point.step, point.text.format(name=quoted(plugin), what=what), what)
+
+
+def _file_of(plugin: Plugin) -> str:
+    try:
+        return inspect.getfile(type(plugin))
+    except (TypeError, OSError):  # a class that was made at a prompt
+        return ""
+
+
+def _check_array(plugin: Plugin, point: _Point, answer: Any, rows: Any) -> Any:
+    wanted = f"wanted an integer array with {length_of(rows)} places"
+    if not isinstance(answer, np.ndarray):
+        raise _unusable(plugin, point, f"found {type(answer).__name__}, {wanted}")
+    if answer.dtype.kind not in "iub" or answer.shape != (length_of(rows),):
+        raise _unusable(plugin, point, f"found {answer.dtype} {answer.shape}, {wanted}")
+    return answer
+
+
+def _unusable(plugin: Plugin, point: _Point, what: str) -> PluginError:
+    return PluginError(plugin.name, point.step, _UNUSABLE.format(name=quoted(plugin.name), what=what), what)
+
+
+def _check_filter(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    return _check_array(plugin, point, answer, arguments[1])
+
+
+def _check_score(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    scores = _check_array(plugin, point, answer, arguments[1])
+    return scores if getattr(plugin, "normalises", False) else _check_range(plugin, point, scores)
+
+
+def _check_normalized(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    return _check_range(plugin, point, _check_array(plugin, point, answer, arguments[2]))
+
+
+def _check_range(plugin: Plugin, point: _Point, scores: Any) -> Any:
+    lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+    if lowest < 0 or highest > SCORE_MAX:
+        what = str(lowest if lowest < 0 else highest)
+        text = _INVALID_SCORE.format(name=quoted(plugin.name), what=what, best=SCORE_MAX)
+        raise PluginError(plugin.name, point.step, text, what)
+    return scores
+
+
+def _check_score_of_row(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    if isinstance(answer, bool) or not isinstance(answer, int):
+        raise _unusable(plugin, point, f"found {answer!r}, wanted a whole number")
+    return answer if getattr(plugin, "normalises", False) else int(_check_range(plugin, point, np.array([answer]))[0])
+
+
+def _check_type(*types: type) -> _Check:
+    def check(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+        if not isinstance(answer, types):
+            raise _error(plugin.name, point, f"it answered {answer!r}, which is no answer to this extension point")
+        return answer
+
+    return check
+
+
+_CHECKS: Mapping[str, _Check] = {
+    "pre_enqueue": _check_type(Rejection, NoneType),
+    "pre_filter": _check_type(Proceed, Skip, Rejection),
+    "post_filter": _check_type(PostFilterResult),
+    "reserve": _check_type(Rejection, NoneType),
+    "filter": _check_filter,
+    "filter_adjusted": _check_filter,
+    "score": _check_score,
+    "score_row": _check_score_of_row,
+    "normalise": _check_normalized,
+}

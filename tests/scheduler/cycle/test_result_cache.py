@@ -1,0 +1,255 @@
+"""The result cache: which rows plugins are asked about, which signatures share results, what is dropped.
+
+That cached answers are right is a property: see `test_result_cache_properties`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cycle import result_cache
+from mooring.scheduler.cycle.result_cache import ResultCache
+from mooring.scheduler.cycle.victims import VictimBook
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.plugin import Filter, Reads, Score
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Reason
+from mooring.scheduler.plugins.catalogue import PLUGINS
+from tests.api.builders import preferred
+from tests.builders import MIB, node, owned_by, pod
+from tests.device_builders import device_class, gpus
+from tests.scheduler.config.builders import plugins, with_profile
+from tests.scheduler.harness import engine_of
+
+
+class Recorder(Filter[None], Score[None]):
+    """Rejects no node, and records which nodes it was asked about."""
+
+    filter_reasons = (Reason("node(s) were asked"),)
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.asked: list[str] = []
+
+    def prepare(self, pod: PodRecord) -> None:
+        return None
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        self.asked += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    def read(self) -> list[str]:
+        asked, self.asked = sorted(self.asked), []
+        return asked
+
+
+class FactsRecorder(Recorder):
+    name = "FactsRecorder"
+    filter_reads = Reads.FACTS
+
+
+class UsageRecorder(Recorder):
+    name = "UsageRecorder"
+    filter_reads = Reads.USAGE
+
+
+class ClusterRecorder(Recorder):
+    name = "ClusterRecorder"
+
+
+RECORDERS = (FactsRecorder, UsageRecorder, ClusterRecorder)
+ALL = ["n1", "n2", "n3"]
+
+
+def watched() -> Engine:
+    config = with_profile(plugins={"multiPoint": {"enabled": plugins(*(each.name for each in RECORDERS))}})
+    return engine_of(node("n1"), node("n2"), node("n3"), config=config, registry=Registry([*PLUGINS, *RECORDERS]))
+
+
+def asked(engine: Engine, name: str = "web") -> dict[str, list[str]]:
+    """Which nodes each recorder is asked about when a pod is decided."""
+    profile = engine.cycles["default-scheduler"].profile
+    recorders = [plugin for plugin in profile.plugins.values() if isinstance(plugin, Recorder)]
+    for recorder in recorders:
+        recorder.read()
+    engine.decide(engine.record(pod(name, labels={"app": "web"})))
+    return {recorder.name: recorder.read() for recorder in recorders}
+
+
+def test_the_first_pod_of_a_signature_asks_about_all_nodes() -> None:
+    assert asked(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
+
+
+def test_the_next_pod_asks_cluster_scoped_plugins_only() -> None:
+    engine = watched()
+    asked(engine)
+    assert asked(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
+
+
+def test_a_new_pod_asks_about_its_node_again() -> None:
+    engine = watched()
+    asked(engine)
+    engine.put(pod("new", on="n2"))
+    assert asked(engine) == {"FactsRecorder": [], "UsageRecorder": ["n2"], "ClusterRecorder": ALL}
+    engine.put(pod("q", nominated="n3"))
+    usage = asked(engine)["UsageRecorder"]
+    assert set(usage) == {"n3"}, "with the nominated pod and without it"
+
+
+def test_a_changed_node_asks_all_plugins_about_it() -> None:
+    engine = watched()
+    asked(engine)
+    engine.put(node("n3", cpu=64))
+    engine.put(pod("new", on="n1"))
+    assert asked(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
+
+
+def test_a_removed_node_is_not_asked_about() -> None:
+    engine = watched()
+    asked(engine)
+    engine.remove(node("n2"))
+    assert asked(engine)["UsageRecorder"] == []
+    assert engine.decide(engine.record(pod("p", labels={"app": "web"}))).feasible_count == 2
+
+
+def test_the_least_recently_used_signature_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_cache, "CACHE_BYTES_MAX", 0)
+    engine = watched()
+    asked(engine)
+    for number in range(result_cache.SIGNATURES_MIN + 1):
+        engine.decide(engine.record(pod(f"other-{number}", labels={"number": str(number)})))
+    assert asked(engine)["FactsRecorder"] == ALL
+
+
+@pytest.mark.parametrize(
+    ("other", "is_shared"),
+    [
+        pytest.param(pod("b", cpu=1, labels={"app": "b"}), True, id="other labels"),
+        pytest.param(pod("b", cpu=1, owner=owned_by("ReplicaSet", "b")), True, id="another owner"),
+        pytest.param(pod("b", cpu=2, labels={"app": "a"}), False, id="other requests"),
+        pytest.param(pod("b", cpu=1, labels={"app": "a"}, priority=7), False, id="another priority"),
+        pytest.param(pod("b", cpu=1, labels={"app": "a"}, namespace="other"), False, id="another namespace"),
+    ],
+)
+def test_signatures_with_the_same_spec_share_results(other: Pod, is_shared: bool) -> None:
+    engine = engine_of(node("n1"), node("n2"))
+    first, second = engine.record(pod("a", cpu=1, labels={"app": "a"})), engine.record(other)
+    cache = ResultCache(engine.cycle_for(first).profile, engine.columns)
+    results = cache.results_for(first)
+    assert (cache.results_for(second) is results) is is_shared
+    assert cache.results_for(first) is results
+
+
+def test_a_user_plugin_may_read_labels() -> None:
+    engine = watched()
+    first, second = (engine.record(pod(name, labels={"app": name})) for name in ("a", "b"))
+    cache = ResultCache(engine.cycle_for(first).profile, engine.columns)
+    assert cache.results_for(first) is not cache.results_for(second)
+
+
+def test_victims_are_not_shared() -> None:
+    engine = engine_of(node("n1"))
+    first, second = (engine.record(pod(name, labels={"app": name})) for name in ("a", "b"))
+    cache = ResultCache(engine.cycle_for(first).profile, engine.columns)
+    results = cache.results_for(first)
+    results.victims = VictimBook()
+    own = cache.results_for(second)
+    assert own is not results
+    assert own.victims is None
+    assert cache.results_for(second) is own
+    assert cache.results_for(first) is results
+
+
+def test_nothing_is_cached_inside_of_a_transaction() -> None:
+    engine = engine_of(node("n1"))
+    record = engine.record(pod())
+    cache = ResultCache(engine.cycle_for(record).profile, engine.columns)
+    with WhatIf(engine.columns), pytest.raises(AssertionError, match="must not be cached"):
+        cache.results_for(record)
+
+
+RANKED = (node("n1", labels={"rank": "1"}), node("n2", labels={"rank": "2"}), node("n3", labels={"rank": "3"}))
+LIKES = [preferred(10, "rank Gt 1"), preferred(20, "rank Gt 2")]
+
+
+def test_normalized_scores_follow_a_changed_node() -> None:
+    """The same rows fit, but what is best among them is another."""
+    engine = engine_of(*RANKED)
+    record = engine.record(pod(prefers_nodes=LIKES))
+    assert engine.decide(record).node_name == "n3"
+    engine.put(node("n3", labels={"rank": "0"}))
+    assert engine.decide(record).node_name == "n2"
+    engine.put(node("n1", labels={"rank": "9"}))
+    assert engine.decide(record).node_name == "n1"
+
+
+@pytest.mark.parametrize("newcomer", [pod("q", cpu=10, priority=9, nominated="n3"), pod("r", cpu=10, on="n3")])
+def test_normalized_scores_follow_the_nodes_that_fit(newcomer: Pod) -> None:
+    """While n3 fits, n1 looks poor beside it, and n2 wins because it is empty; without n3, n1 is the best there is."""
+    engine = engine_of(
+        node("n1", cpu=10, memory="10Gi", labels={"rank": "2"}),
+        node("n2", cpu=10, memory="10Gi", labels={"rank": "1"}),
+        node("n3", cpu=10, memory="10Gi", labels={"rank": "3"}, taints=["old:PreferNoSchedule"]),
+        pod("a", cpu=9, memory="9Gi", on="n1"),
+    )
+    record = engine.record(pod(cpu="100m", prefers_nodes=[preferred(100, "rank Gt 2"), preferred(60, "rank Gt 1")]))
+    assert engine.decide(record).node_name == "n2"
+    engine.put(newcomer)
+    assert engine.decide(record).node_name == "n1"
+    engine.remove(newcomer)
+    assert engine.decide(record).node_name == "n2"
+
+
+def test_image_scores_follow_the_number_of_nodes() -> None:
+    """With every node that lacks it, an image is worth less on the one that has it."""
+    engine = engine_of(node("full", cpu=8, images={"web:1": 4000 * MIB}), node("n1", cpu=8), pod("a", cpu=4, on="full"))
+    record = engine.record(pod(image="web:1"))
+    assert engine.decide(record).node_name == "full"
+    for number in range(2, 60):
+        engine.put(node(f"n{number}", cpu=8))
+    assert engine.decide(record).node_name == "n1"
+
+
+GPUS = "example.com/gpu"
+
+
+def test_plugin_state_follows_a_device_class() -> None:
+    engine = engine_of(node("n1"), gpus("n1", 2))
+    record = engine.record(pod(others={GPUS: 1}))
+    cache = ResultCache(engine.cycle_for(record).profile, engine.columns)
+    assert not cache.results_for(record).fits[0]
+    engine.put(device_class(resource=GPUS))
+    assert cache.results_for(record).fits[0], "a device class offers the resource now"
+    engine.remove(device_class(resource=GPUS))
+    assert not cache.results_for(record).fits[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "best"),
+    [
+        pytest.param({"n2": 1}, ["n1", "n3"], id="a node with a new pod scores less"),
+        pytest.param({"n1": 1, "n2": 1, "n3": 1}, ["n1", "n2", "n3"], id="all nodes with a new pod tie again"),
+        pytest.param({"n1": 2, "n2": 1, "n3": 2}, ["n2"], id="one node is best"),
+        pytest.param({"n1": 4, "n3": 4}, ["n2"], id="full nodes do not fit"),
+    ],
+)
+def test_the_best_rows_follow_single_rows(changes: dict[str, int], best: list[str]) -> None:
+    engine = engine_of(node("n1", cpu=4), node("n2", cpu=4), node("n3", cpu=4))
+    record = engine.record(pod(cpu=1))
+    cache = ResultCache(engine.cycle_for(record).profile, engine.columns)
+    assert len(cache.results_for(record).best_rows()) == 3
+    for name, cpu in changes.items():
+        engine.put(pod(f"on-{name}", cpu=cpu, on=name))
+        cache.results_for(record).best_rows()  # after each change, so that the list is updated and not made anew
+    results = cache.results_for(record)
+    assert [engine.columns.node_names[row] for row in results.best_rows()] == best
+    assert results.fits.tolist() == [changes.get(name, 0) < 4 for name in ALL]
