@@ -7,16 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, command, running
-
-END_S_MAX = 20.0
-
+from tests.waiting import LIMIT_S, wait_until
 
 # ------------------------------------------------------------------------------------------------------ coming up
 
@@ -53,7 +51,7 @@ def test_strangers_who_are_let_in_may_not_do_more(tmp_path: Path) -> None:
 
 def test_who_speaks_plain_http_is_not_left_waiting(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
-        with socket.create_connection(("127.0.0.1", up.port), END_S_MAX) as plain:
+        with socket.create_connection(("127.0.0.1", up.port), LIMIT_S) as plain:
             plain.sendall(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
             assert not plain.recv(4_096).startswith(b"HTTP/1.1 200")
         assert up.ask("GET", "/livez").code == 200
@@ -64,13 +62,8 @@ def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> N
     flags = ("--nodes", "1", "--node-lease-duration-seconds", "4", "--without", "scheduler,controllers")
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0"
     with running(tmp_path, "--ephemeral", *flags) as up:
-        answer = up.ask("GET", path)
-        for _ in range(int(END_S_MAX * 10)):
-            if answer.code == 200:
-                break
-            threading.Event().wait(0.1)
-            answer = up.ask("GET", path)
-        assert answer.document()["spec"]["leaseDurationSeconds"] == 4
+        wait_until(lambda: up.ask("GET", path).code == 200)
+        assert up.ask("GET", path).document()["spec"]["leaseDurationSeconds"] == 4
 
 
 def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
@@ -82,13 +75,13 @@ def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
     flags = ("--nodes", "1", "--lives", str(lives), "--without", "scheduler,controllers")
     with running(tmp_path, "--ephemeral", *flags) as up:
         assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
-        status = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
-        for _ in range(int(END_S_MAX * 10)):
-            if status["phase"] == "Failed":
-                break
-            threading.Event().wait(0.1)
-            status = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
-        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+
+        def status() -> dict[str, Any]:
+            found: dict[str, Any] = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
+            return found
+
+        wait_until(lambda: status()["phase"] == "Failed", why=status)
+        assert status()["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
 
 
 def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:
@@ -122,11 +115,11 @@ def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
     with running(tmp_path, "--data-dir", str(tmp_path / "data"), *WITHOUT_OTHERS) as up:
-        connection = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=END_S_MAX, context=up.tls())
+        connection = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=LIMIT_S, context=up.tls())
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
         connection.request("GET", "/api/v1/pods?watch=1", headers=headers)
         watch = connection.getresponse()
-        idle = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=END_S_MAX, context=up.tls())
+        idle = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=LIMIT_S, context=up.tls())
         idle.request("GET", "/livez", headers=headers)
         idle.getresponse().read()
         assert up.end(number) == 0
@@ -144,11 +137,9 @@ def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
         raw = up.tls().wrap_socket(socket.create_connection(("127.0.0.1", up.port)), server_hostname="127.0.0.1")
         head = f"Host: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Length: 10\r\n\r\n"
         raw.sendall(f"POST /api/v1/namespaces HTTP/1.1\r\n{head}".encode())
-        while up.metric("apiserver_current_inflight_requests") < 1:
-            pass
+        wait_until(lambda: up.metric("apiserver_current_inflight_requests") >= 1)
         up.process.send_signal(signal.SIGINT)
-        while "stopping" not in up.log():
-            pass
+        wait_until(lambda: "stopping" in up.log(), each_s=0.001)
         assert up.end(signal.SIGINT) == -signal.SIGINT
         assert "Traceback" not in up.log()
         raw.close()
@@ -161,7 +152,7 @@ def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         process.send_signal(signal.SIGTERM)
-        process.wait(END_S_MAX)
+        process.wait(LIMIT_S)
 
 
 # -------------------------------------------------------------------------------------------------- not coming up
@@ -169,7 +160,7 @@ def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
 
 def refused(*options: str) -> tuple[int, list[str]]:
     """The exit code and what was said."""
-    ended = subprocess.run(command(*options), capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command(*options), capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert "Traceback" not in ended.stderr, ended.stderr
     return ended.returncode, ended.stderr.strip().splitlines()
 
@@ -190,10 +181,6 @@ def test_bad_flags_are_said_in_words(options: tuple[str, ...], words: str) -> No
     code, said = refused(*options)
     assert code != 0
     assert words in said[-1]
-
-
-def _port_in_use(folder: Path) -> tuple[str, ...]:
-    return ("--ephemeral", "--port", str(_listening().getsockname()[1]))
 
 
 def _file_for_a_directory(folder: Path) -> tuple[str, ...]:
@@ -242,7 +229,6 @@ def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
-        pytest.param(_port_in_use, "in use", id="a port in use"),
         pytest.param(_file_for_a_directory, "file", id="a file where a directory should be"),
         pytest.param(_unreadable_lives, "a life needs at least one stage", id="a file of lives that says nothing"),
         pytest.param(_unreadable_directory, "/proc/nowhere", id="a directory that cannot be written"),
@@ -259,11 +245,22 @@ def test_bad_surroundings_are_said_in_one_line(
     options = prepare(tmp_path)
     if "--kubeconfig" not in options:
         options += ("--kubeconfig", str(tmp_path / "kubeconfig-of-another"))
+    assert words in _refused_in_one_line(*options)
+
+
+def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        kubeconfig = str(tmp_path / "kubeconfig")
+        assert "in use" in _refused_in_one_line("--ephemeral", "--port", port, "--kubeconfig", kubeconfig)
+
+
+def _refused_in_one_line(*options: str) -> str:
     code, said = refused(*options)
     assert code != 0
     assert len(said) == 1, said
     assert said[0].startswith("mooring: ")
-    assert words in said[0]
+    return said[0]
 
 
 def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> None:
@@ -273,14 +270,3 @@ def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> No
         assert (code, len(said)) == (1, 1)
         assert f"in use by process {up.process.pid}" in said[0]
         assert up.ask("GET", "/livez").code == 200
-
-
-_KEPT: list[socket.socket] = []
-
-
-def _listening() -> socket.socket:
-    found = socket.socket()
-    found.bind(("127.0.0.1", 0))
-    found.listen()
-    _KEPT.append(found)
-    return found
