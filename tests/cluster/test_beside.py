@@ -7,8 +7,6 @@ import os
 import pickle
 import signal
 import subprocess
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +23,9 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.cluster.running import Up, command, running
+from tests.waiting import LIMIT_S, wait_until
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-WAITED_S_MAX = 60.0
-LOOKED_EACH_S = 0.05
 LARGE = beside.WORTH_A_PROCESS_NODES
 
 
@@ -70,7 +67,7 @@ class TestAClusterOfTwoProcesses:
         kubeconfig = str(tmp_path / "kubeconfig")
         words = command("--port", "0", "--ephemeral", "--kubeconfig", kubeconfig, "--processes", "2")
         ended = subprocess.run(
-            [*words, "--controllers", "nosuch"], capture_output=True, text=True, timeout=WAITED_S_MAX, check=False
+            [*words, "--controllers", "nosuch"], capture_output=True, text=True, timeout=LIMIT_S, check=False
         )
         assert ended.returncode == 1
         said = ended.stderr.splitlines()
@@ -140,14 +137,6 @@ def create(up: Up, name: str, replicas: int) -> None:
 def status_of(up: Up, name: str) -> dict[str, Any]:
     status: dict[str, Any] = up.ask("GET", f"{DEPLOYMENTS}/{name}").document()["status"]
     return status
-
-
-def wait_until(look: Callable[[], Any]) -> Any:
-    for _ in range(int(WAITED_S_MAX / LOOKED_EACH_S)):
-        if found := look():
-            return found
-        threading.Event().wait(LOOKED_EACH_S)
-    raise AssertionError("waited in vain")
 
 
 def children_of(pid: int) -> list[int]:
