@@ -1,9 +1,8 @@
-"""The machine: what it is that was measured on, and how much memory this process takes.
+"""The machine: its description, the memory and CPU time of processes, and free ports.
 
-Comes in   /proc, where there is one, and the versions of what runs
-Goes out   `Machine`, resident and peak memory
-
- 1. What cannot be found out is called unknown (a text) or is 0 (a number); nothing here fails.
+1. `describe_machine` reads /proc where there is one. An unknown text is "unknown", an unknown number is 0.
+2. CPU time comes from the process's CPU clock (nanoseconds). /proc/PID/stat counts in ticks of 10 ms, so a short
+   measurement may read 0 there.
 """
 
 from __future__ import annotations
@@ -13,14 +12,21 @@ import os
 import platform
 import re
 import resource
+import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 
 from bench.results import Machine
 
 _UNKNOWN = "unknown"
+_PORT_MIN = 10_000
+_PORTS_APART = 977
+_ports = count()
 
 
 def describe_machine() -> Machine:
@@ -55,10 +61,10 @@ def family_of(pid: int) -> list[int]:
 
 
 def cpu_s_of(pid: int) -> float:
-    """What another process took of the processor so far."""
-    # Its name stands in parentheses, and may hold anything.
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU time that a process has used so far, over all of its threads."""
+    # clock_getcpuclockid(3), which Python does not offer: the complement of the process ID, and 2 for the scheduler's
+    # own count.
+    return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
 
 
 def peak_bytes() -> int:
@@ -76,6 +82,21 @@ def forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that is free and stays free until the caller listens on it.
+
+    It lies below the range from which the kernel takes ports for outgoing connections: a port of that range may be
+    taken again at once, by any connection of any process. Processes count from different ports.
+    """
+    first_of_kernel = int(_first_match(Path("/proc/sys/net/ipv4/ip_local_port_range"), r"(\d+)") or 0)
+    candidates = range(_PORT_MIN, first_of_kernel) or range(1)
+    for _ in candidates:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", candidates[(os.getpid() * _PORTS_APART + next(_ports)) % len(candidates)]))
+            return int(probe.getsockname()[1])
+    raise OSError("every port is taken")
 
 
 def commit() -> tuple[str, bool]:

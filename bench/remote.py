@@ -7,7 +7,7 @@ Goes out   a line for each figure beside its target; with `--output FILE` the sa
 
  1. The server costs a fraction of what the scheduler does and answers at once: what is measured is the scheduler.
  2. All pods appear at once, after the scheduler is ready. The clock stops at the last binding; events are waited for.
- 3. CPU is the scheduler's own, as the kernel counts it, from the first pod to the last event, everything included.
+ 3. CPU is the scheduler's own, from its CPU clock, from the first pod to the last event, everything included.
  4. The outcome is the server's word: each pod bound once, to a node that is there, and one event for each. Anything
     else is no measurement.
 """
@@ -15,7 +15,6 @@ Goes out   a line for each figure beside its target; with `--output FILE` the sa
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,7 @@ import msgspec
 
 from bench.desk_client import Connection, connect, request
 from bench.figure import Figure
-from bench.machine import cpu_s_of, resident_bytes_of
+from bench.machine import cpu_s_of, free_port, resident_bytes_of
 
 PODS_PER_S = 1_500
 CPU_MS = 0.5
@@ -80,7 +79,7 @@ def serving(workload: str, nodes: int, placed: int, pods: int) -> Iterator[int]:
 @contextmanager
 def scheduling(port: int, folder: Path) -> Iterator[SchedulerProcess]:
     """`mooring scheduler`, when it is ready."""
-    kubeconfig, secure = folder / "kubeconfig", _free_port()
+    kubeconfig, secure = folder / "kubeconfig", free_port()
     kubeconfig.write_text(_kubeconfig(port), encoding="utf-8")
     command = [sys.executable, "-m", "mooring", "scheduler", "--kubeconfig", str(kubeconfig), "--secure-port"]
     limits = ["--kube-api-qps", "-1", "--bind-address", "127.0.0.1"]
@@ -164,12 +163,6 @@ def _kubeconfig(port: int) -> str:
         "apiVersion: v1\nkind: Config\ncurrent-context: bench\n"
         f"clusters: [{cluster}]\nusers: [{user}]\ncontexts: [{context}]\n"
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @click.command()

@@ -29,12 +29,11 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from tests.cluster.running import Up, running
+from tests.waiting import LIMIT_S
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 STORIES = sorted(HERE.glob("[0-9]*.md"))
-ANSWER_S_MAX = 45.0
-"""Generous: losing a node takes up to 14 s, and the machine may be busy with other tests."""
 LOOK_EACH_S = 0.2
 LOOKING = ("get", "logs", "rollout status", "rollout history")
 
@@ -101,7 +100,7 @@ if shutil.which("kubectl") is None:
 async def _tell(steps: list[Step], cluster: Up) -> None:
     clock = SystemClock()
     for step in steps:
-        end_s = clock.now_s() + ANSWER_S_MAX
+        end_s = clock.now_s() + LIMIT_S
         output = await _said(step.command, cluster)
         while step.only_looks and not step.is_told_by(output) and clock.now_s() < end_s:
             await clock.wait(LOOK_EACH_S)
@@ -121,12 +120,12 @@ async def _said(command: str, cluster: Up) -> str:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(ANSWER_S_MAX):
+        async with asyncio.timeout(LIMIT_S):
             output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
-        return f"nothing within {ANSWER_S_MAX} s"
+        return f"nothing within {LIMIT_S} s"
     return output.decode()
 
 

@@ -16,6 +16,7 @@ from mooring.api.kinds import EVENT, POD
 from mooring.client.promise import Deletion, PatchForm
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
+from tests.waiting import LIMIT_S
 
 Mischief: TypeAlias = Callable[[LiveCluster, list[ComingPod]], Awaitable[None]]
 
@@ -35,8 +36,8 @@ def problems_after(mischief: Mischief) -> list[str]:
         pods = [*coming(islice(scenario.measured(), SIZE.pods)), *coming(islice(scenario.waiting(), SIZE.waiting))]
         async with TaskGroup("test") as group:
             await cluster.start(group)
-            assert await cluster.decide(pods, 10.0) == 0
-            assert await cluster.wait_until_quiet(10.0)
+            assert await cluster.decide(pods, LIMIT_S) == 0
+            assert await cluster.wait_until_quiet(LIMIT_S)
             await mischief(cluster, pods)
             return await check(cluster, pods, ())
 

@@ -12,6 +12,7 @@ from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
+from tests.waiting import LIMIT_S
 
 SIZE = Size(nodes=6, placed=12, waiting=5, pods=10)
 
@@ -47,8 +48,8 @@ def test_the_scheduler_has_seen_what_was_there_before() -> None:
 
 def test_pods_that_come_are_decided_and_then_it_is_quiet() -> None:
     async def story(cluster: LiveCluster) -> None:
-        assert await cluster.decide(coming_pods("loop-plain", 10), seconds_max=10.0) == 0
-        assert await cluster.wait_until_quiet(seconds_max=10.0)
+        assert await cluster.decide(coming_pods("loop-plain", 10), seconds_max=LIMIT_S) == 0
+        assert await cluster.wait_until_quiet(seconds_max=LIMIT_S)
         assert len(cluster.scheduler.engine.columns.pods) == 22
 
     in_a_cluster(story)

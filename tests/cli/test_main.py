@@ -13,6 +13,7 @@ import pytest
 
 from mooring import __version__
 from tests.cli.screens import ROOT, run
+from tests.waiting import LIMIT_S
 
 MOORING = [sys.executable, "-c", "from mooring.cli.main import main; main(prog_name='mooring')"]
 HARBOUR = str(ROOT / "examples/clusters/harbour.yaml")
@@ -81,7 +82,7 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(tmp_path: Path) -> None:
     writer.stdout.close()
     complaints = writer.stderr.read()
     writer.stderr.close()
-    assert (writer.wait(timeout=60), complaints) == (141, b"")
+    assert (writer.wait(timeout=LIMIT_S), complaints) == (141, b"")
 
 
 def test_an_interrupt_ends_it_with_one_line(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_an_interrupt_ends_it_with_one_line(tmp_path: Path) -> None:
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with slow.open("w"):  # waits until the command has it open, and so has begun to work
         reader.send_signal(signal.SIGINT)
-        output, complaints = reader.communicate(timeout=60)
+        output, complaints = reader.communicate(timeout=LIMIT_S)
     assert (reader.returncode, output, complaints) == (130, "", "mooring: interrupted\n")
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mooring.api.views.batch import Job
-from mooring.cli import chunks
+from mooring.cli import chunks, manifests
 from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests, read_objects
 from mooring.cli.problems import InputError
 
@@ -204,7 +203,8 @@ def test_a_list_that_cannot_be_cut_is_read_whole(text: str, monkeypatch: pytest.
     assert (cut.skipped, cut.kinds) == (whole.skipped, whole.kinds)
 
 
-def test_five_thousand_nodes_are_read_in_a_few_seconds() -> None:
+def test_five_thousand_nodes_as_json_are_not_read_as_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of YAML would take minutes."""
     node: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -215,10 +215,8 @@ def test_five_thousand_nodes_are_read_in_a_few_seconds() -> None:
     }
     items = [{**node, "metadata": {"name": f"n{n}", "labels": {"zone": f"z{n % 3}"}}} for n in range(5000)]
     content = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=4).encode()
-    start_s = time.perf_counter()  # noqa: TID251
-    found = read(content)
-    assert len(found.objects) == 5000
-    assert time.perf_counter() - start_s < 5  # noqa: TID251
+    monkeypatch.delattr(manifests, "load_documents")
+    assert len(read(content).objects) == 5000
 
 
 # Files

@@ -14,10 +14,9 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.store.memory import MemoryStore
 from tests.client.http_server import HttpServer
+from tests.waiting import LIMIT_S
 
 UNLIMITED = HttpLimits(requests_per_s=0)
-SCENE_S_MAX = 30.0
-"""Real seconds; a scenario takes a fraction of one, and one that hangs is a failure."""
 
 
 class HurriedClock(SystemClock):
@@ -29,6 +28,13 @@ class HurriedClock(SystemClock):
     async def wait(self, delay_s: float) -> None:
         self.waited_s.append(delay_s)
         await super().wait(delay_s / 500)
+
+
+class StandingClock(HurriedClock):
+    """No time passes, however busy the machine is."""
+
+    def now_s(self) -> float:
+        return 0.0
 
 
 class Scene:
@@ -49,16 +55,17 @@ def play_over_http(
     security: ssl.SSLContext | None = None,
     authority: bytes = b"",
     credentials: Credentials | None = None,
+    make_clock: Callable[[], HurriedClock] = HurriedClock,
 ) -> None:
     async def play() -> None:
-        clock = HurriedClock()
+        clock = make_clock()
         local = LocalClient(MemoryStore(), clock, Entropy(1))
         async with HttpServer(local, security=security, can_watch_all=can_watch_all) as server:
             connection = Connection(
                 server.url, authority=authority, credentials=credentials or FixedCredentials(), proxy=""
             )
             async with HttpClient(connection, clock, Entropy(2), limits=limits, environment={}) as client:
-                async with asyncio.timeout(SCENE_S_MAX):
+                async with asyncio.timeout(LIMIT_S):
                     await scenario(Scene(local, server, client, clock))
 
     run_real(play())

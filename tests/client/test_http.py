@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -212,12 +213,16 @@ def test_very_large_objects_come_through_every_door() -> None:
 def test_many_requests_are_under_way_together_but_not_more_than_the_limit() -> None:
     async def scenario(scene: Scene) -> None:
         running, most = 0, 0
+        are_four = asyncio.Event()
         get = scene.local.get
 
         async def slow_get(kind: object, namespace: str, name: str) -> bytes:
             nonlocal running, most
             running += 1
             most = max(most, running)
+            if running == 4:
+                are_four.set()
+            await are_four.wait()
             await scene.clock.wait(5.0)
             running -= 1
             return await get(POD, namespace, name)

@@ -22,6 +22,7 @@ from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
 from tests.client.http_play import Scene, play_over_http
+from tests.waiting import LIMIT_S
 
 VERSION = "client.authentication.k8s.io/v1"
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -205,9 +206,9 @@ def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(kubeconfig_exec, "PLUGIN_S_MAX", 0.1)
 
     async def scenario() -> None:
-        entry = Plugin(tmp_path, "exec sleep 60").entry()
+        entry = Plugin(tmp_path, "exec sleep 6000").entry()
         with pytest.raises(CredentialsError, match="gave no answer"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(LIMIT_S):
                 await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
 
     play(scenario)

@@ -24,8 +24,8 @@ from mooring.store.memory import MemoryStore
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.objects import config_map, text_at
+from tests.waiting import LIMIT_S
 
-SCENE_S_MAX = 30.0
 CLOCK = SystemClock()
 
 
@@ -49,7 +49,7 @@ def local() -> LocalClient:
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(SCENE_S_MAX):
+        async with asyncio.timeout(LIMIT_S):
             await scene()
 
     run_real(bounded())

@@ -12,8 +12,8 @@ from mooring.client.pipe_channel import LENGTH_BYTES, Channel, open_channel
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
+from tests.waiting import LIMIT_S
 
-SCENE_S_MAX = 10.0
 CLOCK = SystemClock()
 
 _encode = msgspec.msgpack.encode
@@ -43,7 +43,7 @@ def play(scene: Callable[[End, socket.socket], Awaitable[None]]) -> None:
     async def bounded() -> None:
         here, there = socket.socketpair()
         end = End()
-        async with asyncio.timeout(SCENE_S_MAX):
+        async with asyncio.timeout(LIMIT_S):
             await open_channel(here, lambda: end.channel)
             await scene(end, there)
             await end.leave()

@@ -50,8 +50,8 @@ class FaultProxy:
         self.delay_s = 0.0
         self.spoil = Spoil.NOTHING
         self.share = 1 / 3
-        """How many of the requests that are no watches are spoilt. By chance: in a fixed order, a binding that is tried
-        again after two other requests would be spoilt for ever."""
+        """How many of the requests that are no watches are spoilt, after the first. By chance: in a fixed order, a
+        binding that is tried again after two other requests would be spoilt for ever."""
         self.is_cut_off = False
         self.kept_back: frozenset[str] = frozenset()
         """Method and path."""
@@ -102,7 +102,7 @@ class FaultProxy:
             return _reset(request)  # either side went away
 
     def _next_spoil(self) -> Spoil:
-        if self.spoil is Spoil.NOTHING or self._die.uniform() > self.share:
+        if self.spoil is Spoil.NOTHING or (self.spoilt and self._die.uniform() > self.share):
             return Spoil.NOTHING
         self.spoilt += 1
         return self.spoil

@@ -24,11 +24,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from tests.waiting import LIMIT_S
+
 ADMIN_TOKEN = "token-of-the-administrator"
 LIMITED_TOKEN = "token-of-somebody-with-few-rights"
-START_S_MAX = 60.0
-STOP_S_MAX = 20.0
-ANSWER_S_MAX = 20.0
 WITHOUT_OTHERS = ("--without", "scheduler,controllers,nodes")
 
 
@@ -75,7 +74,7 @@ class Up:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """One request on a connection of its own. A body that is not bytes is sent as JSON; no token, no name."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=ANSWER_S_MAX, context=self.tls())
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=LIMIT_S, context=self.tls())
         sent = {"Content-Type": "application/json", **(headers or {})}
         if token:
             sent["Authorization"] = f"Bearer {token}"
@@ -90,7 +89,7 @@ class Up:
     @contextmanager
     def opened(self, path: str) -> Iterator[http.client.HTTPResponse]:
         """An answer that is read while it comes."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=ANSWER_S_MAX, context=self.tls())
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=LIMIT_S, context=self.tls())
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
             yield connection.getresponse()
@@ -126,20 +125,11 @@ class Up:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(STOP_S_MAX)
+        return self.process.wait(LIMIT_S)
 
 
 def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "mooring", "up", "--token", ADMIN_TOKEN, *options]
-
-
-def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    import socket
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager
@@ -163,7 +153,7 @@ def running(directory: Path, *options: str, port: int = 0, stdin: str = "") -> I
             if process.poll() is None:
                 process.terminate()
                 try:
-                    process.wait(STOP_S_MAX)
+                    process.wait(LIMIT_S)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     raise

@@ -12,14 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
-from mooring.kit.clock import SystemClock
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, Up, running
-
-CONVERGED_S_MAX = 60.0
-STOP_S_MAX = 20.0
+from tests.waiting import LIMIT_S, wait_until
 
 
 @contextmanager
@@ -34,7 +30,7 @@ def alone(up: Up, log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(STOP_S_MAX)
+            process.wait(LIMIT_S)
 
 
 def test_a_deployment_runs_on_parts_that_run_alone(tmp_path: Path) -> None:
@@ -63,15 +59,11 @@ def test_a_deployment_runs_on_parts_that_run_alone(tmp_path: Path) -> None:
         assert {lease["metadata"]["name"] for lease in leases} >= {"kube-controller-manager", "mooring-nodes-node"}
         for process in (controllers, nodes):
             process.send_signal(signal.SIGINT)
-            assert process.wait(STOP_S_MAX) == 0
+            assert process.wait(LIMIT_S) == 0
 
 
 def _wait(up: Up, path: str, is_right: Callable[[Any], bool]) -> None:
-    clock = SystemClock()
-    ends_s = clock.now_s() + CONVERGED_S_MAX
-    while not is_right(found := up.ask("GET", path).document()):
-        assert clock.now_s() < ends_s, found
-        Event().wait(0.2)
+    wait_until(lambda: is_right(up.ask("GET", path).document()), each_s=0.1, why=lambda: up.ask("GET", path).body)
 
 
 def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tmp_path: Path) -> None:
@@ -90,18 +82,14 @@ def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tm
 
         def log(token: str) -> tuple[int, str]:
             context = ssl._create_unverified_context()
-            connection = http.client.HTTPSConnection(address, port, timeout=STOP_S_MAX, context=context)
+            connection = http.client.HTTPSConnection(address, port, timeout=LIMIT_S, context=context)
             connection.request("GET", "/containerLogs/default/web/main", headers={"Authorization": f"Bearer {token}"})
             response = connection.getresponse()
             said = response.read().decode()
             connection.close()
             return response.status, said
 
-        clock = SystemClock()
-        ends_s = clock.now_s() + CONVERGED_S_MAX
-        while (found := log(ADMIN_TOKEN)) != (200, "hello\n"):
-            assert clock.now_s() < ends_s, found
-            Event().wait(0.2)
+        wait_until(lambda: log(ADMIN_TOKEN) == (200, "hello\n"), each_s=0.1, why=lambda: log(ADMIN_TOKEN))
         assert log(LIMITED_TOKEN)[0] == 403
 
 
@@ -113,7 +101,7 @@ def test_the_api_server_asks_a_machine_elsewhere_for_its_logs(tmp_path: Path) ->
         "kind": "Pod",
         "metadata": {"name": "web"},
         "spec": {
-            "terminationGracePeriodSeconds": 5,
+            "terminationGracePeriodSeconds": 60,
             "containers": [{"name": "main", "image": "none", "command": ["/bin/sh", "-c", script]}],
         },
     }
@@ -145,9 +133,8 @@ def test_the_api_server_asks_a_machine_elsewhere_for_its_logs(tmp_path: Path) ->
 
 
 def _wait_log(up: Up, path: str) -> str:
-    clock = SystemClock()
-    ends_s = clock.now_s() + CONVERGED_S_MAX
-    while (found := up.ask("GET", f"{path}/log")).code != 200 or not found.body:
-        assert clock.now_s() < ends_s, found
-        Event().wait(0.2)
-    return found.body.decode()
+    def said() -> str:
+        found = up.ask("GET", f"{path}/log")
+        return found.body.decode() if found.code == 200 else ""
+
+    return wait_until(said, each_s=0.1)

@@ -6,8 +6,6 @@ import errno
 import os
 import pickle
 import signal
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,9 @@ from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.cluster.running import Up, running
+from tests.waiting import wait_until
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-WAITED_S_MAX = 60.0
-LOOKED_EACH_S = 0.05
 LARGE = beside.WORTH_A_PROCESS_NODES
 
 
@@ -136,14 +133,6 @@ def create(up: Up, name: str, replicas: int) -> None:
 def status_of(up: Up, name: str) -> dict[str, Any]:
     status: dict[str, Any] = up.ask("GET", f"{DEPLOYMENTS}/{name}").document()["status"]
     return status
-
-
-def wait_until(look: Callable[[], Any]) -> Any:
-    for _ in range(int(WAITED_S_MAX / LOOKED_EACH_S)):
-        if found := look():
-            return found
-        threading.Event().wait(LOOKED_EACH_S)
-    raise AssertionError("waited in vain")
 
 
 def children_of(pid: int) -> list[int]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 
-from mooring.kit.clock import SystemClock
 from tests.cluster.running import Up, running
+from tests.waiting import wait_until
 
-CONVERGED_S_MAX = 60.0
 PODS = "/api/v1/namespaces/default/pods"
 FORKING = "setsid sleep 600 & (sleep 601 &) ; echo up; exec sleep 602"
 
@@ -29,7 +26,7 @@ def shell_pod(name: str, script: str, **spec: Any) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {"name": name},
         "spec": {
-            "terminationGracePeriodSeconds": 5,
+            "terminationGracePeriodSeconds": 60,
             **spec,
             "containers": [{**container, **spec.pop("container", {})}],
         },
@@ -42,11 +39,14 @@ def create(up: Up, body: dict[str, Any]) -> None:
 
 
 def wait(up: Up, path: str, is_right: Callable[[Any], Any]) -> Any:
-    clock = SystemClock()
-    ends_s = clock.now_s() + CONVERGED_S_MAX
-    while not is_right(found := up.ask("GET", path).document()):
-        assert clock.now_s() < ends_s, f"{found}\n{up.log()}"
-        Event().wait(0.1)
+    found: Any = None
+
+    def look() -> Any:
+        nonlocal found
+        found = up.ask("GET", path).document()
+        return is_right(found)
+
+    wait_until(look, each_s=0.1, why=lambda: f"{found}\n{up.log()}")
     return found
 
 
@@ -64,12 +64,8 @@ def log(up: Up, name: str, query: str = "") -> str:
 
 
 def wait_log(up: Up, name: str, said: str) -> str:
-    clock = SystemClock()
-    ends_s = clock.now_s() + CONVERGED_S_MAX
-    while said not in (found := log(up, name)):
-        assert clock.now_s() < ends_s, found
-        Event().wait(0.1)
-    return found
+    wait_until(lambda: said in log(up, name), each_s=0.1, why=lambda: log(up, name))
+    return log(up, name)
 
 
 def processes_of(directory: Path) -> list[str]:
@@ -86,11 +82,7 @@ def processes_of(directory: Path) -> list[str]:
 
 
 def wait_no_processes(directory: Path) -> None:
-    clock = SystemClock()
-    ends_s = clock.now_s() + CONVERGED_S_MAX
-    while left := processes_of(directory):
-        assert clock.now_s() < ends_s, left
-        Event().wait(0.05)
+    wait_until(lambda: not processes_of(directory), each_s=0.05, why=lambda: processes_of(directory))
 
 
 def test_a_pod_runs_heals_and_goes(tmp_path: Path) -> None:
@@ -100,20 +92,19 @@ def test_a_pod_runs_heals_and_goes(tmp_path: Path) -> None:
         create(up, shell_pod("web", script))
         pod = wait_running(up, "web")
         assert pod["status"]["podIP"] == pod["status"]["hostIP"]
-        first = int(wait_log(up, "web", "I am")[len("I am ") :])
+        first = int(wait_log(up, "web", "\n")[len("I am ") :])
 
         os.kill(first, signal.SIGKILL)
         pod = wait_running(up, "web", restarts=1)
         assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137
         assert log(up, "web", "previous=true") == f"I am {first}\n"
-        assert re.fullmatch(r"\S+Z I am \d+\n", log(up, "web", "timestamps=true&tailLines=1"))
+        second = wait_log(up, "web", "\n")
+        assert re.fullmatch(rf"\S+Z {second}", log(up, "web", "timestamps=true&tailLines=1"))
 
-        followed: list[str] = []
-        follower = threading.Thread(target=lambda: followed.append(log(up, "web", "follow=true")))
-        follower.start()
-        assert up.ask("DELETE", f"{PODS}/web").code == 200
-        follower.join(CONVERGED_S_MAX)
-        assert "bye\n" in followed[0]
+        with up.opened(f"{PODS}/web/log?follow=true") as followed:
+            assert followed.readline().decode() == second
+            assert up.ask("DELETE", f"{PODS}/web").code == 200
+            assert b"bye\n" in followed.read()
         wait(up, f"{PODS}/web", lambda found: found.get("code") == 404)
         wait_no_processes(pods)
         wait(up, PODS, lambda _: [path.name for path in pods.iterdir()] == ["lock"])
@@ -130,7 +121,7 @@ def test_nothing_is_left_of_pods_when_mooring_has_ended_and_they_run_again_at_th
         for name in ("stays", "goes"):
             wait_running(up, name)
             wait_log(up, name, "up")
-        assert len(processes_of(pods)) >= 6
+        wait_until(lambda: len(processes_of(pods)) >= 6)
         up.end(number)
     wait_no_processes(pods)
     with running(tmp_path, *options) as up:

@@ -115,9 +115,7 @@ def test_waiting_on_a_virtual_clock_takes_virtual_time() -> None:
         return clock.now_s()
 
     clock = VirtualClock()
-    began_s = time.monotonic()
     assert run(wait_a_day(clock), clock) == 86_400.0
-    assert time.monotonic() - began_s < 5.0
 
 
 def test_a_virtual_clock_refuses_to_wait_on_a_loop_that_does_not_drive_it() -> None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import LIMIT_S
+
 ADMIN_TOKEN = "admin-token"
 LIMITED_TOKEN = "limited-token"
-START_S_MAX = 60
-STOP_S_MAX = 20
 
 
 def read_transcripts(file: str) -> dict[str, dict[str, Any]]:
@@ -49,7 +49,7 @@ def serving(directory: Path, *options: str) -> Iterator[Served]:
             yield Served(_url_in(process, directory / "server.log"), kubeconfig)
         finally:
             process.terminate()
-            process.wait(STOP_S_MAX)
+            process.wait(LIMIT_S)
 
 
 def _url_in(process: subprocess.Popen[str], log: Path) -> str:

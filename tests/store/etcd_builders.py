@@ -10,16 +10,18 @@ import asyncio
 import json
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from bench.machine import free_port
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
@@ -27,15 +29,19 @@ from mooring.store.etcd import EtcdStore
 from mooring.store.etcd_errors import EtcdUnreachable
 from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import Store
+from tests.waiting import LIMIT_S, until, wait_until
 
 Answer = TypeVar("Answer")
 
 PROGRAM: Final = shutil.which("etcd")
 
-QUICK = EtcdLimits(request_s_max=2.0, unreachable_s_max=3.0, retry_s=0.02, retry_s_max=0.1, compaction_interval_s=0)
-"""The limits of the tests: nobody wants to wait, and compaction happens when a test says so."""
-
-START_S_MAX = 10.0
+QUICK = EtcdLimits(
+    request_s_max=LIMIT_S, unreachable_s_max=LIMIT_S, retry_s=0.02, retry_s_max=0.1, compaction_interval_s=0
+)
+"""The limits of the tests: an etcd that was away is tried again at once, and a slow one is waited for. Compaction
+happens when a test says so."""
+HASTY = replace(QUICK, unreachable_s_max=0.3)
+"""An etcd that refuses connections is soon given up; a slow one is still waited for."""
 
 
 class Etcd:
@@ -94,30 +100,33 @@ class Etcd:
     def call(self, path: str, body: object) -> None:
         """What the store itself has no need for, over etcd's JSON gateway."""
         request = urllib.request.Request(f"{self._scheme}://{self.endpoint}{path}", json.dumps(body).encode())
-        urllib.request.urlopen(request, timeout=2.0, context=self._tls).close()
+        urllib.request.urlopen(request, timeout=LIMIT_S, context=self._tls).close()
 
     def metric(self, name: str) -> float:
-        with urllib.request.urlopen(f"{self._scheme}://{self.endpoint}/metrics", timeout=2.0) as answer:
+        with urllib.request.urlopen(f"{self._scheme}://{self.endpoint}/metrics", timeout=LIMIT_S) as answer:
             lines = answer.read().decode().splitlines()
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     def _wait_healthy(self) -> None:
         clock = SystemClock()
         began_s = clock.now_s()
-        while clock.now_s() - began_s < START_S_MAX:
+        while clock.now_s() - began_s < LIMIT_S:
             if self._is_healthy():
                 return
             # Not a wait on the clock: a test may start it within a running loop.
             assert self._process is not None
             with suppress(subprocess.TimeoutExpired):
                 raise AssertionError(f"etcd ended with {self._process.wait(timeout=0.02)}")
-        raise AssertionError(f"etcd did not become healthy within {START_S_MAX} s")
+        raise AssertionError(f"etcd did not become healthy within {LIMIT_S} s")
 
     def _is_healthy(self) -> bool:
         url = f"{self._scheme}://{self.endpoint}/health"
         try:
-            with urllib.request.urlopen(url, timeout=1.0, context=self._tls) as answer:
+            with urllib.request.urlopen(url, timeout=10.0, context=self._tls) as answer:
                 return bool(json.load(answer)["health"] == "true")
+        except urllib.error.HTTPError as error:
+            error.close()
+            return False
         except OSError:
             return False
 
@@ -177,25 +186,28 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.transport.abort()
 
 
+async def until_noticed(store: EtcdStore, endpoint: str) -> None:
+    """Until a store knows that an endpoint is gone."""
+    (wire,) = [each for each in store._endpoints._wires if each.endpoint == endpoint]
+    await until(lambda: wire._channel.get_state().name != "READY")
+
+
+def wait_watchers(etcd: Etcd, count: int) -> None:
+    """Until etcd counts so many watchers. It forgets those of a closed store only after a moment."""
+    wait_until(lambda: etcd.metric("etcd_debugging_mvcc_watcher_total") == count)
+
+
 async def once_reachable(question: Callable[[], Awaitable[Answer]]) -> Answer:
-    """The answer, as soon as an etcd that was away is found again: on a busy machine that takes longer than hasty
-    limits allow."""
+    """The answer, as soon as an etcd that was away is found again, which may take longer than `HASTY` allows."""
     clock = SystemClock()
     began_s = clock.now_s()
     while True:
         try:
             return await question()
         except EtcdUnreachable:
-            if clock.now_s() - began_s > START_S_MAX:
+            if clock.now_s() - began_s > LIMIT_S:
                 raise
             await clock.wait(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def play(url: str, scenario: Callable[[EtcdStore], Awaitable[None]], limits: EtcdLimits = QUICK) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.store.etcd import EtcdStore
-from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import (
     MUST_NOT_EXIST,
     OutcomeUnknown,
@@ -21,7 +22,8 @@ from mooring.store.promise import (
     WriteConflict,
 )
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, gather, told
-from tests.store.etcd_builders import QUICK, Etcd, play, play_two
+from tests.store.etcd_builders import QUICK, Etcd, play, play_two, wait_watchers
+from tests.waiting import until
 
 
 class TestTheContract(StoreContract):
@@ -110,7 +112,7 @@ def test_a_counter_that_many_raise_loses_nothing(etcd: Etcd) -> None:
 def test_a_store_that_comes_later_finds_everything(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore) -> None:
         revision = await fill(one, WEB, NODE, DNS, DATABASE)
-        few_at_once = EtcdLimits(loaded_records_max=3, compaction_interval_s=0)
+        few_at_once = replace(QUICK, loaded_records_max=3)
         async with await EtcdStore.open(etcd.url, SystemClock(), few_at_once) as other:
             page = await other.list("/registry/")
             assert [record.key for record in page.records] == [NODE, DATABASE, WEB, DNS]
@@ -157,7 +159,7 @@ def test_two_hundred_watches_are_one_for_etcd(etcd: Etcd) -> None:
         changes = [(await gather(watch.next_batch, 1))[0] for watch in watches]
         changes[0].reading = "what the first made of it"
         assert {change.reading for change in changes} == {"what the first made of it"}
-        assert etcd.metric("etcd_debugging_mvcc_watcher_total") == 1
+        wait_watchers(etcd, 1)
         assert store.statistics()["watches"] == 200
         for watch in watches:
             await watch.__aexit__(None, None, None)
@@ -177,7 +179,7 @@ def test_a_reader_who_falls_behind_is_cut_off_and_the_others_are_not(etcd: Etcd)
                 await slow.next_batch()
         assert [change.value for change in seen] == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
-    play(etcd.url, scenario, EtcdLimits(buffer_max=3, compaction_interval_s=0))
+    play(etcd.url, scenario, replace(QUICK, buffer_max=3))
 
 
 # ------------------------------------------------------------------------------------------------- refusals
@@ -204,7 +206,7 @@ def test_one_write_more_than_may_wait_is_refused(etcd: Etcd) -> None:
         assert first.result() > 0
         await store.put(DNS, b"two")
 
-    play(etcd.url, scenario, EtcdLimits(waiting_writes_max=1, compaction_interval_s=0))
+    play(etcd.url, scenario, replace(QUICK, waiting_writes_max=1))
 
 
 def test_after_closing_nothing_is_done(etcd: Etcd) -> None:
@@ -238,7 +240,7 @@ def test_those_who_wait_are_told_that_the_store_was_closed(etcd_alone: Etcd) -> 
         async with TaskGroup("waiting") as group:
             group.start(read(), name="reader")
             group.start(write(), name="writer")
-            await clock.wait(0.05)
+            await until(lambda: store.statistics()["writes_waiting"] == 1)
             await store.close()
 
     run_real(scenario())

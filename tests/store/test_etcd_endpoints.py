@@ -8,12 +8,11 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.store.etcd import EtcdStore
 from mooring.store.etcd_errors import EtcdUnreachable
-from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import OutcomeUnknown, StoreChange
+from tests.ports import silent_port
 from tests.store.contract import PODS, WEB, gather
-from tests.store.etcd_builders import QUICK, Etcd, Proxy, free_port, once_reachable, play
-
-HASTY = EtcdLimits(request_s_max=0.5, unreachable_s_max=0.3, retry_s=0.02, retry_s_max=0.1, compaction_interval_s=0)
+from tests.store.etcd_builders import HASTY, QUICK, Etcd, Proxy, once_reachable, play, until_noticed
+from tests.waiting import LIMIT_S
 
 
 def test_an_endpoint_where_nobody_listens_is_passed_over(etcd: Etcd) -> None:
@@ -22,7 +21,8 @@ def test_an_endpoint_where_nobody_listens_is_passed_over(etcd: Etcd) -> None:
         assert await store.get(WEB) is not None
         assert store.statistics()["endpoint_changes"] == 1
 
-    play(f"etcd://127.0.0.1:{free_port()},{etcd.endpoint}", scenario)
+    with silent_port() as port:
+        play(f"etcd://127.0.0.1:{port},{etcd.endpoint}", scenario)
 
 
 def test_when_an_endpoint_goes_away_the_next_takes_over(etcd: Etcd) -> None:
@@ -36,7 +36,7 @@ def test_when_an_endpoint_goes_away_the_next_takes_over(etcd: Etcd) -> None:
                         await back.cut()
                         await back.mend()
                         await gone.cut()
-                        await SystemClock().wait(0.02)
+                        await until_noticed(store, gone.endpoint)
                         await store.put(WEB, b"x")
                         assert await store.get(WEB) is not None
                         seen += await gather(watch.next_batch, 1)
@@ -49,25 +49,27 @@ def test_when_an_endpoint_goes_away_the_next_takes_over(etcd: Etcd) -> None:
 
 @pytest.mark.parametrize("endpoints", [1, 2])
 def test_an_etcd_that_nobody_finds_is_said_to_be_unreachable_in_one_line(endpoints: int) -> None:
-    url = "etcd://" + ",".join(f"127.0.0.1:{free_port()}" for _ in range(endpoints))
-
-    async def scenario() -> None:
+    async def scenario(url: str) -> None:
         with pytest.raises(EtcdUnreachable, match="cannot be reached") as unreachable:
             await EtcdStore.open(url, SystemClock(), HASTY)
         assert "\n" not in str(unreachable.value)
         assert ("none of 2 endpoints answers" in str(unreachable.value)) is (endpoints == 2)
 
-    run_real(scenario())
+    with silent_port() as one, silent_port() as other:
+        run_real(scenario("etcd://" + ",".join(f"127.0.0.1:{port}" for port in (one, other)[:endpoints])))
 
 
 def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_later(etcd_alone: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         async with store.watch(PODS, since=await store.revision()) as watch:
+            (wire,) = store._endpoints._wires
+            wire._request_s_max = 0.3
             etcd_alone.pause()
             with pytest.raises(OutcomeUnknown, match="may have been carried out"):
                 await store.put(WEB, b"one")
             with pytest.raises(EtcdUnreachable, match="did not answer in time"):
                 await store.get(WEB)
+            wire._request_s_max = LIMIT_S
             etcd_alone.resume()
             found = await once_reachable(lambda: store.get(WEB))
             await store.put(WEB, b"two")
@@ -84,7 +86,7 @@ def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_late
 def test_a_write_that_was_never_sent_is_not_unknown(etcd_alone: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         etcd_alone.kill()
-        await SystemClock().wait(0.05)
+        await until_noticed(store, etcd_alone.endpoint)
         with pytest.raises(EtcdUnreachable):
             await store.put(WEB, b"one")
         etcd_alone.start()

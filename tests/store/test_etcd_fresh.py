@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mooring.kit.clock import SystemClock
@@ -9,11 +11,8 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.store.etcd import EtcdStore
 from mooring.store.etcd_errors import EtcdUnreachable
-from mooring.store.etcd_limits import EtcdLimits
 from tests.store.contract import PODS, WEB, fill
-from tests.store.etcd_builders import Etcd, Proxy, once_reachable, play
-
-HASTY = EtcdLimits(request_s_max=0.5, unreachable_s_max=0.3, retry_s=0.02, retry_s_max=0.05, compaction_interval_s=0)
+from tests.store.etcd_builders import HASTY, QUICK, Etcd, Proxy, once_reachable, play
 
 
 def test_a_hundred_readers_at_once_share_a_question(etcd: Etcd) -> None:
@@ -77,7 +76,9 @@ def test_everybody_who_waits_is_told_that_etcd_is_away(etcd: Etcd) -> None:
 
 def test_a_mirror_that_does_not_come_up_is_said_to_be_behind(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
+        revision = await store.revision()
+        store._fresh._limits = replace(QUICK, request_s_max=0.05)
         with pytest.raises(EtcdUnreachable, match="its events come only up to"):
-            await store._fresh.wait_reached(await store.revision() + 1)
+            await store._fresh.wait_reached(revision + 1)
 
-    play(etcd.url, scenario, HASTY)
+    play(etcd.url, scenario)

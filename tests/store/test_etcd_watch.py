@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.store.etcd import EtcdStore
-from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import Record, RevisionGone
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, fill, gather, names, told
-from tests.store.etcd_builders import QUICK, Etcd, play
+from tests.store.etcd_builders import QUICK, Etcd, play, wait_watchers
 
 
 def test_a_watch_begins_before_the_store_was_opened(etcd: Etcd) -> None:
@@ -23,7 +24,7 @@ def test_a_watch_begins_before_the_store_was_opened(etcd: Etcd) -> None:
                 assert told(await gather(watch.next_batch, 2)) == [(WEB, b"two", b"web"), (WEB, None, b"two")]
                 await earlier.put(DNS, b"new")
                 assert told(await gather(watch.next_batch, 1)) == [(DNS, b"new", None)]
-            assert etcd.metric("etcd_debugging_mvcc_watcher_total") == 2
+            wait_watchers(etcd, 2)
 
     play(etcd.url, scenario)
 
@@ -40,7 +41,7 @@ def test_changes_that_come_while_etcd_is_asked_are_told_after_those_that_were_mi
         assert [change.value for change in changes] == [b"%d" % number for number in range(50)]
         assert [change.previous.value for change in changes[1:] if change.previous] == [b"%d" % n for n in range(49)]
 
-    play(etcd.url, scenario, EtcdLimits(changes_max=5, compaction_interval_s=0))
+    play(etcd.url, scenario, replace(QUICK, changes_max=5))
 
 
 def test_the_past_before_our_history_is_read_from_etcd(etcd: Etcd) -> None:
@@ -57,7 +58,7 @@ def test_the_past_before_our_history_is_read_from_etcd(etcd: Etcd) -> None:
         assert await store.get(DNS, at=before) == Record(DNS, b"dns", before - 1)
         assert await store.get(f"{DNS}x", at=before) is None
 
-    play(etcd.url, scenario, EtcdLimits(changes_max=2, compaction_interval_s=0))
+    play(etcd.url, scenario, replace(QUICK, changes_max=2))
 
 
 def test_more_than_may_have_been_missed_is_gone(etcd: Etcd) -> None:
@@ -70,7 +71,7 @@ def test_more_than_may_have_been_missed_is_gone(etcd: Etcd) -> None:
                 pass
         assert store.statistics()["watches"] == 0
 
-    play(etcd.url, scenario, EtcdLimits(changes_max=1, missed_changes_max=3, compaction_interval_s=0))
+    play(etcd.url, scenario, replace(QUICK, changes_max=1, missed_changes_max=3))
 
 
 def test_a_past_that_somebody_compacted_without_a_word_is_gone(etcd: Etcd) -> None:
@@ -86,4 +87,4 @@ def test_a_past_that_somebody_compacted_without_a_word_is_gone(etcd: Etcd) -> No
         with pytest.raises(RevisionGone):
             await store.list(PODS, at=since)
 
-    play(etcd.url, scenario, EtcdLimits(changes_max=1, compaction_interval_s=0))
+    play(etcd.url, scenario, replace(QUICK, changes_max=1))

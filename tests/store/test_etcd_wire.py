@@ -20,12 +20,9 @@ from mooring.kit.loop import run_real
 from mooring.store import etcd_wire
 from mooring.store.etcd import EtcdStore
 from mooring.store.etcd_errors import EtcdAuthenticationRefused, EtcdNotInstalled, EtcdTlsFailed, EtcdUnreachable
-from mooring.store.etcd_limits import EtcdLimits
 from mooring.store.promise import StoreError
 from tests.store.contract import PODS, WEB, gather
-from tests.store.etcd_builders import Etcd, play
-
-HASTY = EtcdLimits(request_s_max=1.0, unreachable_s_max=0.2, retry_s=0.02, compaction_interval_s=0)
+from tests.store.etcd_builders import HASTY, Etcd, play
 
 
 async def write_and_read(store: EtcdStore) -> None:
@@ -100,11 +97,14 @@ def test_a_store_works_over_tls_with_a_client_certificate(etcd_with_tls: Etcd, c
     play(f"etcds://{etcd_with_tls.endpoint}?{options}&key={certificates / 'key'}", write_and_read)
 
 
-def test_an_authority_that_did_not_sign_is_said_in_one_line(etcd_with_tls: Etcd, certificates: Path) -> None:
+def test_an_authority_that_did_not_sign_is_said_in_one_line(
+    etcd_with_tls: Etcd, certificates: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     error = refusal(f"etcds://{etcd_with_tls.endpoint}?cacert={certificates / 'other'}")
     assert type(error) is EtcdTlsFailed
     assert "check cacert" in str(error)
     assert "\n" not in str(error)
+    assert capfd.readouterr() == ("", ""), "grpc adds nothing of its own"
 
 
 def test_an_etcd_with_tls_is_not_reached_without(etcd_with_tls: Etcd) -> None:
@@ -120,7 +120,7 @@ def test_an_etcd_without_tls_is_not_reached_with_it(etcd: Etcd) -> None:
 
 @pytest.fixture(scope="module")
 def etcd_with_users(etcd_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
-    etcd = Etcd(etcd_program, tmp_path_factory.mktemp("etcd"), "--auth-token-ttl", "1")
+    etcd = Etcd(etcd_program, tmp_path_factory.mktemp("etcd"))
     etcd.call("/v3/auth/user/add", {"name": "root", "password": "p@ss"})
     etcd.call("/v3/auth/user/add", {"name": "guest", "password": "guest"})
     etcd.call("/v3/auth/role/add", {"name": "root"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -152,8 +152,11 @@ def test_another_store_on_the_same_directory_is_refused_until_the_first_is_close
 def test_another_program_that_writes_to_the_file_is_refused_by_sqlite(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
-            sqlite3.connect(tmp_path / DATABASE, timeout=0).execute("DELETE FROM changes")
+        with (
+            closing(sqlite3.connect(tmp_path / DATABASE, timeout=0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("DELETE FROM changes")
 
     play(tmp_path, scenario)
 

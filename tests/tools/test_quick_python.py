@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 SCRIPT = Path(__file__).parents[2] / "tools" / "quick_python.sh"
 
 
@@ -30,7 +32,7 @@ def choose(*candidates: Path) -> tuple[str, str]:
         [str(SCRIPT), *map(str, candidates)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_S,
         check=True,
         env={"PATH": "/usr/bin:/bin"},
     )

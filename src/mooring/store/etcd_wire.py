@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -216,6 +217,9 @@ def decimal(value: bytes) -> int:
 
 @cache
 def _library() -> Any:
+    # grpc writes lines of its own to standard error, for example for each failed handshake. The errors raised here say
+    # the same. It reads the variable once, when it is loaded.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         rpc = importlib.import_module("aetcd.rpc")
     except ModuleNotFoundError as error:

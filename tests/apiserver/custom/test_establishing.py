@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from mooring.api.document import Document
 from mooring.kit.loop import run_real
 from tests.apiserver.custom.definitions import definition, version, widget
 from tests.apiserver.http.served import Served, served
+from tests.waiting import LIMIT_S
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
-TRIES_MAX = 200
 
 
 def plain(**spec: Any) -> Document:
@@ -32,12 +33,12 @@ async def ask(server: Served, method: str, path: str, body: object = None, conte
 
 
 async def until(server: Served, path: str, status: int) -> Document:
-    for _ in range(TRIES_MAX):
-        code, body = await ask(server, "GET", path)
-        if code == status:
-            return body if isinstance(body, dict) else {}
-        await server.desk.clock.wait(0.01)
-    raise AssertionError(f"{path} never answered {status}")
+    async with asyncio.timeout(LIMIT_S):
+        while True:
+            code, body = await ask(server, "GET", path)
+            if code == status:
+                return body if isinstance(body, dict) else {}
+            await server.desk.clock.wait(0.01)
 
 
 def test_a_definition_is_established_used_and_cleaned_up() -> None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-ANSWER_S_MAX = 20.0
-"""The server hangs if it takes longer."""
+from tests.waiting import LIMIT_S
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
@@ -51,7 +50,7 @@ class Connection:
     """One TLS connection to the server."""
 
     def __init__(self, port: int, tls: ssl.SSLContext) -> None:
-        plain = socket.create_connection(("127.0.0.1", port), ANSWER_S_MAX)
+        plain = socket.create_connection(("127.0.0.1", port), LIMIT_S)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = tls.wrap_socket(plain, server_hostname="127.0.0.1")
         self._buffer = bytearray()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mooring.kit.entropy import Entropy
 from tests.apiserver.http.fuzz_connection import Connection
 from tests.cluster.running import ADMIN_TOKEN
+from tests.waiting import LIMIT_S
 
 _HEAD = f"Host: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Type: application/json\r\n".encode()
 _POST = b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\n" + _HEAD
@@ -94,7 +95,7 @@ def be_rude(way: Rudeness, port: int, tls: ssl.SSLContext, entropy: Entropy) -> 
 
 
 def _without_tls(way: Rudeness, port: int) -> int:
-    with socket.create_connection(("127.0.0.1", port), 20.0) as plain:
+    with socket.create_connection(("127.0.0.1", port), LIMIT_S) as plain:
         plain.sendall(b"".join(way.pieces))
         try:
             answer = plain.recv(4_096)

@@ -15,6 +15,7 @@ from mooring.store.memory import MemoryStore
 from mooring.store.promise import Record, StoreBusy, StoreError
 from tests.apiserver.http.served import ADMIN_TOKEN, Served, served
 from tests.serving.http.listening import get
+from tests.waiting import LIMIT_S
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 NOT_ALLOWED = "the server does not allow this method on the requested resource"
@@ -29,7 +30,7 @@ Story = Callable[[Served], Coroutine[Any, Any, None]]
 
 def play(story: Story, limits: DoorLimits | None = None, *, failures: int = 0, **options: Any) -> None:
     async def playing() -> None:
-        async with asyncio.timeout(30), served(limits, **options) as api:
+        async with asyncio.timeout(LIMIT_S), served(limits, **options) as api:
             await story(api)
             assert api.door.failures == failures
             assert (api.door.requests_open, api.door.changes_open, api.door.watches_open) == (0, 0, 0)
@@ -223,9 +224,8 @@ def test_whoever_goes_away_before_the_answer_has_still_asked() -> None:
         writer.write((get(CONFIG_MAPS, *headers, f"Content-Length: {len(body)}", method="POST") + body).encode())
         await writer.drain()
         writer.close()
-        async with asyncio.timeout(5):
-            while not (await asked(api, "GET", f"{CONFIG_MAPS}/left-alone")).startswith("200"):
-                pass
+        while not (await asked(api, "GET", f"{CONFIG_MAPS}/left-alone")).startswith("200"):
+            await api.desk.clock.wait(0.01)
 
     play(story)
 

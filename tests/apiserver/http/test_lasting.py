@@ -12,51 +12,42 @@ import pytest
 
 from mooring.apiserver.http.lasting import LastingAnswers
 from mooring.apiserver.http.limits import DoorLimits
-from mooring.kit.clock import SystemClock
-from mooring.kit.loop import run_real
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.request import Request
 from mooring.serving.http.stream import Stream
 from tests.apiserver.http.served import served
+from tests.waiting import LIMIT_S, until
 
 WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
-CLOCK = SystemClock()
-
-
-async def _until(condition: object, seconds_max: float = 5.0) -> None:
-    assert callable(condition)
-    async with asyncio.timeout(seconds_max):
-        while not condition():
-            await CLOCK.wait(0.01)
 
 
 def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> None:
     async def story() -> None:
         async with served() as api:
             response = await api.session.get(api.url(WATCH))
-            await _until(lambda: api.door.watches_open == 1)
+            await until(lambda: api.door.watches_open == 1)
             response.close()
-            await _until(lambda: api.door.watches_open == 0)
+            await until(lambda: api.door.watches_open == 0)
             assert api.door.failures == 0
 
     run_real(story())
 
 
 def test_a_server_that_stops_ends_watches_in_order() -> None:
-    async def story() -> float:
+    async def story() -> None:
         connector = aiohttp.TCPConnector()
         async with aiohttp.ClientSession(connector=connector) as outside:
             async with served() as api:
                 headers = {"Authorization": "Bearer token-of-the-administrator"}
                 response = await outside.get(api.url(WATCH), headers=headers)
-                await _until(lambda: api.door.watches_open == 1)
-                began_s = CLOCK.now_s()
+                await until(lambda: api.door.watches_open == 1)
             # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
             lines = (await response.read()).splitlines()
             assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
-            return CLOCK.now_s() - began_s
 
-    assert run_real(story()) < 2.0
+    run_real(story())
 
 
 def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> None:
@@ -69,16 +60,18 @@ def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> No
         return seen
 
     async def story() -> None:
-        async with served(DoorLimits(stalled_s_max=0.3)) as api:
+        async with served(DoorLimits(stalled_s_max=LIMIT_S)) as api:
             lazy = _open_watch_without_reading(api.server.port)
             busy = await api.session.get(api.url(WATCH), read_bufsize=1 << 20)
-            await _until(lambda: api.door.watches_open == 2)
+            await until(lambda: api.door.watches_open == 2)
             async with TaskGroup("readers") as group:
                 reading = group.start(read_all(busy, b'"large-59"'), name="busy")
                 for number in range(60):
                     assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
             assert reading.result() == 60
-            await _until(lambda: api.door.watches_open == 1)
+            for _ in range(2):  # as the alarm does; on its own it would also find clients of a busy machine stalled
+                api.door._lasting._look_for_stalled()
+            await until(lambda: api.door.watches_open == 1)
             lazy.close()
             busy.close()
 
@@ -113,18 +106,20 @@ class SlowConnection:
     ],
 )
 def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
+    clock = VirtualClock()
+
     async def story() -> None:
         connection = SlowConnection(bytes_a_look)
         request = cast(Request, SimpleNamespace(connection=connection, on_lost=None))
         async with (
-            LastingAnswers(0.01).lasting(request, cast(Stream, connection), 0.1) as lasting,
+            LastingAnswers(10.0).lasting(request, cast(Stream, connection), 100.0) as lasting,
             TaskGroup("test") as group,
         ):
             group.start_background(lasting.wait_drained(), name="writer")
-            await CLOCK.wait(0.08)
+            await clock.wait(80.0)
         assert connection.is_cut_off == is_cut_off
 
-    run_real(story())
+    run(story(), clock)
 
 
 def _open_watch_without_reading(port: int) -> socket.socket:

@@ -16,6 +16,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.store.memory import MemoryStore
 from tests.apiserver.http.served import ADMIN_TOKEN, Served, served
+from tests.waiting import LIMIT_S, until
 
 CLOCK = SystemClock()
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -26,17 +27,11 @@ Story = Callable[[Served], Coroutine[Any, Any, None]]
 
 def play(story: Story, limits: DoorLimits, store: MemoryStore | None = None) -> None:
     async def playing() -> None:
-        async with asyncio.timeout(30), served(limits, store=store) as api:
+        async with asyncio.timeout(LIMIT_S), served(limits, store=store) as api:
             await story(api)
             assert api.door.failures == 0
 
     run_real(playing())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await CLOCK.wait(0.005)
 
 
 async def raw(api: Served, request: str) -> bytes:

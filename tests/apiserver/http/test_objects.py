@@ -12,6 +12,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.kit.loop import run_real
 from tests.apiserver.http.served import Served, served
+from tests.waiting import LIMIT_S
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -51,7 +52,7 @@ class Asker:
 
 def play(story: Callable[[Asker], Awaitable[None]]) -> None:
     async def playing() -> None:
-        async with asyncio.timeout(20), served() as api:
+        async with asyncio.timeout(LIMIT_S), served() as api:
             await story(Asker(api))
             assert api.door.failures == 0
 

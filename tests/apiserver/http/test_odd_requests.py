@@ -12,6 +12,7 @@ from yarl import URL
 
 from mooring.kit.loop import run_real
 from tests.apiserver.http.served import served
+from tests.waiting import LIMIT_S
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -35,7 +36,7 @@ def answer(method: str, path: str, body: object = None, **headers: str) -> Answe
     data = body if isinstance(body, str) or body is None else json.dumps(body)
 
     async def asking() -> Answer:
-        async with asyncio.timeout(30), served() as api:
+        async with asyncio.timeout(LIMIT_S), served() as api:
             assert await api.create_config_map("here", {"a": "b"}) == 201
             url = URL(api.url(path), encoded=True)
             async with api.session.request(method, url, data=data, headers=named) as response:

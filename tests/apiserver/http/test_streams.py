@@ -14,6 +14,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.kit.loop import run_real
 from tests.apiserver.http.served import Served, served
+from tests.waiting import LIMIT_S
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -52,7 +53,7 @@ class Told:
 
 def play(story: Callable[[Told], Awaitable[None]]) -> None:
     async def playing() -> None:
-        async with asyncio.timeout(20), served() as api:
+        async with asyncio.timeout(LIMIT_S), served() as api:
             told = Told(api)
             await told.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
             await story(told)

@@ -19,9 +19,9 @@ from mooring.apiserver.registry.pod_log import LogOptions
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
+from tests.waiting import LIMIT_S
 
 POD: Document = {"metadata": {"namespace": "ns", "name": "web"}}
-PATIENCE_S = 10.0
 Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -97,7 +97,7 @@ def test_a_followed_log_comes_as_it_is_written_and_the_kubelet_notices_who_goes(
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.01):
                     await anext(pieces)
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(LIMIT_S):
                 await has_gone.wait()
 
     run_real(main())

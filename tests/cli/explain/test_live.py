@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,10 +22,9 @@ from mooring.client.http_connection import Connection
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from tests.cli.screens import run
-from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, Up, free_port, running
+from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, Up, running
+from tests.waiting import wait_until
 
-WAIT_S = 0.1
-WAITS_MAX = 600
 ZONE = "topology.kubernetes.io/zone"
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -106,11 +106,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
             tainted(up, f"/api/v1/nodes/node-{number}")
         for path, body in STORED:
             created(up, path, body)
-        waited(lambda: up.ask("GET", f"{CLAIMS}/far").document()["status"].get("phase") == "Bound")
+        wait_until(lambda: up.ask("GET", f"{CLAIMS}/far").document()["status"].get("phase") == "Bound")
         for body in PENDING.values():
             created(up, PODS, body)
         for name in PENDING:
-            waited(partial(reported, up, name))
+            wait_until(partial(reported, up, name))
         yield up
 
 
@@ -122,17 +122,9 @@ def tainted(up: Up, path: str) -> None:
         status = answer.document().get("status") or {} if answer.code == 200 else {}
         return any((each["type"], each["status"]) == ("Ready", "True") for each in status.get("conditions") or ())
 
-    waited(is_ready)
+    wait_until(is_ready)
     taints = {"spec": {"taints": [{"key": "busy", "effect": "NoSchedule"}]}}
     assert up.ask("PATCH", path, taints, headers={"Content-Type": "application/merge-patch+json"}).code == 200
-
-
-def waited(is_so: Callable[[], object]) -> None:
-    for _ in range(WAITS_MAX):
-        if is_so():
-            return
-        threading.Event().wait(WAIT_S)
-    raise AssertionError("it did not come to that")
 
 
 def reported(up: Up, name: str) -> str:
@@ -185,7 +177,7 @@ def test_files_are_added_to_the_cluster(cluster: Up, tmp_path: Path) -> None:
     assert [entry["outcome"] for entry in first] == ["placed", "placed"]
     created(cluster, DEPLOYMENTS, web)
     status = f"{DEPLOYMENTS}/web"
-    waited(lambda: cluster.ask("GET", status).document()["status"].get("updatedReplicas") == 2)
+    wait_until(lambda: cluster.ask("GET", status).document()["status"].get("updatedReplicas") == 2)
     web["spec"] |= {"replicas": 5}
     file.write_text(yaml.safe_dump(web), encoding="utf-8")
     # The Deployment of the cluster has two of the five pods, and the very same template.
@@ -235,7 +227,7 @@ def test_a_user_who_may_not_list_claims_is_told_what_was_not_judged(cluster: Up,
     assert refused.exit_code == 2
     assert refused.stderr.startswith(f"mooring: cannot read the cluster at {cluster.url}: nodes is forbidden: User")
     allowed(cluster, "most", READ_MOST)
-    waited(lambda: cluster.ask("GET", "/api/v1/nodes", token=LIMITED_TOKEN).code == 200)
+    wait_until(lambda: cluster.ask("GET", "/api/v1/nodes", token=LIMITED_TOKEN).code == 200)
     result = run("explain", "--kubeconfig", kubeconfig, "claimless", "large", "device")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -314,8 +306,10 @@ def kubeconfig_of(server: str, directory: Path) -> str:
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    server = f"http://127.0.0.1:{free_port()}"
-    result = run("explain", "--kubeconfig", kubeconfig_of(server, tmp_path))
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen: nobody else gets the port, and connections are refused
+        server = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        result = run("explain", "--kubeconfig", kubeconfig_of(server, tmp_path))
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"mooring: cannot read the cluster at {server}: ")

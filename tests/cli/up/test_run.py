@@ -11,19 +11,17 @@ import socket
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from mooring.cli.up.run import commands_to_try
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, Up, command, running
-
-END_S_MAX = 20.0
-
+from tests.waiting import LIMIT_S, wait_until
 
 # ------------------------------------------------------------------------------------------------------ coming up
 
@@ -60,7 +58,7 @@ def test_strangers_who_are_let_in_may_not_do_more(tmp_path: Path) -> None:
 
 def test_who_speaks_plain_http_is_not_left_waiting(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
-        with socket.create_connection(("127.0.0.1", up.port), END_S_MAX) as plain:
+        with socket.create_connection(("127.0.0.1", up.port), LIMIT_S) as plain:
             plain.sendall(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
             assert not plain.recv(4_096).startswith(b"HTTP/1.1 200")
         assert up.ask("GET", "/livez").code == 200
@@ -71,13 +69,8 @@ def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> N
     flags = ("--nodes", "1", "--node-lease-duration-seconds", "4", "--without", "scheduler,controllers")
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0"
     with running(tmp_path, "--ephemeral", *flags) as up:
-        answer = up.ask("GET", path)
-        for _ in range(int(END_S_MAX * 10)):
-            if answer.code == 200:
-                break
-            threading.Event().wait(0.1)
-            answer = up.ask("GET", path)
-        assert answer.document()["spec"]["leaseDurationSeconds"] == 4
+        wait_until(lambda: up.ask("GET", path).code == 200)
+        assert up.ask("GET", path).document()["spec"]["leaseDurationSeconds"] == 4
 
 
 def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
@@ -89,13 +82,13 @@ def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
     flags = ("--nodes", "1", "--lives", str(lives), "--without", "scheduler,controllers")
     with running(tmp_path, "--ephemeral", *flags) as up:
         assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
-        status = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
-        for _ in range(int(END_S_MAX * 10)):
-            if status["phase"] == "Failed":
-                break
-            threading.Event().wait(0.1)
-            status = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
-        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+
+        def status() -> dict[str, Any]:
+            found: dict[str, Any] = up.ask("GET", "/api/v1/namespaces/default/pods/p").document()["status"]
+            return found
+
+        wait_until(lambda: status()["phase"] == "Failed", why=status)
+        assert status()["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
 
 
 def test_neither_tokens_nor_secrets_are_logged(tmp_path: Path) -> None:
@@ -144,7 +137,7 @@ def ephemeral(temporary: Path) -> Iterator[Up]:
             yield up
         finally:
             process.terminate()
-            process.wait(END_S_MAX)
+            process.wait(LIMIT_S)
 
 
 def test_each_ephemeral_cluster_has_a_private_kubeconfig_until_it_ends(tmp_path: Path) -> None:
@@ -162,15 +155,15 @@ def test_each_ephemeral_cluster_has_a_private_kubeconfig_until_it_ends(tmp_path:
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    port = str(_listening().getsockname()[1])
-    ended = subprocess.run(
-        command("--port", port, "--ephemeral"),
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ended = subprocess.run(
+            command("--port", str(other.getsockname()[1]), "--ephemeral"),
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert list(tmp_path.iterdir()) == []
 
@@ -272,9 +265,8 @@ def test_a_dump_is_cloned_into_an_empty_cluster_only(tmp_path: Path) -> None:
             "  not taken over: 1 Event (the clone writes its own)",
         ]
         path = "/api/v1/namespaces/shop/pods/p"
-        while (pod := up.ask("GET", path).document())["status"]["phase"] != "Running":
-            threading.Event().wait(0.05)
-        assert pod["spec"]["nodeName"] == "n1"
+        wait_until(lambda: up.ask("GET", path).document()["status"]["phase"] == "Running")
+        assert up.ask("GET", path).document()["spec"]["nodeName"] == "n1"
         assert up.end() == 0
     (tmp_path / "dump.yaml").write_text(CLONED, encoding="utf-8")
     code, said = refused("--port", "0", *data, "--from", str(tmp_path / "dump.yaml"))
@@ -284,8 +276,8 @@ def test_a_dump_is_cloned_into_an_empty_cluster_only(tmp_path: Path) -> None:
     short = ("--node-lease-duration-seconds", "4")
     with running(tmp_path, *data, *short, "--without", "scheduler,controllers") as up:
         before = up.ask("GET", lease).document()["spec"]["renewTime"]
-        while up.ask("GET", lease).document()["spec"]["renewTime"] == before:
-            threading.Event().wait(0.05)  # the next start runs the cloned nodes again
+        # The next start runs the cloned nodes again.
+        wait_until(lambda: up.ask("GET", lease).document()["spec"]["renewTime"] != before)
 
 
 # --------------------------------------------------------------------------------------------------------- ending
@@ -294,11 +286,11 @@ def test_a_dump_is_cloned_into_an_empty_cluster_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
     with running(tmp_path, "--data-dir", str(tmp_path / "data"), *WITHOUT_OTHERS) as up:
-        connection = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=END_S_MAX, context=up.tls())
+        connection = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=LIMIT_S, context=up.tls())
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
         connection.request("GET", "/api/v1/pods?watch=1", headers=headers)
         watch = connection.getresponse()
-        idle = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=END_S_MAX, context=up.tls())
+        idle = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=LIMIT_S, context=up.tls())
         idle.request("GET", "/livez", headers=headers)
         idle.getresponse().read()
         assert up.end(number) == 0
@@ -316,11 +308,9 @@ def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
         raw = up.tls().wrap_socket(socket.create_connection(("127.0.0.1", up.port)), server_hostname="127.0.0.1")
         head = f"Host: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Length: 10\r\n\r\n"
         raw.sendall(f"POST /api/v1/namespaces HTTP/1.1\r\n{head}".encode())
-        while up.metric("apiserver_current_inflight_requests") < 1:
-            pass
+        wait_until(lambda: up.metric("apiserver_current_inflight_requests") >= 1)
         up.process.send_signal(signal.SIGINT)
-        while "stopping" not in up.log():
-            pass
+        wait_until(lambda: "stopping" in up.log(), each_s=0.001)
         assert up.end(signal.SIGINT) == -signal.SIGINT
         assert "Traceback" not in up.log()
         raw.close()
@@ -333,7 +323,7 @@ def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         process.send_signal(signal.SIGTERM)
-        process.wait(END_S_MAX)
+        process.wait(LIMIT_S)
 
 
 # -------------------------------------------------------------------------------------------------- not coming up
@@ -341,7 +331,7 @@ def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
 
 def refused(*options: str) -> tuple[int, list[str]]:
     """The exit code and what was said."""
-    ended = subprocess.run(command(*options), capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command(*options), capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert "Traceback" not in ended.stderr, ended.stderr
     assert ended.stdout == "", "nothing was announced"
     return ended.returncode, ended.stderr.strip().splitlines()
@@ -397,10 +387,6 @@ def test_a_bad_scheduler_configuration_is_found_before_anything_starts(
     assert not kubeconfig.exists()
 
 
-def _port_in_use(folder: Path) -> tuple[str, ...]:
-    return ("--ephemeral", "--port", str(_listening().getsockname()[1]))
-
-
 def _file_for_a_directory(folder: Path) -> tuple[str, ...]:
     (folder / "file").write_text("", encoding="utf-8")
     return ("--port", "0", "--data-dir", str(folder / "file"))
@@ -447,7 +433,6 @@ def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
-        pytest.param(_port_in_use, "in use", id="a port in use"),
         pytest.param(_file_for_a_directory, "file", id="a file where a directory should be"),
         pytest.param(_unreadable_lives, "a life needs at least one stage", id="a file of lives that says nothing"),
         pytest.param(_unreadable_directory, "/proc/nowhere", id="a directory that cannot be written"),
@@ -464,11 +449,22 @@ def test_bad_surroundings_are_said_in_one_line(
     options = prepare(tmp_path)
     if "--kubeconfig" not in options:
         options += ("--kubeconfig", str(tmp_path / "kubeconfig-of-another"))
+    assert words in _refused_in_one_line(*options)
+
+
+def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        kubeconfig = str(tmp_path / "kubeconfig")
+        assert "in use" in _refused_in_one_line("--ephemeral", "--port", port, "--kubeconfig", kubeconfig)
+
+
+def _refused_in_one_line(*options: str) -> str:
     code, said = refused(*options)
     assert code != 0
     assert len(said) == 1, said
     assert said[0].startswith("mooring: ")
-    assert words in said[0]
+    return said[0]
 
 
 def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> None:
@@ -478,14 +474,3 @@ def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> No
         assert (code, len(said)) == (1, 1)
         assert f"in use by process {up.process.pid}" in said[0]
         assert up.ask("GET", "/livez").code == 200
-
-
-_KEPT: list[socket.socket] = []
-
-
-def _listening() -> socket.socket:
-    found = socket.socket()
-    found.bind(("127.0.0.1", 0))
-    found.listen()
-    _KEPT.append(found)
-    return found

@@ -11,8 +11,9 @@ from mooring.kit.loop import run_real
 from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
 from mooring.kubelet.probes.asking import ProbeAsker, port_number
 from mooring.kubelet.probes.commands import CommandResult
-from tests.kubelet.probes.test_sockets import free_port
 from tests.kubelet.whole import container_with, pod_with
+from tests.ports import silent_port
+from tests.waiting import LIMIT_S
 
 
 class Runner:
@@ -35,9 +36,10 @@ def test_by_a_command() -> None:
 
 @pytest.mark.parametrize("way", ["httpGet", "tcpSocket"])
 def test_at_the_address_of_the_pod(way: str) -> None:
-    port = free_port()
+    with silent_port() as port:
+        answer = asked({way: {"port": port}, "timeoutSeconds": int(LIMIT_S)})
 
-    assert asked({way: {"port": port}}).text.endswith(f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+    assert answer.text.endswith(f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 
 
 def test_in_no_way() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from mooring.kit.loop import run_real
 from mooring.kubelet.probes.answers import Answer, Outcome
 from mooring.kubelet.probes.grpc import ask_grpc
-from tests.kubelet.probes.test_sockets import free_port
+from tests.ports import silent_port
+from tests.waiting import LIMIT_S
 
 SETTINGS = bytes.fromhex("000006 04 00 00000000 0003 00000064")
 PING = bytes.fromhex("000008 06 00 00000000 0102030405060708")
@@ -25,21 +27,26 @@ def message(health: int) -> bytes:
     return len(body).to_bytes(3, "big") + bytes.fromhex("00 00 00000001") + body
 
 
-def asked(said: bytes | None, *, service: str = "web", timeout_s: float = 5.0) -> tuple[Answer, bytes]:
+def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[Answer, bytes]:
     """Of a server that says so, or nothing at all; and what it was told."""
     heard = bytearray()
+    has_heard_all = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.extend(await reader.read(4096))
         if said is not None:
             writer.write(said)
-            await writer.drain()
-        heard.extend(await reader.read(4096))
+        with suppress(ConnectionError):
+            while more := await reader.read(4096):
+                heard.extend(more)
         writer.close()
+        has_heard_all.set()
 
     async def main() -> Answer:
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            return await ask_grpc("127.0.0.1", server.sockets[0].getsockname()[1], service, timeout_s)
+        async with asyncio.timeout(2 * LIMIT_S), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            answer = await ask_grpc("127.0.0.1", server.sockets[0].getsockname()[1], service, timeout_s)
+            await has_heard_all.wait()
+            return answer
 
     return run_real(main()), bytes(heard)
 
@@ -108,7 +115,8 @@ def test_a_server_that_says_nothing_is_too_slow() -> None:
 
 
 def test_nobody_there() -> None:
-    port = free_port()
+    with silent_port() as port:
+        answer = run_real(ask_grpc("127.0.0.1", port, "", 2.0))
 
     why = f'timeout: failed to connect service "127.0.0.1:{port}" within 2s: context deadline exceeded'
-    assert run_real(ask_grpc("127.0.0.1", port, "", 2.0)) == Answer(Outcome.FAILURE, why)
+    assert answer == Answer(Outcome.FAILURE, why)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
 from mooring.kubelet.probes.http import ask_http, headers_of, url_of
 from mooring.kubelet.whole_views import HTTPGetAction, HTTPHeader
-from tests.kubelet.probes.test_sockets import free_port
+from tests.ports import silent_port
+from tests.waiting import LIMIT_S
 
 
-def asked(action: HTTPGetAction, *, timeout_s: float = 5.0) -> tuple[Answer, list[web.Request], int]:
+def asked(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[Answer, list[web.Request], int]:
     """Of a server with a few pages; what it was asked for, and its port."""
     requests: list[web.Request] = []
 
@@ -30,7 +31,7 @@ def asked(action: HTTPGetAction, *, timeout_s: float = 5.0) -> tuple[Answer, lis
             case "/round":
                 raise web.HTTPFound("/round")
             case "/slow":
-                await SystemClock().wait(5.0)
+                await asyncio.Event().wait()
             case "/big":
                 return web.Response(body=b"x" * 100_000)
         return web.Response(status=int(request.query.get("status", "200")), text="body")
@@ -92,9 +93,8 @@ def test_a_slow_answer_is_a_failure() -> None:
 
 
 def test_nobody_there_is_a_failure() -> None:
-    port = free_port()
-
-    answer = run_real(ask_http(HTTPGetAction(path="/"), "127.0.0.1", port, 5.0))
+    with silent_port() as port:
+        answer = run_real(ask_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S))
 
     why = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
     assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/": {why}')

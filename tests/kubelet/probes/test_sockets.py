@@ -11,27 +11,22 @@ import pytest
 from mooring.kit.loop import run_real
 from mooring.kubelet.probes.answers import Answer, Outcome
 from mooring.kubelet.probes.sockets import ask_socket, dial_error
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+from tests.ports import silent_port
+from tests.waiting import LIMIT_S
 
 
 def test_who_listens_is_alive() -> None:
     async def main() -> Answer:
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
         async with server:
-            return await ask_socket("127.0.0.1", server.sockets[0].getsockname()[1], 5.0)
+            return await ask_socket("127.0.0.1", server.sockets[0].getsockname()[1], LIMIT_S)
 
     assert run_real(main()) == Answer(Outcome.SUCCESS)
 
 
 def test_who_does_not_listen_is_not() -> None:
-    port = free_port()
-
-    answer = run_real(ask_socket("127.0.0.1", port, 5.0))
+    with silent_port() as port:
+        answer = run_real(ask_socket("127.0.0.1", port, LIMIT_S))
 
     assert answer == Answer(Outcome.FAILURE, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 

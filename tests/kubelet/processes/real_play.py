@@ -29,10 +29,9 @@ from mooring.kubelet.settings import host_settings
 from mooring.store.memory import MemoryStore
 from tests.kubelet.play import Body, Play, container, pod
 from tests.kubelet.test_logs import Asked
+from tests.waiting import LIMIT_S
 
-STORY_S_MAX = 90.0
 LOOK_S = 0.05
-LOOK_S_MAX = 30.0
 HOST = HostFacts("here", "127.0.0.1", 4, 1 << 20, 1 << 20, "amd64", "6.1", "Linux", "machine", "boot", "uuid")
 
 
@@ -41,7 +40,7 @@ class RealPlay(Play):
 
     async def wait_line(self, name: str, wanted: str) -> None:
         """Until a pod is so; the pattern is that of file names."""
-        end_s = self.clock.now_s() + LOOK_S_MAX
+        end_s = self.clock.now_s() + LIMIT_S
         while not fnmatchcase(line := await self.line(name), wanted):
             assert self.clock.now_s() < end_s, f"{name} is {line!r}, not {wanted!r}"
             await self.wait(LOOK_S)
@@ -63,7 +62,7 @@ def shell_pod(name: str, script: str, *, fields: Body | None = None, **changes: 
     """A pod whose container runs a script; `fields` are further ones of the container."""
     # Kubernetes takes two dollars for one.
     main = container(command=["/bin/sh", "-c", script.replace("$", "$$")], **(fields or {}))
-    return pod(name, on=HOST.name, **{"containers": [main], "terminationGracePeriodSeconds": 2, **changes})
+    return pod(name, on=HOST.name, **{"containers": [main], "terminationGracePeriodSeconds": 60, **changes})
 
 
 def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None = None) -> None:
@@ -74,7 +73,7 @@ def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None
         client = LocalClient(store if store is not None else MemoryStore(), clock, Entropy(1))
         settings = ProcessSettings(directory, HOST)
         fleet = Fleet(client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs))
-        async with TaskGroup("play") as group, asyncio.timeout(STORY_S_MAX):
+        async with TaskGroup("play") as group, asyncio.timeout(2 * LIMIT_S):
             running = group.start(fleet.run(), name="fleet")
             await story(RealPlay(client, clock, fleet))
             running.cancel()

@@ -22,6 +22,7 @@ from mooring.kubelet.views import KubeletPod
 from mooring.kubelet.whole_views import WholeContainer, WholePod
 from tests.kubelet.processes.test_shim import entered, is_alive, played, wait_gone, wait_written
 from tests.kubelet.whole import pod_with
+from tests.waiting import LIMIT_S
 
 FOREVER = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done"
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
@@ -181,7 +182,7 @@ def test_the_next_run_begins_after_the_last_one_is_through_with_everything(tmp_p
 
         stage.when_told = again
         pid = await stage.start()
-        stage.container.stop(20)
+        stage.container.stop(LIMIT_S)
         await stage.wait_told(Running, 2)
         assert stage.lines == ["0 running", "0 exited 5 Error", "1 running"]
         assert stage.preparation.alive_when_asked == [[], []], f"{pid} and its shim were gone before the next came"
@@ -206,7 +207,7 @@ def test_a_container_that_is_stopped_before_it_runs_is_told_no_more(tmp_path: Pa
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.wait_told(Waiting)
-        stage.container.stop(20)
+        stage.container.stop(LIMIT_S)
         await stage.container.wait_ended()
         assert stage.lines == ["0 waiting CreateContainerConfigError"]
 
@@ -262,7 +263,7 @@ def test_a_run_that_ends_as_nobody_foresaw_is_told_as_one_that_could_not_be_star
 @pytest.mark.parametrize(
     ("script", "grace_s", "end"),
     [
-        pytest.param(FOREVER, 20.0, "exited 5 Error", id="it is asked, and ends as it likes"),
+        pytest.param(FOREVER, LIMIT_S, "exited 5 Error", id="it is asked, and ends as it likes"),
         pytest.param(STUBBORN, 0.05, "exited 137 Error", id="it does not want to, and is killed after the grace"),
     ],
 )
@@ -299,10 +300,10 @@ def test_commands_beside_its_process(tmp_path: Path) -> None:
         with pytest.raises(CommandError, match="the container does not run"):
             await stage.container.run_command(("/bin/true",), 1)
         await stage.start()
-        result = await stage.container.run_command(("/bin/sh", "-c", "echo out; echo err >&2; exit 4"), 20)
+        result = await stage.container.run_command(("/bin/sh", "-c", "echo out; echo err >&2; exit 4"), LIMIT_S)
         assert (result.code, sorted(result.output.split())) == (4, [b"err", b"out"])
         with pytest.raises(CommandError):
-            await stage.container.run_command(("/nowhere/at/all",), 20)
+            await stage.container.run_command(("/nowhere/at/all",), LIMIT_S)
         with pytest.raises(CommandTimeout):
             await stage.container.run_command(("/bin/sleep", "600"), 0.05)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
+from mooring.kubelet.processes import leftovers
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.leftovers import OWNER_VARIABLE, clear_leftovers
 from mooring.kubelet.processes.shim_processes import boot_id, start_ticks
+from tests.waiting import LIMIT_S, wait_until
 
 
 @pytest.fixture
@@ -32,6 +36,19 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+@contextmanager
+def marked(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose environment says that it belongs to a directory."""
+    mark = {OWNER_VARIABLE: str(directory)}
+    with subprocess.Popen(["/bin/sleep", "600"], env=mark, start_new_session=True) as process:
+        try:
+            # `Popen` returns before exec has set up the environment.
+            wait_until(Path(f"/proc/{process.pid}/environ").read_bytes)
+            yield process
+        finally:
+            process.kill()
+
+
 def record(directories: PodDirectories, **changes: object) -> None:
     directories.record("uid", "main").write_text(json.dumps(changes))
 
@@ -43,7 +60,7 @@ def cleared(directories: PodDirectories) -> int:
 def test_who_is_recorded_is_killed(directories: PodDirectories, sleeper: subprocess.Popen[bytes]) -> None:
     record(directories, pid=sleeper.pid, started=start_ticks(sleeper.pid), boot=boot_id())
     assert cleared(directories) == 1
-    assert sleeper.wait(10) == -9
+    assert sleeper.wait(LIMIT_S) == -9
     assert list(directories.records()) == []
 
 
@@ -64,18 +81,25 @@ def test_somebody_else_with_the_same_number_is_left_alone(
 
 
 def test_who_says_that_it_is_ours_is_killed(directories: PodDirectories) -> None:
-    mark = {OWNER_VARIABLE: str(directories.container("uid", "main"))}
-    with subprocess.Popen(["/bin/sleep", "600"], env=mark, start_new_session=True) as process:
+    with marked(directories.container("uid", "main")) as process:
         assert cleared(directories) == 1
-        assert process.wait(10) == -9
+        assert process.wait(LIMIT_S) == -9
+
+
+def test_who_is_overlooked_once_is_killed_all_the_same(
+    directories: PodDirectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with marked(directories.container("uid", "main")) as process:
+        find, looks = leftovers._found, itertools.count()
+        monkeypatch.setattr(leftovers, "_found", lambda found: find(found) if next(looks) else iter(()))
+        assert cleared(directories) == 1
+        assert process.wait(LIMIT_S) == -9
 
 
 def test_who_says_that_it_is_anothers_is_left_alone(directories: PodDirectories, tmp_path: Path) -> None:
-    mark = {OWNER_VARIABLE: str(tmp_path / "pods-of-another" / "uid")}
-    with subprocess.Popen(["/bin/sleep", "600"], env=mark, start_new_session=True) as process:
+    with marked(tmp_path / "pods-of-another" / "uid") as process:
         assert cleared(directories) == 0
         assert process.poll() is None
-        process.kill()
 
 
 def test_a_record_that_cannot_be_read_counts_for_nothing(directories: PodDirectories) -> None:

@@ -14,6 +14,7 @@ from mooring.kubelet.processes.cgroups import Cgroups, Tree
 from mooring.store.memory import MemoryStore
 from tests.kubelet.play import Body, container, pod
 from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
+from tests.waiting import LIMIT_S, wait_until
 
 FOREVER = "exec sleep 600"
 
@@ -57,7 +58,7 @@ def test_how_a_pod_that_is_not_restarted_ends(tmp_path: Path, script: str, line:
 def test_a_container_that_crashes_is_started_again_and_then_has_to_wait(tmp_path: Path) -> None:
     async def story(play: RealPlay) -> None:
         await play.create(shell_pod("web", "echo run $$; exit 1"))
-        await play.wait_line("web", "Running main=waiting:CrashLoopBackOff*1")
+        await play.wait_line("web", "Running main=waiting:CrashLoopBackOff*")
         (told,) = (await play.status("web"))["containerStatuses"]
         assert told["lastState"]["terminated"]["exitCode"] == 1
         assert (await play.log("web")).startswith("run ")
@@ -117,7 +118,7 @@ def test_what_never_could_be_started_and_is_not_tried_again_has_failed(tmp_path:
     ("script", "grace_s", "said"),
     [
         pytest.param(
-            "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", 30, "bye", id="it is asked first"
+            "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", 180, "bye", id="it is asked first"
         ),
         pytest.param("trap '' TERM; echo up; while :; do sleep 0.05; done", 1, "up", id="and killed after the grace"),
     ],
@@ -185,8 +186,9 @@ def test_the_last_words_are_in_the_status(tmp_path: Path, policy: str, script: s
 
 def test_a_container_that_does_not_answer_is_killed_and_one_that_is_not_ready_waits(tmp_path: Path) -> None:
     async def story(play: RealPlay) -> None:
-        probe = {"periodSeconds": 1, "failureThreshold": 1, "exec": {"command": ["/bin/sh", "-c", "test ! -e sick"]}}
-        ready = {"periodSeconds": 1, "exec": {"command": ["/bin/sh", "-c", "test -e ready"]}}
+        often = {"periodSeconds": 1, "timeoutSeconds": int(LIMIT_S)}
+        probe = {**often, "failureThreshold": 1, "exec": {"command": ["/bin/sh", "-c", "test ! -e sick"]}}
+        ready = {**often, "exec": {"command": ["/bin/sh", "-c", "test -e ready"]}}
         fields = {"livenessProbe": probe, "readinessProbe": ready}
         # Only what starts again gets well: the first run may be seen before it has done anything.
         script = f"test -e begun && rm -f sick; touch begun; {FOREVER}"
@@ -237,7 +239,7 @@ def test_nothing_runs_when_it_has_ended(tmp_path: Path) -> None:
 
     played_for_real(story, tmp_path)
     assert len(pids) == 2
-    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ def test_init_containers_and_sidecars_come_in_their_order(tmp_path: Path) -> Non
         helper = container("helper", command=said("sidecar"), restartPolicy="Always")
         main = container(command=said("main"))
         body = pod("web", on=HOST.name, initContainers=[first, helper], containers=[main])
-        await play.create({**body, "spec": {**body["spec"], "terminationGracePeriodSeconds": 1}})
+        await play.create({**body, "spec": {**body["spec"], "terminationGracePeriodSeconds": 60}})
         await play.wait_line("web", "Running ready first=terminated:Completed(0) helper=running main=running")
         while len(words := text_of(tmp_path / "said").split()) < 3:
             await play.wait(0.05)

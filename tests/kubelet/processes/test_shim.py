@@ -15,8 +15,8 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Report, ShimProcess, Wanted
 from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
+from tests.waiting import LIMIT_S
 
-S_MAX = 30.0
 SHELL = "/bin/sh"
 
 
@@ -47,7 +47,7 @@ async def shim(
 
 def played(story: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(S_MAX):
+        async with asyncio.timeout(LIMIT_S):
             await story()
 
     run_real(bounded())
@@ -192,10 +192,10 @@ def test_nobody_outlives_the_shim(tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("script", "timeout_s", "code", "output", "is_late"),
     [
-        pytest.param("echo fine", 10.0, 0, "fine\n", False, id="well"),
-        pytest.param("echo bad >&2; exit 4", 10.0, 4, "bad\n", False, id="with a code"),
-        pytest.param("echo slow; exec sleep 600", 1.0, 137, "slow\n", True, id="too late"),
-        pytest.param("yes | head -c 100000", 10.0, 0, "y\n" * 5120, False, id="with too much to say"),
+        pytest.param("echo fine", LIMIT_S, 0, "fine\n", False, id="well"),
+        pytest.param("echo bad >&2; exit 4", LIMIT_S, 4, "bad\n", False, id="with a code"),
+        pytest.param("echo slow; exec sleep 600", 0.2, 137, "slow\n", True, id="too late"),
+        pytest.param("yes | head -c 100000", LIMIT_S, 0, "y\n" * 5120, False, id="with too much to say"),
     ],
 )
 def test_commands_run_beside_the_process(
@@ -206,7 +206,9 @@ def test_commands_run_beside_the_process(
             await anext(reports)
             started.run(5, entered(SHELL, "-c", script), timeout_s)
             ran = await anext(reports)
-            assert (ran.ran, ran.code, ran.output, ran.is_late, ran.refusal) == (5, code, output, is_late, "")
+            assert (ran.ran, ran.code, ran.is_late, ran.refusal) == (5, code, is_late, "")
+            # On a busy machine a command may be too late before it has said anything.
+            assert ran.output == output or (is_late and ran.output == "")
 
     played(story)
 
@@ -215,7 +217,7 @@ def test_a_command_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         async with shim(tmp_path, "exec sleep 600") as (started, reports):
             await anext(reports)
-            started.run(1, entered("/no/such/program"), 10.0)
+            started.run(1, entered("/no/such/program"), LIMIT_S)
             assert "no such file" in (await anext(reports)).refusal
 
     played(story)

@@ -13,6 +13,7 @@ from mooring.kubelet.processes.cgroups import Cgroup
 from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Report, ShimProcess, wanted_of
 from mooring.kubelet.processes.shim_log import LOG_BYTES_MAX
 from tests.kubelet.processes.test_shim import entered, is_alive, log_of, played, shim, wait_gone, wanted
+from tests.waiting import LIMIT_S
 
 FOREVER = "exec sleep 600"
 
@@ -45,7 +46,7 @@ def test_commands_are_reported_under_their_numbers(tmp_path: Path) -> None:
         async with shim(tmp_path, FOREVER) as (process, reports):
             await anext(reports)
             for number in (7, 8, 9):
-                process.run(number, entered("/bin/sh", "-c", f"echo I am {number}; exit {number}"), 20.0)
+                process.run(number, entered("/bin/sh", "-c", f"echo I am {number}; exit {number}"), LIMIT_S)
             heard: dict[int | None, Report] = {}
             while len(heard) < 3:
                 report = await anext(reports)

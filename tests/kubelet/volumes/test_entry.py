@@ -14,6 +14,7 @@ from mooring.kubelet.volumes import entry
 from mooring.kubelet.volumes.ability import mount_ability
 from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
 from mooring.kubelet.volumes.mounts import Mount
+from tests.waiting import LIMIT_S
 
 ABILITY = mount_ability()
 """Of whoever runs these tests. Where nothing can be mounted, what is tested is that processes run all the same."""
@@ -33,7 +34,9 @@ def ran(
         argv, mounts=mounts, ability=ability, directory=directory, error_fd=writing, joins_pid=joins_pid
     )
     try:
-        ended = subprocess.run(command, pass_fds=(writing,), capture_output=True, text=True, timeout=30, check=False)
+        ended = subprocess.run(
+            command, pass_fds=(writing,), capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
     finally:
         os.close(writing)
     with os.fdopen(reading) as pipe:

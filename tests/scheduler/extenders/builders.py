@@ -13,6 +13,7 @@ from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
 from mooring.scheduler.extenders.questions import Answer, Consultation, Question
 from mooring.scheduler.extenders.wire import FilterResult
 from tests.scheduler.config.builders import configuration
+from tests.waiting import LIMIT_S
 
 Result = TypeVar("Result")
 Written = dict[str, object]
@@ -20,7 +21,7 @@ Written = dict[str, object]
 
 def written(url: str = "http://extender.test", /, **fields: object) -> Written:
     """An extender as it stands in a configuration."""
-    return {"urlPrefix": url, **fields}
+    return {"urlPrefix": url, "httpTimeout": f"{LIMIT_S:g}s", **fields}
 
 
 def extender(url: str = "http://extender.test", /, **fields: object) -> Extender:

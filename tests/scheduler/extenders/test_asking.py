@@ -50,7 +50,7 @@ def decided(
 
     async def story() -> tuple[Decision, Server]:
         async with serving(script) as server:
-            settings = [{"urlPrefix": server.url, **each} for each in extenders]
+            settings = [written(server.url, **each) for each in extenders]
             engine = engine_of(*views, config=configuration(extenders=settings))
             async with HttpTransport(engine.extenders) as transport:
                 record = engine.record(pending if pending is not None else pod("p", uid="up"))
@@ -198,7 +198,7 @@ def test_who_does_not_wait_is_told() -> None:
 def bound(script: Script, *extenders: Mapping[str, object]) -> tuple[bool, Server]:
     async def story() -> tuple[bool, Server]:
         async with serving(script) as server:
-            settings = [{"urlPrefix": server.url, **each} for each in extenders]
+            settings = [written(server.url, **each) for each in extenders]
             engine = engine_of(*NODES, config=configuration(extenders=settings))
             async with HttpTransport(engine.extenders) as transport:
                 record = engine.record(pod("p", uid="up"))

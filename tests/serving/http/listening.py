@@ -12,16 +12,18 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Handler, Listener
+from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()
 QUICK = HttpLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
-"""Little patience: a test that waits for its end is quick."""
+"""Little patience, so that a test that waits for its end is quick. Looks are counted, not seconds: a busy machine makes
+them rarer, not fewer."""
 
 
 @asynccontextmanager
 async def listening(handler: Handler, limits: HttpLimits | None = None, **options: Any) -> AsyncIterator[Listener]:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(LIMIT_S),
         Listener(handler, CLOCK, host="127.0.0.1", port=0, tls=None, limits=limits, **options) as listener,
     ):
         yield listener
@@ -29,12 +31,6 @@ async def listening(handler: Handler, limits: HttpLimits | None = None, **option
 
 def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     run_real(story())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await CLOCK.wait(0.002)
 
 
 class Client:

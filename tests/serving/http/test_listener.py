@@ -12,13 +12,15 @@ import pytest
 
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.connection import Connection
+from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Listener, PortTakenError
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
 from mooring.serving.http.stream import Stream
 from mooring.serving.tls import ServingTls, serving_context, trust
 from tests.serving.callers import Authority
-from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play, until
+from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play
+from tests.waiting import LIMIT_S, until
 
 
 async def hello(request: Request) -> Response:
@@ -86,7 +88,8 @@ def test_a_request_in_progress_is_answered_at_the_end() -> None:
         return Response(200, b"at last")
 
     async def story() -> None:
-        async with TaskGroup("test") as group, listening(waits) as listener:
+        limits = HttpLimits(stop_s_max=LIMIT_S)
+        async with TaskGroup("test") as group, listening(waits, limits) as listener:
             client = Client(listener)
             await client.__aenter__()
             client.say(get() + get())

@@ -6,9 +6,12 @@ import asyncio
 
 import pytest
 
+from mooring.serving.http.connection import Connection
+from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
 from mooring.serving.http.stream import Stream, framed
-from tests.serving.http.listening import Client, get, listening, play, until
+from tests.serving.http.listening import CLOCK, Client, get, listening, play
+from tests.waiting import until
 
 HEAD = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX: y\r\nTransfer-Encoding: chunked\r\n"
 
@@ -86,11 +89,40 @@ def test_a_client_that_takes_nothing_is_waited_for() -> None:
             before = -1
             while before != len(written):
                 before = len(written)
-                await asyncio.wait_for(client.reader.readexactly(1), 1)
-                await until(lambda: True)
+                await client.reader.readexactly(1)
+                await CLOCK.wait(0.002)
             assert before < 1_000
             await client.reader.readexactly(5_000_000)
             await until(lambda: len(written) > before)
+
+    play(story)
+
+
+class BreakingTransport(asyncio.Transport):
+    """Breaks at the first write. As uvloop's do, it takes more, and tells its protocol on the next turn of the loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._is_broken = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._is_broken:
+            self._is_broken = True
+            asyncio.get_running_loop().call_soon(self._connection.connection_lost, None)
+
+    def is_closing(self) -> bool:
+        return self._is_broken
+
+
+def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
+    async def story() -> None:
+        connection = Connection(Listener(three_pieces, CLOCK, host="", port=0, tls=None))
+        connection.connection_made(BreakingTransport(connection))
+        stream = Stream(connection, 200, is_chunked=True)
+        with pytest.raises(ConnectionResetError):
+            for _ in range(1_000):
+                await stream.write(b"x")
 
     play(story)
 

@@ -8,7 +8,8 @@ killed too.
 
  1. A process is killed only if it is known to be ours: it has the recorded number and was started at the recorded time
     (numbers are given again), or is of its session; or its environment says that it is of this directory.
- 2. Waits until they are gone, for `GONE_S_MAX` at most.
+ 2. Waits until they are gone, for `GONE_S_MAX` at most: until two looks in a row find none. A process that is just
+    calling exec has no environment for a moment, and one look could miss it.
 """
 
 from __future__ import annotations
@@ -48,14 +49,17 @@ async def clear_leftovers(directories: PodDirectories, clock: Clock) -> int:
     """Kill whatever still runs of the containers of these directories. Says how many processes there were."""
     killed: set[int] = set()
     end_s = clock.now_s() + GONE_S_MAX
-    while found := set(_found(directories)):
+    empty_looks = 0
+    while empty_looks < 2:
+        found = set(_found(directories))
         killed |= found
         for pid in sorted(found):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if clock.now_s() > end_s:
+        if found and clock.now_s() > end_s:
             logger.warning("%d processes of an earlier mooring do not end: %s", len(found), sorted(found))
             break
+        empty_looks = 0 if found else empty_looks + 1
         await clock.wait(_LOOK_S)
     for path in directories.records():
         path.unlink(missing_ok=True)

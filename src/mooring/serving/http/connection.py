@@ -238,9 +238,18 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
+    @property
+    def must_wait(self) -> bool:
+        """Whether a writer must wait: the client takes no more for now, or the connection has just broken.
+
+        A broken transport takes everything and throws it away until it calls `connection_lost`. It does that on the
+        next turn of the loop, which never comes if a writer goes on without waiting.
+        """
+        return self.is_full or (self._transport is not None and self._transport.is_closing())
+
     async def wait_drained(self) -> None:
         """Until the client can take more. Raises `ConnectionError` if he is gone."""
-        while self.is_full and self.is_open:
+        while self.must_wait and self.is_open:
             self._drained = asyncio.get_running_loop().create_future()
             await self._drained
         if not self.is_open:

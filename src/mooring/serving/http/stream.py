@@ -41,7 +41,7 @@ class Stream:
             return False
         if not self._is_head_only:
             connection.write(chunk if self._is_chunked else _unframed(chunk))
-        return not connection.is_full
+        return not connection.must_wait
 
     async def wait_drained(self) -> None:
         """Until the client can take more. Raises `ConnectionError` if he is gone."""
