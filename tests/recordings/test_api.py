@@ -2,8 +2,6 @@
 
 A transcript is one test. Each process of the test run has a server of its own, because transcripts that set a global
 default would disturb each other if they were played at once.
-
-The player waits on real time, and some of its limits are its own: what fails on a busy machine is played again.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from tests.waiting import LIMIT_S
 
 TRANSCRIPTS = read_transcripts("api.jsonl.xz")
 DIFFERENCES_SHOWN_MAX = 12
-PLAYS_MAX = 4
 
 # The player leaves its connections to the garbage collector.
 pytestmark = [
@@ -42,23 +39,14 @@ def test_the_recordings_are_there() -> None:
 
 @pytest.mark.parametrize("name", sorted(TRANSCRIPTS))
 def test_it_answers_as_recorded(name: str, server: Served) -> None:
-    results: list[dict[str, object]] = []
-    for _ in range(PLAYS_MAX):
-        results = _played(name, server)
-        if {result["result"] for result in results} == {"pass"}:
-            return
-    raise AssertionError(_told(results))
-
-
-def _played(name: str, server: Served) -> list[dict[str, object]]:
     client = api_player.Client(server.url, ADMIN_TOKEN, LIMITED_TOKEN, insecure=True, timeout=LIMIT_S)
     options = Namespace(record=False, ignore=[], run=None, keep=False, slow=0)
     transcript = json.loads(json.dumps(TRANSCRIPTS[name]))
     for step in transcript["steps"]:
         if "collect" in step:  # ends as soon as all events are there
             step["collect"]["seconds"] = LIMIT_S
-    results: list[dict[str, object]] = api_player.Player(client, options).play(transcript)
-    return results
+    results = api_player.Player(client, options).play(transcript)
+    assert {result["result"] for result in results} == {"pass"}, _told(results)
 
 
 def _told(results: list[dict[str, object]]) -> str:
