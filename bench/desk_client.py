@@ -28,6 +28,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._waiting: deque[asyncio.Future[Answer]] = deque()
+        self._lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -48,6 +49,7 @@ class Connection(asyncio.Protocol):
             self._waiting.popleft().set_result(Answer(int(head[9:12]), body))
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._lost.set()
         while self._waiting:
             self._waiting.popleft().set_exception(ConnectionError(f"the server hung up: {error}"))
 
@@ -61,6 +63,10 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+    async def wait_closed(self) -> None:
+        """Until its socket is closed: a TLS connection says goodbye first."""
+        await self._lost.wait()
 
 
 def request(token: str, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> bytes:

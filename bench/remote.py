@@ -152,7 +152,7 @@ async def _told(connection: Connection) -> Told:
 
 async def _hang_up(connection: Connection) -> None:
     connection.close()
-    await asyncio.sleep(0.01)  # it says goodbye on a loop that must not have ended yet
+    await connection.wait_closed()
 
 
 def _kubeconfig(port: int) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mooring.kit.clock import SystemClock
+from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.processes.cgroups import Cgroup
 from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Report, ShimProcess, wanted_of
 from mooring.kubelet.processes.shim_log import LOG_BYTES_MAX
@@ -95,6 +97,27 @@ def test_whoever_lets_go_of_it_has_its_container_killed(tmp_path: Path) -> None:
         assert is_alive(pid)
         await process.close()
         await wait_gone(pid)
+
+    played(story)
+
+
+def test_whoever_is_cancelled_while_letting_go_waits_all_the_same(tmp_path: Path) -> None:
+    async def story() -> None:
+        process = await ShimProcess.start(wanted(tmp_path, FOREVER))
+        await anext(process.reports())
+        process._process.send_signal(signal.SIGSTOP)
+        async with TaskGroup("test") as group:
+            closing = group.start(process.close(), name="closing")
+            try:
+                await SystemClock().wait(0)
+                for _ in range(2):
+                    closing.cancel()
+                    await SystemClock().wait(0.01)
+                assert not closing.done()
+            finally:
+                process._process.send_signal(signal.SIGCONT)
+        assert closing.cancelled()
+        assert process._process.returncode is not None
 
     played(story)
 

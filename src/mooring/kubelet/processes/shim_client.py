@@ -109,9 +109,16 @@ class ShimProcess:
         self._say({"run": number, "command": command, "timeout_s": timeout_s})
 
     async def close(self) -> None:
-        """Let go of it, and wait until it is gone."""
+        """Let go of it, and wait until it is gone, even if the caller is cancelled meanwhile."""
         self._control.close()
-        await self._process.wait()
+        cancelled: asyncio.CancelledError | None = None
+        while self._process.returncode is None:
+            try:
+                await self._process.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
         with suppress(OSError):  # it may have gone before it heard the last word; unasked, the loop would log that
             await self._control.wait_closed()
 
