@@ -29,12 +29,12 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.consulting import ConsultingCycle, cycle_of
 from mooring.scheduler.cycle.cycle import Cycle, TieBreak
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
 from mooring.scheduler.extenders.questions import Consultation

@@ -11,9 +11,9 @@ import pytest
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
+    FailedAttempt,
     Filter,
     Plugin,
     PostFilter,
@@ -65,7 +65,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
             return np.ones(2, dtype=np.int64)
         return np.full(length_of(rows), state == "post_filter", dtype=np.int64)
 
-    def post_filter(self, attempt: Attempt) -> PostFilterResult:
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
         self._perhaps(attempt.pod.shape.labels.get("break", ""), "post_filter")
         return PostFilterResult(rejection=unschedulable("no idea"))
 

@@ -25,13 +25,13 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.cycle import Cycle, NowS, TieBreak, WaysOut, failed_decision, no_time
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import diagnose
 from mooring.scheduler.cycle.filtering import search
-from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.cycle.sampling import Sampling, sampling_for
 from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores

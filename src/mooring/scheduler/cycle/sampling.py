@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s
-from mooring.scheduler.cycle.node_order import NodeOrder
+from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.framework.profile import Profile
 
 FEASIBLE_MIN = 100

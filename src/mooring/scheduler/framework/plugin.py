@@ -19,20 +19,17 @@ reads, the longer the cycle may keep what it said:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import ANYTHING, Wake
-from mooring.scheduler.framework.status import Reason, Rejection
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.framework.status import Reason, Refusal, Rejection
 
 SCORE_MAX = 100
 """The best score that a plugin may give after normalising; the worst is 0."""
@@ -177,11 +174,32 @@ FollowUp: TypeAlias = Callable[[], Awaitable[None]]
 """Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
 
 
+class FailedAttempt(Protocol):
+    """What PostFilter plugins may read of an attempt that found no node. `cycle.attempt.Attempt` implements it."""
+
+    @property
+    def pod(self) -> PodRecord: ...
+
+    @property
+    def rejection(self) -> Rejection | None:
+        """Set if a PreFilter plugin ended the attempt."""
+
+    @property
+    def states(self) -> Mapping[str, Any]:
+        """The filter state of each plugin that applies to the pod, by name."""
+
+    def was_pre_filtered(self, plugin: str) -> bool:
+        """Whether the plugin's PreFilter ran before another one ended the attempt."""
+
+    def refusal(self, row: int) -> Refusal | None:
+        """Why a row was rejected; None if it was not."""
+
+
 class PostFilter(Plugin, ABC):
     """No node can take the pod. Can anything be done about it?"""
 
     @abstractmethod
-    def post_filter(self, attempt: Attempt) -> PostFilterResult: ...
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult: ...
 
 
 @dataclass(frozen=True, slots=True)

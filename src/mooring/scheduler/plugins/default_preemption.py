@@ -32,7 +32,7 @@ from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
 from mooring.scheduler.extenders.questions import Consultation, consult_about_victims
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import never
-from mooring.scheduler.framework.plugin import PostFilter, PostFilterResult, PreEnqueue
+from mooring.scheduler.framework.plugin import FailedAttempt, PostFilter, PostFilterResult, PreEnqueue
 from mooring.scheduler.framework.status import Code, Rejection, unresolvable
 
 WINDOW_MIN = 64
@@ -70,7 +70,8 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             return unresolvable("waiting for the preemption for this pod to be finished")
         return None
 
-    def post_filter(self, attempt: Attempt) -> PostFilterResult:
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        assert isinstance(attempt, Attempt), f"preemption needs an attempt of the cycle, not {attempt!r}"
         found = self._candidates(attempt)
         if isinstance(found, PostFilterResult):
             return found

@@ -13,8 +13,6 @@ Goes out   refusals of nodes without the devices, a score for nodes with the pre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mooring.api.errors import NodeSelectorError
@@ -38,6 +36,7 @@ from mooring.scheduler.framework.plugin import (
     EVEN,
     SKIP,
     Even,
+    FailedAttempt,
     Filter,
     PostFilter,
     PostFilterResult,
@@ -63,9 +62,6 @@ from mooring.scheduler.plugins.dynamic_resources_claims import (
 from mooring.scheduler.plugins.dynamic_resources_hints import device_wakes
 from mooring.scheduler.plugins.dynamic_resources_state import REASONS, PodDevices, Reserved
 from mooring.scheduler.plugins.dynamic_resources_writing import ClaimWriter, Deallocation, Deletion, DeviceWriteError
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cycle.attempt import Attempt
 
 
 class DynamicResources(
@@ -200,7 +196,7 @@ class DynamicResources(
 
     # PostFilter
 
-    def post_filter(self, attempt: Attempt) -> PostFilterResult:
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
         is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
         if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
             # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.

@@ -28,10 +28,10 @@ from mooring.api.views.workloads import Service
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.config.policy_arguments import service_affinity_arguments
-from mooring.scheduler.cycle.node_order import NodeOrder
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Reason

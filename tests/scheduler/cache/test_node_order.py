@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cycle.node_order import NodeOrder, zone_of
+from mooring.scheduler.cache.node_order import NodeOrder, zone_of
 from tests.builders import node
 
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
