@@ -18,9 +18,11 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.cycle.filtering import begin, look
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.obstacle import Obstacle
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason, Rejection
@@ -55,6 +57,18 @@ def settle(engine: Engine, *views: Pod) -> list[str | None]:
             assert engine.assume(decision) is None
         chosen.append(decision.node_name)
     return chosen
+
+
+def explained(engine: Engine, view: Pod) -> Explanation:
+    """The obstacles of a pod on all nodes."""
+    record = engine.record(view)
+    return explain(engine.cycle_for(record).profile, engine.columns, record)
+
+
+def obstacles(engine: Engine, view: Pod, node_name: str) -> tuple[Obstacle, ...]:
+    """The obstacles of a pod on one node, with those that exist everywhere."""
+    found = explained(engine, view)
+    return (*found.everywhere, *found.at(node_name))
 
 
 def attempt_of(engine: Engine, view: Pod) -> Attempt:

@@ -9,7 +9,7 @@ import yaml
 
 from mooring.cli.explain.data import as_data, as_json, as_yaml
 from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, Victim
-from mooring.scheduler.cycle.obstacle import Kind, Obstacle
+from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 
 
 def written(pod: PodExplanation) -> dict[str, object]:
@@ -32,7 +32,7 @@ def written(pod: PodExplanation) -> dict[str, object]:
             id="unschedulable",
         ),
         pytest.param(
-            PodExplanation("a/b", Outcome.UNSCHEDULABLE, everywhere=(Obstacle("P", Kind.OTHER, "x"),)),
+            PodExplanation("a/b", Outcome.UNSCHEDULABLE, everywhere=(Obstacle("P", ObstacleKind.OTHER, "x"),)),
             ["obstaclesEverywhere", "otherwiseFeasible"],
             id="whatever the node",
         ),

@@ -11,7 +11,7 @@ from mooring.cli.explain.command import explain
 from mooring.cli.explain.live import KINDS_READ
 from mooring.cli.explain.report import Outcome
 from mooring.cli.explain.text import HEADINGS
-from mooring.scheduler.cycle.obstacle import Kind
+from mooring.scheduler.framework.obstacle import ObstacleKind
 from tests.cli.screens import PROMPT, ROOT, command_of, run, screen_of
 
 PAGE = (ROOT / "docs/explain.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def test_what_the_page_shows_is_what_happens(screen: str, monkeypatch: pytest.Mo
     [
         *(f"`{option}" for parameter in explain.params for option in parameter.opts if option.startswith("-")),
         *(f"| `{outcome.value}` |" for outcome in Outcome),
-        *(f"| `{kind.value}` |" for kind in Kind),
+        *(f"| `{kind.value}` |" for kind in ObstacleKind),
         *(f"| {heading} | {plugin} |" for plugin, heading in HEADINGS.items()),
         "`POD`",
     ],

@@ -22,7 +22,7 @@ from mooring.cli.explain.report import (
 )
 from mooring.cli.explain.text import HEADINGS, as_lines, heading_of
 from mooring.cli.layout import Paper
-from mooring.scheduler.cycle.obstacle import Kind, Obstacle
+from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Score
 from mooring.scheduler.plugins.catalogue import PLUGINS
 
@@ -57,7 +57,7 @@ def unschedulable(draw: st.DrawFn) -> PodExplanation:
     return PodExplanation(
         draw(NAMES), Outcome.UNSCHEDULABLE, node_count=9, message="0/9 nodes are available: no.",
         refusals=(RefusalGroup("P", "Unschedulable", (reason,), nodes),), reasons={reason: len(nodes)},
-        nearest=tuple(NodeObstacles(name, (Obstacle("P", Kind.OTHER, "something else"),)) for name in nodes),
+        nearest=tuple(NodeObstacles(name, (Obstacle("P", ObstacleKind.OTHER, "something else"),)) for name in nodes),
         preemption=Preemption(nodes[0], victims),
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_columns_that_are_left_out_are_summed_up(pod: PodExplanation) -> None:
 def test_a_replica_that_goes_nowhere_gets_one_line(change: dict[str, object], lines: int) -> None:
     first = PodExplanation(
         "default/a", Outcome.UNSCHEDULABLE, message="0/9 nodes are available: no.", node_count=9,
-        everywhere=(Obstacle("P", Kind.OTHER, "x"),),
+        everywhere=(Obstacle("P", ObstacleKind.OTHER, "x"),),
     )  # fmt: skip
     second = replace(first, pod="default/b", **change)  # type: ignore[arg-type]
     one = list(as_lines(report(first), Paper(80)))

@@ -17,7 +17,7 @@ from mooring.cli.explain.report import (
     Victim,
 )
 from mooring.kit.clock import format_rfc3339
-from mooring.scheduler.cycle.obstacle import Obstacle
+from mooring.scheduler.framework.obstacle import Obstacle
 
 VERSION = 1
 Data = dict[str, object]

@@ -33,7 +33,7 @@ from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.scheduler.cache.pods import NO_START_S, PodRecord
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.disruption import Budgets
-from mooring.scheduler.cycle.obstacles import survey
+from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Refusal, Rejection
 from mooring.scheduler.plugins.dynamic_resources import DynamicResources
@@ -166,7 +166,8 @@ class Explainer:
         )
 
     def _unschedulable(self, decision: Decision) -> PodExplanation:
-        found = survey(self._engine, decision.pod)
+        profile = self._engine.cycle_for(decision.pod).profile
+        found = explain(profile, self._engine.columns, decision.pod)
         groups = _grouped(decision)
         node_count = self._engine.columns.node_count
         rejection = decision.rejection

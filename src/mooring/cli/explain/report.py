@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mooring.scheduler.cycle.obstacle import Obstacle
+from mooring.scheduler.framework.obstacle import Obstacle
 
 
 class Outcome(StrEnum):

@@ -17,7 +17,7 @@ import functools
 import inspect
 import signal
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
@@ -27,6 +27,7 @@ import numpy as np
 from mooring.api.field_errors import quoted
 from mooring.client.errors import ClientError
 from mooring.scheduler.cache.arrays import length_of
+from mooring.scheduler.framework.obstacle import Distances, Obstacle
 from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Rejection
 
@@ -67,6 +68,8 @@ _POINTS: Mapping[str, _Point] = {
     "measures": _FILTER,
     "contribution": _FILTER,
     "filter_adjusted": _FILTER,
+    "explain": _FILTER,
+    "distances": _FILTER,
     "post_filter": _Point("postfilter", "running PostFilter plugin {name}: {what}"),
     "pre_score": _PRE_SCORE,
     "prepare_score": _PRE_SCORE,
@@ -203,6 +206,19 @@ def _check_score_of_row(plugin: Plugin, point: _Point, answer: Any, arguments: t
     return answer if getattr(plugin, "normalises", False) else int(_check_range(plugin, point, np.array([answer]))[0])
 
 
+def _check_obstacles(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    if not isinstance(answer, Sequence) or not all(isinstance(each, Obstacle) for each in answer):
+        raise _unusable(plugin, point, f"found {answer!r}, wanted a sequence of obstacles")
+    return answer
+
+
+def _check_distances(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    shape = (length_of(arguments[1]),)
+    if not isinstance(answer, Distances) or any(np.shape(each) != shape for each in answer):
+        raise _unusable(plugin, point, f"found {answer!r}, wanted Distances with {shape[0]} places")
+    return answer
+
+
 def _check_type(*types: type) -> _Check:
     def check(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
         if not isinstance(answer, types):
@@ -219,6 +235,8 @@ _CHECKS: Mapping[str, _Check] = {
     "reserve": _check_type(Rejection, NoneType),
     "filter": _check_filter,
     "filter_adjusted": _check_filter,
+    "explain": _check_obstacles,
+    "distances": _check_distances,
     "score": _check_score,
     "score_row": _check_score_of_row,
     "normalise": _check_normalized,

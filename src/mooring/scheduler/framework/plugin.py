@@ -29,7 +29,8 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import ANYTHING, Wake
-from mooring.scheduler.framework.status import Reason, Refusal, Rejection
+from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.status import Reason, Refusal, Rejection, refusal_of
 
 SCORE_MAX = 100
 """The best score that a plugin may give after normalising; the worst is 0."""
@@ -78,6 +79,8 @@ class Plugin:
     name: ClassVar[str]
     is_built_in: ClassVar[bool] = False
     """The class comes with the scheduler, which trusts its answers. Set by the catalogue, and not inherited."""
+    obstacle_kind: ClassVar[ObstacleKind] = ObstacleKind.OTHER
+    """What kind of obstacle a rejection by this plugin is, for `mooring explain`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -145,6 +148,23 @@ class Filter(Plugin, ABC, Generic[State]):
     def reasons(self, state: State) -> Sequence[Reason]:
         """What the bits mean, in the order in which it is told."""
         return self.filter_reasons
+
+    def explain(self, state: State, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        """Everything this filter has against a row that it rejected with these bits: by default the reasons' messages.
+
+        `filter` may stop at the first problem; an override lists them all. It may return nothing if another filter of
+        the profile explains the same problem.
+        """
+        refusal = refusal_of(self.name, bits, self.reasons(state))
+        return [Obstacle(self.name, self.obstacle_kind, text.removeprefix("node(s) ")) for text in refusal.reasons]
+
+    def distances(self, state: State, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+        """Per row: how many obstacles `explain` finds and how large they are. By default one of the kind's hardness.
+
+        All nodes are ranked by this, and only the nearest are explained, so an override computes with arrays.
+        """
+        is_rejected = bits != 0
+        return Distances(is_rejected.astype(np.int64), is_rejected * HARDNESS[self.obstacle_kind])
 
 
 class Adjustable(Filter[State], Generic[State]):

@@ -13,6 +13,10 @@ Goes out   refusals of nodes without the devices, a score for nodes with the pre
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from mooring.api.errors import NodeSelectorError
@@ -26,12 +30,17 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import DynamicResourcesArgs
 from mooring.scheduler.devices.answers import AnswerBook
+from mooring.scheduler.devices.capacity import consumption, fits
 from mooring.scheduler.devices.deadline import SearchTimeout
 from mooring.scheduler.devices.ledger import DeviceLedger
-from mooring.scheduler.devices.requests import SearchError
+from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView
+from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim
 from mooring.scheduler.devices.results import allocation_of
+from mooring.scheduler.devices.selection import is_selected, matches_class
+from mooring.scheduler.devices.usage import Usage
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     EVEN,
     SKIP,
@@ -63,11 +72,23 @@ from mooring.scheduler.plugins.dynamic_resources_hints import device_wakes
 from mooring.scheduler.plugins.dynamic_resources_state import REASONS, PodDevices, Reserved
 from mooring.scheduler.plugins.dynamic_resources_writing import ClaimWriter, Deallocation, Deletion, DeviceWriteError
 
+FREE = "free"
+IN_USE = "in use"
+_VERDICTS = (FREE, IN_USE, "too small", "of another sort", "tainted")
+"""What the texts of obstacles say of a device of the requested class. Only the first that applies counts."""
+
+_CAPACITY = re.compile(
+    r'device\.capacity\["[^"]*"\]\.(\w+)\.(?:compareTo\(quantity\("([^"]+)"\)\) (>=|>|==|<=|<) 0'
+    r'|isGreaterThan\(quantity\("([^"]+)"\)\))'
+)
+_ATTRIBUTE = re.compile(r'device\.attributes\["[^"]*"\]\.(\w+)(?: (==|!=|>=|<=|>|<) ("[^"]*"|-?\d+|true|false))?')
+
 
 class DynamicResources(
     PreEnqueue, PreFilter[PodDevices], Filter[PodDevices], PostFilter, Score[PodDevices], Reserve, PreBind
 ):
     name = "DynamicResources"
+    obstacle_kind = ObstacleKind.DEVICE
     filter_reasons = REASONS
     wants_few_rows = True
     normalises = True
@@ -194,6 +215,20 @@ class DynamicResources(
         pod.shape.memo[DynamicResources] = (by_resource.revision, backed)
         return backed
 
+    # Explain
+
+    def explain(self, state: PodDevices, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        found = [_out_of_reach(state.claims[index].key) for index in state.out_of_reach(row)]
+        part = state.part_at(row)
+        if part is not None:
+            pools, usage = self._ledger.inventory.pools(row), self._ledger.usage
+            for name, claim in zip(part.names, part.answers.wanted.claims, strict=True):
+                found += _claim_obstacles(name, claim, pools, usage)
+            if not found:
+                text = f"the devices for {' and '.join(part.names)} cannot be had together"
+                found.append(Obstacle(self.name, ObstacleKind.DEVICE, text))
+        return found or super().explain(state, row, bits, context)
+
     # PostFilter
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
@@ -314,3 +349,113 @@ class DynamicResources(
             return failure(str(error))
         self._reserved.pop(pod.uid, None)
         return None
+
+
+# --- obstacles --------------------------------------------------------------------------------------------------
+
+
+def _out_of_reach(key: str) -> Obstacle:
+    text = f"claim {key} has devices that cannot be used from here"
+    return Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, {"claim": key})
+
+
+def _claim_obstacles(name: str, claim: WantedClaim, pools: Sequence[PoolView], usage: Usage) -> list[Obstacle]:
+    """Each request of the claim for which too few devices are free; or else the constraints between requests."""
+    found = []
+    for alternatives in claim.requests:
+        counts = [_count_devices(request, pools, usage) for request in alternatives]
+        if all(count[FREE] < _needed(request, count) for request, count in zip(alternatives, counts, strict=True)):
+            needs = " or ".join(_request_text(request) for request in alternatives)
+            has = " or ".join(_counts_text(count) for count in counts)
+            details: dict[str, str | int] = {
+                "claim": name,
+                "request": alternatives[0].base_name,
+                "needs": needs,
+                **{verdict.replace(" ", "-"): counts[0][verdict] for verdict in _VERDICTS},
+            }
+            text = f"needs {needs}: {has}{_pool_problems_text(pools)}"
+            found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
+    if not found and claim.constraints and any(claim.requests):
+        attributes = ", ".join(each.match_attribute or each.distinct_attribute or "" for each in claim.constraints)
+        if attributes:
+            text = f"no free devices for {name} that agree on {attributes}"
+            details = {"claim": name, "needs": attributes}
+            found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
+    return found
+
+
+def _needed(request: Request, counts: Counter[str]) -> int:
+    return max(1, sum(counts.values())) if request.is_all else request.count
+
+
+def _count_devices(request: Request, pools: Iterable[PoolView], usage: Usage) -> Counter[str]:
+    """How many devices of the request's class a node sees, by verdict."""
+    counts: Counter[str] = Counter({FREE: 0})
+    for pool in pools:
+        for device, is_reached in zip(pool.devices, pool.reached, strict=True):
+            try:
+                is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
+                if is_one and is_reached:
+                    counts[_verdict(request, device, usage)] += 1
+            except SearchError:
+                continue  # the decision ended in this error, which is reported instead
+    return counts
+
+
+def _verdict(request: Request, device: PooledDevice, usage: Usage) -> str:
+    kind = device.kind
+    if not is_selected(request, kind):
+        return "too small" if _fails_by_capacity(request, kind) else "of another sort"
+    if usage.is_taken(device.id) and not request.admin_access:
+        return IN_USE
+    if request.capacity or kind.capacities:
+        consumed = consumption(kind.capacities, request.capacity)
+        if consumed is None or not fits(kind.capacities, consumed):
+            return "too small"
+        if not fits(kind.capacities, consumed, usage.consumed.get(device.id, {})):
+            return IN_USE
+    return FREE if request.tolerates(kind) else "tainted"
+
+
+def _fails_by_capacity(request: Request, kind: DeviceKind) -> bool:
+    """Whether all expressions that do not select the device compare a capacity."""
+    failing = [each for each in request.expressions if kind.selected.get(each) is False]
+    return bool(failing) and all(_CAPACITY.fullmatch(each.strip()) for each in failing)
+
+
+def _request_text(request: Request) -> str:
+    number = "all" if request.is_all else str(request.count)
+    name = request.device_class.metadata.name if request.device_class is not None else "?"
+    demands = [expression_text(expression) for expression in request.expressions]
+    demands += [f"{amount} {what} left" for what, amount in request.capacity.items()]
+    return f"{number} of class {name}" + (f" with {' and '.join(demands)}" if demands else "")
+
+
+def expression_text(expression: str) -> str:
+    """`memory >= 40Gi` for an expression that compares one capacity or attribute; any other expression as it is."""
+    comparisons = [_comparison_text(part.strip()) for part in expression.split("&&")]
+    return " and ".join(comparisons) if all(comparisons) else expression
+
+
+def _comparison_text(part: str) -> str:
+    capacity = _CAPACITY.fullmatch(part)
+    if capacity is not None:
+        name, amount, operator, more_than = capacity.groups()
+        return f"{name} {operator} {amount}" if amount is not None else f"{name} > {more_than}"
+    attribute = _ATTRIBUTE.fullmatch(part)
+    if attribute is None:
+        return ""
+    name, operator, value = attribute.groups()
+    return f"{name} {operator} {value.strip(chr(34))}" if operator is not None else name
+
+
+def _counts_text(counts: Counter[str]) -> str:
+    if not any(counts.values()):
+        return "the node has none"
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if counts[verdict] or verdict == FREE)
+
+
+def _pool_problems_text(pools: Sequence[PoolView]) -> str:
+    problems = [f"pool {pool.id[1]} is being updated" for pool in pools if pool.is_incomplete]
+    problems += [f"pool {pool.id[1]} contradicts itself" for pool in pools if pool.is_invalid]
+    return f" ({', '.join(problems)})" if problems else ""

@@ -12,7 +12,7 @@ Goes out   refusals where a required term is not met, in either direction; a pre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, T
 from mooring.scheduler.config.arguments import InterPodAffinityArgs
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalise import by_table
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
     SKIP,
@@ -39,6 +40,8 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
+from mooring.scheduler.plugins.spread_constraints import HOSTNAME
+from mooring.scheduler.plugins.topology_text import domain_details, domain_text, in_domain_text, missing_label
 
 # One verdict a row. If several apply, the largest is reported, so that verdicts are combined by their maximum.
 DISLIKED = 1
@@ -90,6 +93,7 @@ class Preferred(NamedTuple):
 
 class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Preferred], Score[Preferred]):
     name = "InterPodAffinity"
+    obstacle_kind = ObstacleKind.AFFINITY
     filter_reasons = (
         Reason("node(s) didn't satisfy existing pods anti-affinity rules"),
         Reason("node(s) didn't match pod anti-affinity rules"),
@@ -200,6 +204,75 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             counts = self._columns.selectors.fresh(term.counter).domains(term.column, self._columns.height)
             _add_worth(disliked, term.column, counts, 1)
         return disliked
+
+    # Explain
+
+    def explain(self, state: Required, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        """Every required term that is not met. Nominated pods are not counted: the reason's message remains."""
+        namespace = context.pod.namespace
+        found = [
+            *self._unmet_affinity(state, row, namespace),
+            *self._unmet_anti_affinity(state.own, row, namespace),
+            *self._anti_affinity_of_placed(state, row),
+        ]
+        return found or super().explain(state, row, bits, context)
+
+    def _unmet_affinity(self, state: Required, row: int, namespace: str) -> Iterator[Obstacle]:
+        own = state.own
+        if own.affinity is None:
+            return
+        is_first_of_kind = own.matches_itself and state.friends == 0
+        for part, column in zip(own.affinity.counter.parts, own.affinity_columns):
+            code = int(column.codes[row])
+            if code == ABSENT:
+                yield missing_label(self.name, ObstacleKind.AFFINITY, column)
+            elif not self._matching_pods(own.affinity.counter, column, code) and not is_first_of_kind:
+                text = f"no pod matching {_selector_text(part, namespace)} {in_domain_text(column, code)}"
+                details = {**domain_details(column, code), "selector": str(part.selector)}
+                yield Obstacle(self.name, ObstacleKind.AFFINITY, text, details)
+
+    def _unmet_anti_affinity(self, own: OwnTerms, row: int, namespace: str) -> Iterator[Obstacle]:
+        for term in own.anti_affinity:
+            if self._is_violated(term, row):
+                part, code = term.counter.parts[0], int(term.column.codes[row])
+                pods = [
+                    pod
+                    for pod in self._pods_in_domain(term.column, row)
+                    if term.counter.matches(pod.namespace, pod.shape.labels)
+                ]
+                text = (
+                    f"keeps away from {_selector_text(part, namespace)}: {_pods_text(pods)} "
+                    f"{'run' if len(pods) > 1 else 'runs'} {in_domain_text(term.column, code)}"
+                )
+                details = {**domain_details(term.column, code), "selector": str(part.selector)}
+                yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
+
+    def _anti_affinity_of_placed(self, state: Required, row: int) -> Iterator[Obstacle]:
+        # Replicas carry the same term: a topology that the pod's own terms explain is not explained again.
+        explained = {term.column for term in state.own.anti_affinity if self._is_violated(term, row)}
+        for term in state.disliking_terms:
+            code = int(term.column.codes[row])
+            if code == ABSENT or not term.domain_counts()[code] or term.column in explained:
+                continue
+            carriers = [pod for pod in self._pods_in_domain(term.column, row) if term in pod.shape.terms]
+            if carriers:
+                domain = "" if term.column.key == HOSTNAME else f" from {domain_text(term.column, code)}"
+                text = f"{_pods_text(carriers)} {'keep' if len(carriers) > 1 else 'keeps'} it away{domain}"
+                details = {**domain_details(term.column, code), "pod": carriers[0].key}
+                yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
+
+    def _is_violated(self, term: OwnTerm, row: int) -> bool:
+        code = int(term.column.codes[row])
+        return code != ABSENT and self._matching_pods(term.counter, term.column, code) > 0
+
+    def _matching_pods(self, counter: Counter, column: LabelColumn, code: int) -> int:
+        return int(self._columns.selectors.fresh(counter).domains(column, self._columns.height)[code])
+
+    def _pods_in_domain(self, column: LabelColumn, row: int) -> Iterator[PodRecord]:
+        """The pods of the row's domain, those on the row itself first."""
+        rows = np.flatnonzero(column.codes[: self._columns.height] == column.codes[row])
+        for other in sorted(rows.tolist(), key=lambda other: other != row):
+            yield from self._columns.pods_on[other].values()
 
     # Score
 
@@ -338,3 +411,20 @@ def _add_worth(worth: dict[LabelColumn, Int64s], column: LabelColumn, counts: In
         longer = longer.copy()
         longer[: len(shorter)] += shorter
         worth[column] = longer
+
+
+def _selector_text(part: Part, namespace: str) -> str:
+    """`app=db`, with the namespaces if they differ from the pod's own."""
+    selector = str(part.selector) or ("(no labelSelector)" if part.selector.matches_nothing else "any labels")
+    if part.namespaces is None:
+        return f"{selector} of any namespace"
+    if part.namespaces == {namespace}:
+        return selector
+    return f"{selector} of namespace {', '.join(sorted(part.namespaces)) or '(none)'}"
+
+
+def _pods_text(pods: Sequence[PodRecord]) -> str:
+    if not pods:
+        return "a pod"
+    others = len(pods) - 1
+    return pods[0].key if not others else f"{pods[0].key} and {others} other{'s' if others > 1 else ''}"

@@ -8,16 +8,19 @@ A pod that can only go to named nodes says so before filtering, so that nobody e
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.errors import NodeSelectorError
+from mooring.api.labels import Operator, Requirement
 from mooring.api.nodeselector import (
     NAME_FIELD,
     NodeMatcher,
     PreferredTerm,
     RequiredNodeAffinity,
+    Term,
     compile_preferred,
     compile_strict,
     preferred_node_affinity,
@@ -32,6 +35,7 @@ from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.config.arguments import NodeAffinityArgs
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Reads, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
 
@@ -49,6 +53,7 @@ class NodeAffinity(
     PreFilter[RequiredNodeAffinity], Filter[RequiredNodeAffinity], PreScore[PreferredTerms], Score[PreferredTerms]
 ):
     name = "NodeAffinity"
+    obstacle_kind = ObstacleKind.NODE_LABEL
     filter_reads = Reads.FACTS
     filter_reasons = (
         Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE),
@@ -58,6 +63,7 @@ class NodeAffinity(
     normalises = True
 
     def __init__(self, columns: Columns, arguments: NodeAffinityArgs) -> None:
+        self._columns = columns
         self._nodes = columns.node_selection
         added = arguments.added_affinity
         required = added.required_during_scheduling_ignored_during_execution if added is not None else None
@@ -82,6 +88,16 @@ class NodeAffinity(
             return np.where(matches_own, 0, _OWN)
         matches_added = self._nodes.any_term(self._added_required, rows)
         return np.where(matches_added, np.where(matches_own, 0, _OWN), _ENFORCED)
+
+    def explain(self, state: RequiredNodeAffinity, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        labels, name = self._columns.labels.of(row), self._columns.node_names[row]
+        failing = [_label_obstacle(each, labels) for each in state.labels.requirements if not each.matches(labels)]
+        if state.affinity is not None and not state.affinity.matches(labels, name):
+            by_term = [_term_obstacles(term, labels, name) for term in state.affinity.terms]
+            # Terms are alternatives: the one with the fewest obstacles is the easiest to satisfy.
+            failing += sorted(by_term, key=len)[0] if by_term else []
+        distinct = {obstacle.text: obstacle for obstacle in failing}
+        return list(distinct.values()) or super().explain(state, row, bits, context)
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> PreferredTerms | Skip | Rejection:
         affinity = pod.shape.spec.affinity
@@ -144,3 +160,32 @@ def _demands(shape: Shape) -> RequiredNodeAffinity:
 
 def _matches(demands: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
     return demands.matches(node.metadata.labels, node.metadata.name)
+
+
+def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Obstacle]:
+    if term.faults:
+        return [Obstacle(NodeAffinity.name, ObstacleKind.NODE_LABEL, f"a selector that can be read: {term.faults[0]}")]
+    failing = [_label_obstacle(each, labels) for each in term.labels if not each.matches(labels)]
+    for field in term.fields:
+        if not (field.matches_value(name) if field.key == NAME_FIELD else field.matches_absent):
+            is_wanted = field.operator is Operator.IN
+            text = f"needs the node {field.value}" if is_wanted else f"needs another node than {field.value}"
+            failing.append(
+                Obstacle(NodeAffinity.name, ObstacleKind.NODE_LABEL, text, {"needs": f"{field.key}={field.value}"})
+            )
+    return failing
+
+
+def _label_obstacle(requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
+    key, value = requirement.key, labels.get(requirement.key)
+    # A key with a prefix is long: it is written once.
+    has = f"has no {key.rpartition('/')[2]}" if value is None else f"has {value if '/' in key else f'{key}={value}'}"
+    match requirement.operator:
+        case Operator.EXISTS:
+            text = f"needs the label {key}"
+        case Operator.DOES_NOT_EXIST:
+            text = f"must not have the label {key}, {has}"
+        case _:
+            text = f"needs {requirement}, {has}"
+    details = {"needs": str(requirement), "has": f"{key}={value}" if value is not None else ""}
+    return Obstacle(NodeAffinity.name, ObstacleKind.NODE_LABEL, text, details)

@@ -10,6 +10,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -21,6 +22,7 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
     name = "NodeDeclaredFeatures"
+    obstacle_kind = ObstacleKind.FEATURE
     filter_reads = Reads.FACTS
     filter_reasons = (Reason("node(s) didn't match Pod's required features", Code.UNRESOLVABLE),)
 
@@ -36,6 +38,12 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
         nodes = (self._columns.nodes[row] for row in numbers)
         lacking = [node is None or not state.issubset(node.status.declared_features) for node in nodes]
         return np.array(lacking, dtype=np.int64)
+
+    def explain(self, state: Features, row: int, bits: int, context: ExplainContext) -> tuple[Obstacle, ...]:
+        node = self._columns.nodes[row]
+        missing = sorted(state.difference(node.status.declared_features if node is not None else ()))
+        text = f"needs a kubelet that declares {', '.join(missing)}"
+        return (Obstacle(self.name, ObstacleKind.FEATURE, text, {"needs": ",".join(missing)}),)
 
     def wakes(self) -> tuple[Wake, ...]:
         return (

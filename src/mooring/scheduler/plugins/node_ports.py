@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
@@ -10,6 +12,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import takes_up_room
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
 from mooring.scheduler.framework.status import Reason
 
@@ -18,6 +21,7 @@ HostPorts = tuple[HostPort, ...]
 
 class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
     name = "NodePorts"
+    obstacle_kind = ObstacleKind.HOST_PORT
     filter_reads = Reads.USAGE
     filter_reasons = (Reason("node(s) didn't have free ports for the requested pod ports"),)
 
@@ -32,6 +36,12 @@ class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
 
     def filter_row(self, state: HostPorts, row: int) -> int:
         return int(self._columns.ports.conflicts_at(state, row))
+
+    def explain(self, state: HostPorts, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        pods = (*self._columns.pods_on[row].values(), *context.nominated_to(row))
+        holders = [(port, _holder(pods, port)) for port in state]
+        found = [_obstacle(port, holder) for port, holder in holders if holder is not None]
+        return found or super().explain(state, row, bits, context)
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
@@ -48,6 +58,23 @@ def _frees_a_port(pod: PodRecord, old: PodRecord, new: None) -> bool:
         and takes_up_room(old)
         and any(_collide(mine, port) for mine in pod.shape.host_ports for port in freed)
     )
+
+
+def _holder(pods: Sequence[PodRecord], wanted: HostPort) -> PodRecord | None:
+    """The first pod with a port that collides."""
+    return next((pod for pod in pods if any(_collide(wanted, port) for port in pod.shape.host_ports)), None)
+
+
+def _obstacle(port: HostPort, holder: PodRecord) -> Obstacle:
+    address = f" on {port.address}" if port.address != ANY_ADDRESS else ""
+    details: dict[str, str | int] = {
+        "protocol": port.protocol,
+        "port": port.port,
+        "address": port.address,
+        "takenBy": holder.key,
+    }
+    text = f"host port {port.protocol} {port.port}{address} is taken by {holder.key}"
+    return Obstacle(NodePorts.name, ObstacleKind.HOST_PORT, text, details)
 
 
 def _collide(one: HostPort, other: HostPort) -> bool:

@@ -10,14 +10,22 @@ Goes out   for each node every resource that is short ("Insufficient cpu"), and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.resource_names import is_extended_resource, is_scalar_resource
+from mooring.api.quantity import NANO, NANO_IN_MILLI, Format, Quantity
+from mooring.api.resource_names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_extended_resource,
+    is_huge_page_resource,
+    is_scalar_resource,
+)
 from mooring.api.resources import fit_filter_requests, fit_score_requests
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
@@ -28,6 +36,14 @@ from mooring.scheduler.config.arguments import (
     NodeResourcesFitArgs,
 )
 from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.obstacle import (
+    HARDNESS,
+    NEVER_FITS_SIZE,
+    Distances,
+    ExplainContext,
+    Obstacle,
+    ObstacleKind,
+)
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Reads, Score
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.allocation import (
@@ -44,6 +60,7 @@ from mooring.scheduler.plugins.node_resources_fit_hints import FitHints
 _CUSTOM_SCORE_MAX = 10
 """Scores of a shape run from 0 to 10; the scheduler's from 0 to 100."""
 _TOLD_FIRST = ("cpu", "memory", "ephemeral-storage")
+_BINARY_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 class Wanted(NamedTuple):
@@ -64,6 +81,7 @@ class Added(NamedTuple):
 
 class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score[Added]):
     name = "NodeResourcesFit"
+    obstacle_kind = ObstacleKind.RESOURCE
     filter_reads = Reads.USAGE
     score_reads = Reads.USAGE
 
@@ -132,6 +150,45 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
     def reasons(self, state: Wanted) -> tuple[Reason, ...]:
         return state.reasons
 
+    def explain(self, state: Wanted, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        allocatable, used = self._resources.at(row)
+        nominated = context.nominated_to(row)
+        found = []
+        missing_pods = used[PODS] + len(nominated) + 1 - allocatable[PODS]
+        if missing_pods > 0:
+            text = f"{missing_pods} more pod slot{'s' if missing_pods > 1 else ''}"
+            found.append(Obstacle(self.name, ObstacleKind.POD_SLOT, text, {"missing": missing_pods}))
+        for slot, amount in state.demands:
+            offered, reserved = allocatable[slot], _requests_of(nominated, slot)
+            if not offered and slot in state.of_devices:
+                continue
+            missing = amount - (offered - used[slot] - sum(reserved.values()))
+            if missing > 0:
+                found.append(_shortage(self._resources.names[slot], amount, missing, offered, reserved))
+        return found or super().explain(state, row, bits, context)
+
+    def distances(self, state: Wanted, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+        """Each short resource is one obstacle of size min(missing / requested, 1), plus 1 if the node never fits."""
+        allocatable, used = self._resources.allocatable, self._resources.used
+        reserved = np.zeros((len(self._resources.names), len(rows)), dtype=np.int64)
+        for row, pods in context.nominated.items():
+            place = int(np.searchsorted(rows, row))
+            for pod in pods:
+                vector = pod.shape.request_vector
+                reserved[: len(vector), place] += vector
+        has_no_pod_slot = used[PODS, rows] + reserved[PODS] >= allocatable[PODS, rows]
+        counts = has_no_pod_slot.astype(np.int64)
+        sizes: Float64s = np.where(has_no_pod_slot, HARDNESS[ObstacleKind.POD_SLOT], 0.0)
+        for slot, amount in state.demands:
+            offered = allocatable[slot, rows]
+            missing = np.maximum(amount - (offered - used[slot, rows] - reserved[slot]), 0)
+            if slot in state.of_devices:
+                missing = np.where(offered == 0, 0, missing)
+            never_fits = (missing > 0) & (amount > offered)
+            counts += missing > 0
+            sizes += np.minimum(missing / amount, 1.0) + np.where(never_fits, NEVER_FITS_SIZE, 0.0)
+        return Distances(counts, sizes)
+
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Added:
         requests = fit_score_requests(pod.shape.view)
         return Added(
@@ -194,3 +251,48 @@ def _counts_for_score(name: str, requests: Mapping[str, int]) -> bool:
 
 def _place(name: str) -> int:
     return _TOLD_FIRST.index(name) if name in _TOLD_FIRST else len(_TOLD_FIRST)
+
+
+def _requests_of(pods: Sequence[PodRecord], slot: int) -> dict[str, int]:
+    """What each pod requests of a resource, by the pod's key."""
+    vectors = ((pod.key, pod.shape.request_vector) for pod in pods)
+    return {key: int(vector[slot]) for key, vector in vectors if slot < len(vector) and vector[slot]}
+
+
+def _shortage(name: str, amount: int, missing: int, offered: int, reserved: Mapping[str, int]) -> Obstacle:
+    text = f"{amount_text(name, missing)} {name} more"
+    if not offered:
+        text += " (the node has none)"
+    elif amount > offered:
+        text += f" (the whole node has {amount_text(name, offered)})"
+    elif reserved:
+        text += f" ({amount_text(name, sum(reserved.values()))} promised to {', '.join(reserved)})"
+    details = {
+        "resource": name,
+        "wanted": quantity_text(name, amount),
+        "missing": quantity_text(name, missing),
+        "allocatable": quantity_text(name, offered),
+    }
+    return Obstacle(NodeResourcesFit.name, ObstacleKind.RESOURCE, text, details)
+
+
+def quantity_text(name: str, amount: int) -> str:
+    """The exact amount as Kubernetes writes quantities: 300m, 1536Mi, 2."""
+    if name == CPU:
+        return str(Quantity(amount * NANO_IN_MILLI))
+    return str(Quantity(amount * NANO, Format.BINARY_SI if _is_in_bytes(name) else Format.DECIMAL_SI))
+
+
+def amount_text(name: str, amount: int) -> str:
+    """The amount as people write it: 0.3 (cpu), 1.5Gi (bytes), 2 (anything else). Rounded up."""
+    if name == CPU:
+        return f"{amount / 1000:.3f}".rstrip("0").rstrip(".")
+    if not _is_in_bytes(name):
+        return str(amount)
+    power = min(max(amount.bit_length() - 1, 0) // 10, len(_BINARY_UNITS) - 1)
+    hundredths = -(-amount * 100 // (1 << 10 * power))
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + _BINARY_UNITS[power]
+
+
+def _is_in_bytes(name: str) -> bool:
+    return name in (MEMORY, EPHEMERAL_STORAGE) or is_huge_page_resource(name)

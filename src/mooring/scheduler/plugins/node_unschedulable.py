@@ -10,12 +10,14 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, Reads, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 
 class NodeUnschedulable(Filter[None]):
     name = "NodeUnschedulable"
+    obstacle_kind = ObstacleKind.CORDON
     filter_reads = Reads.FACTS
     filter_reasons = (Reason("node(s) were unschedulable", Code.UNRESOLVABLE),)
 
@@ -27,6 +29,10 @@ class NodeUnschedulable(Filter[None]):
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         return self._columns.unschedulable[rows].astype(np.int64)
+
+    def explain(self, state: None, row: int, bits: int, context: ExplainContext) -> tuple[Obstacle, ...]:
+        text = f"uncordon it (kubectl uncordon {self._columns.node_names[row]})"
+        return (Obstacle(self.name, ObstacleKind.CORDON, text),)
 
     def wakes(self) -> tuple[Wake, ...]:
         return (

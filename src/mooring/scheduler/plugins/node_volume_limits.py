@@ -39,6 +39,7 @@ from mooring.scheduler.cache.claimed_volumes import (
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
 from mooring.scheduler.plugins.volume_hints import may_be_attached, node_volume_limits_wakes
@@ -70,6 +71,7 @@ class NewVolumes:
 
 class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
     name = "NodeVolumeLimits"
+    obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
 
     def __init__(self, columns: Columns) -> None:

@@ -25,6 +25,7 @@ from mooring.scheduler.cache.pods import PodRecord, Shape
 from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalise import by_table
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
     SKIP,
@@ -46,6 +47,7 @@ from mooring.scheduler.plugins.spread_constraints import (
     own_constraints,
 )
 from mooring.scheduler.plugins.spread_domains import Reach, Reaches, SpreadDomains, reach_key
+from mooring.scheduler.plugins.topology_text import domain_details, domain_text, missing_label
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -99,6 +101,7 @@ class _Wish:
 
 class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
     name = "PodTopologySpread"
+    obstacle_kind = ObstacleKind.SPREAD
     filter_reasons = (
         Reason("node(s) didn't match pod topology spread constraints"),
         Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE),
@@ -159,6 +162,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             refusals = np.where(codes == ABSENT, _UNLABELLED, np.where(skew > hard.constraint.max_skew, _UNEVEN, 0))
             bits = np.where(bits != 0, bits, refusals)
         return bits
+
+    def explain(self, state: tuple[Hard, ...], row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        """Every constraint that the pod would break. Nominated pods are not counted: the reason's message remains."""
+        found = [obstacle for hard in state if (obstacle := _obstacle(hard, row)) is not None]
+        return found or super().explain(state, row, bits, context)
 
     def _count_hard(self, constraint: Constraint, reach: Reach) -> Hard:
         counts = self._domain_counts(constraint, reach)
@@ -312,3 +320,27 @@ def _only(rows: Rows, wanted: Bools) -> Int64s:
     if isinstance(rows, slice):
         return np.flatnonzero(wanted[rows])
     return rows[wanted[rows]]
+
+
+def _obstacle(hard: Hard, row: int) -> Obstacle | None:
+    constraint = hard.constraint
+    code = int(constraint.column.codes[row])
+    if code == ABSENT:
+        return missing_label(PodTopologySpread.name, ObstacleKind.SPREAD, constraint.column)
+    matching = int(hard.domain_counts[code]) + int(constraint.matches_itself)
+    allowed = constraint.max_skew + hard.fewest
+    if matching <= allowed:
+        return None
+    selector = str(constraint.selector) or "its selector"
+    text = (
+        f"{domain_text(constraint.column, code)} {'would have' if constraint.matches_itself else 'has'} "
+        f"{matching} pod{'' if matching == 1 else 's'} matching {selector}, "
+        f"at most {allowed} {'is' if allowed == 1 else 'are'} allowed"
+    )
+    details = {
+        **domain_details(constraint.column, code),
+        "selector": selector,
+        "matching": matching,
+        "allowed": allowed,
+    }
+    return Obstacle(PodTopologySpread.name, ObstacleKind.SPREAD, text, details)

@@ -6,10 +6,19 @@ cluster, and the verdicts are gathered to the rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from mooring.api.tolerations import count_intolerable_preferences, find_untolerated_taint, tolerations_of_preferences
-from mooring.api.views.node import Node
+from mooring.api.tolerations import (
+    HARD_EFFECTS,
+    UNSCHEDULABLE_TAINT,
+    count_intolerable_preferences,
+    find_untolerated_taint,
+    is_tolerated,
+    tolerations_of_preferences,
+)
+from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Toleration
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
@@ -17,6 +26,7 @@ from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import is_about_itself
 from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Filter, PreScore, Reads, Score
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -27,12 +37,14 @@ VERDICTS_MAX = 1024
 
 class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerations]):
     name = "TaintToleration"
+    obstacle_kind = ObstacleKind.TAINT
     filter_reads = Reads.FACTS
     filter_reasons = (Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE),)
     score_reads = Reads.FACTS
     normalises = True
 
     def __init__(self, columns: Columns) -> None:
+        self._columns = columns
         self._taints = columns.taints
         self._verdicts: dict[tuple[bool, Tolerations], Int64s] = {}
 
@@ -43,6 +55,22 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
         if len(self._taints.sets) == 1:  # nobody is tainted
             return np.zeros(length_of(rows), dtype=np.int64)
         return self._verdict(True, state)[self._taints.set_of_row[rows]]
+
+    def explain(self, state: Tolerations, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        taints = self._taints.sets[self._taints.set_of_row[row]]
+        is_cordoned = self._columns.unschedulable[row] and ObstacleKind.CORDON in context.kinds
+        return [_obstacle(taint) for taint in _untolerated(taints, state) if not (is_cordoned and _is_cordon(taint))]
+
+    def distances(self, state: Tolerations, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+        """Each taint is one obstacle. The taint of a cordoned node counts as part of the cordon."""
+        sets = self._taints.set_of_row[rows]
+        counts = self._taints.judge(lambda taints: len(_untolerated(taints, state)), np.int64)[sets]
+        if ObstacleKind.CORDON in context.kinds:
+            without_cordon = self._taints.judge(
+                lambda taints: sum(not _is_cordon(taint) for taint in _untolerated(taints, state)), np.int64
+            )[sets]
+            counts = np.where(self._columns.unschedulable[rows], without_cordon, counts)
+        return Distances(counts, counts.astype(np.float64) * HARDNESS[ObstacleKind.TAINT])
 
     def pre_score(self, pod: PodRecord, feasible: Rows) -> Tolerations:
         return tolerations_of_preferences(pod.shape.spec.tolerations)
@@ -74,6 +102,22 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
                 np.int64,
             )
         return known
+
+
+def _untolerated(taints: Sequence[Taint], tolerations: Tolerations) -> list[Taint]:
+    """All taints that keep the pod away."""
+    return [taint for taint in taints if taint.effect in HARD_EFFECTS and not is_tolerated(taint, tolerations)]
+
+
+def _is_cordon(taint: Taint) -> bool:
+    """Whether the node lifecycle controller adds this taint to cordoned nodes."""
+    return taint.key == UNSCHEDULABLE_TAINT.key
+
+
+def _obstacle(taint: Taint) -> Obstacle:
+    label = f"{taint.key}={taint.value}" if taint.value else taint.key
+    details = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+    return Obstacle(TaintToleration.name, ObstacleKind.TAINT, f"tolerate {label}:{taint.effect}", details)
 
 
 def _becomes_tolerable(pod: PodRecord, old: Node | None, new: Node) -> bool:

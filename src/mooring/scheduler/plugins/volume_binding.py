@@ -44,6 +44,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import VolumeBindingArgs
 from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Filter,
@@ -85,6 +86,7 @@ class Reserved(NamedTuple):
 
 class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve, PreBind):
     name = "VolumeBinding"
+    obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
     score_reads = Reads.FACTS
     filter_reasons = REASONS

@@ -24,6 +24,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.volumes import Disk, disks_of
 from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.volume_hints import names_claim
@@ -49,6 +50,7 @@ class Restricted:
 
 class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
     name = "VolumeRestrictions"
+    obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
     filter_reasons = (
         Reason("node(s) had no available disk"),

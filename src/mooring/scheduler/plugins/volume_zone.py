@@ -21,6 +21,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.volume_hints import names_claim
@@ -31,6 +32,7 @@ Zones = tuple[LabelledZones, ...]
 
 class VolumeZone(PreFilter[Zones], Filter[Zones]):
     name = "VolumeZone"
+    obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
     filter_reasons = (Reason("node(s) had no available volume zone", Code.UNRESOLVABLE),)
 

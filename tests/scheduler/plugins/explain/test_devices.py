@@ -1,4 +1,4 @@
-"""Devices in words: what a node lacks for the claims of a pod."""
+"""What DynamicResources says of a node that it rejects."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import pytest
 
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import ApiObject
-from mooring.scheduler.cycle.obstacle import Kind
-from mooring.scheduler.cycle.obstacle_devices import in_words
-from mooring.scheduler.cycle.obstacles import obstacles
+from mooring.scheduler.framework.obstacle import ObstacleKind
+from mooring.scheduler.plugins.dynamic_resources import expression_text
 from tests.builders import node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, first_of, given, slice_of, wants
-from tests.scheduler.harness import engine_of
+from tests.scheduler.harness import engine_of, obstacles
 
 LARGE = f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0'
 MODEL_X = f'device.attributes["{GPU}"].model == "x"'
@@ -26,8 +25,8 @@ USED = claim("used", has=given("a"))
 
 def told(*views: ApiObject, asks: ResourceClaim) -> list[str]:
     engine = engine_of(node("n1"), device_class(), slice_of(*GPUS, node="n1"), asks, *views)
-    found = obstacles(engine, engine.record(claiming("p", asks.metadata.name)), "n1")
-    assert {obstacle.kind for obstacle in found} <= {Kind.DEVICE}
+    found = obstacles(engine, claiming("p", asks.metadata.name), "n1")
+    assert {obstacle.kind for obstacle in found} <= {ObstacleKind.DEVICE}
     return [obstacle.text for obstacle in found]
 
 
@@ -86,7 +85,7 @@ def test_what_is_in_the_way(asks: ResourceClaim, texts: list[str]) -> None:
 def test_a_node_without_devices_and_one_that_is_being_updated() -> None:
     asks = claim("c", wants())
     engine = engine_of(node("n1"), node("n2"), device_class(), slice_of(device("d"), node="n2", of=2), asks)
-    pending = engine.record(claiming("p", "c"))
+    pending = claiming("p", "c")
     assert [each.text for each in obstacles(engine, pending, "n1")] == ["needs 1 of class gpu: the node has none"]
     assert [each.text for each in obstacles(engine, pending, "n2")] == [
         "needs 1 of class gpu: the node has none (pool n2 is being updated)"
@@ -95,7 +94,7 @@ def test_a_node_without_devices_and_one_that_is_being_updated() -> None:
 
 def test_numbers_are_there_for_programs() -> None:
     engine = engine_of(node("n1"), device_class(), slice_of(*GPUS, node="n1"), USED, claim("c", wants(count=9)))
-    (found,) = obstacles(engine, engine.record(claiming("p", "c")), "n1")
+    (found,) = obstacles(engine, claiming("p", "c"), "n1")
     assert found.details == {
         "claim": "default/c",
         "request": "r",
@@ -110,7 +109,7 @@ def test_numbers_are_there_for_programs() -> None:
 
 def test_extended_resources_are_a_matter_of_devices_where_a_class_stands_behind_them() -> None:
     engine = engine_of(node("n1"), device_class(resource="example.com/gpu"), slice_of(*GPUS, node="n1"))
-    found = obstacles(engine, engine.record(pod(others={"example.com/gpu": 9})), "n1")
+    found = obstacles(engine, pod(others={"example.com/gpu": 9}), "n1")
     assert [each.text for each in found] == ["needs 9 of class gpu: 3 free, 1 tainted"]
 
 
@@ -124,5 +123,5 @@ def test_extended_resources_are_a_matter_of_devices_where_a_class_stands_behind_
         pytest.param("true || false", "true || false", id="anything else"),
     ],
 )
-def test_expressions_in_words(expression: str, words: str) -> None:
-    assert in_words(expression) == words
+def test_texts_of_expressions(expression: str, words: str) -> None:
+    assert expression_text(expression) == words

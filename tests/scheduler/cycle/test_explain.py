@@ -1,22 +1,33 @@
-"""Surveys: everything that is in a pod's way, and which nodes are nearest."""
+"""Explaining a pod: all obstacles of every node, and which nodes are nearest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cycle.obstacles import obstacles, survey
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.obstacle import Distances, ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.plugin import Filter
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Reason
+from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
-from tests.scheduler.harness import engine_of
+from tests.scheduler.config.builders import plugins, with_profile
+from tests.scheduler.harness import engine_of, explained, obstacles, without_line
 
 
 def nearest(engine: Engine, view: Pod) -> list[str]:
-    return list(survey(engine, engine.record(view)).nearest)
+    return list(explained(engine, view).nearest)
 
 
 def texts(engine: Engine, view: Pod, name: str) -> list[str]:
-    return [obstacle.text for obstacle in obstacles(engine, engine.record(view), name)]
+    return [obstacle.text for obstacle in obstacles(engine, view, name)]
 
 
 @pytest.mark.parametrize(
@@ -74,13 +85,13 @@ def test_all_that_is_in_the_way_on_a_node_is_told() -> None:
 
 def test_a_node_that_would_take_the_pod_has_no_obstacles() -> None:
     engine = engine_of(node("n1"), node("n2", unschedulable=True))
-    found = survey(engine, engine.record(pod()))
+    found = explained(engine, pod())
     assert (found.free_count, found.nearest, found.at("n1"), found.everywhere) == (1, ("n2",), (), ())
 
 
 def test_what_is_in_the_way_everywhere_is_told_apart() -> None:
     engine = engine_of(node("n1"), node("n2", cpu=1))
-    found = survey(engine, engine.record(pod(cpu=2, claims=["data"])))
+    found = explained(engine, pod(cpu=2, claims=["data"]))
     assert [obstacle.text for obstacle in found.everywhere] == ['persistentvolumeclaim "data" not found']
     assert (found.free_count, found.nearest) == (1, ("n2",))
     assert texts(engine, pod(cpu=2, claims=["data"]), "n2") == [
@@ -119,7 +130,7 @@ def test_promised_neighbours_count_as_if_they_were_there() -> None:
 def test_asking_changes_nothing() -> None:
     engine = engine_of(node("n1", cpu=4), pod("nominated", cpu=3, priority=5, nominated="n1", ports=["80"]))
     before = engine.columns.resources.used.copy()
-    survey(engine, engine.record(pod(cpu=2, ports=["80"])))
+    explained(engine, pod(cpu=2, ports=["80"]))
     assert (engine.columns.resources.used == before).all()
     assert not engine.columns.in_what_if
     assert engine.columns.pods_on[0] == {}
@@ -146,3 +157,87 @@ def test_a_taint_that_only_looks_like_the_cordons_is_told() -> None:
     engine = engine_of(node("n1", unschedulable=True, taints=taints))
     view = pod(tolerations=["node.kubernetes.io/unschedulable:NoSchedule"])
     assert texts(engine, view, "n1") == ["tolerate node.kubernetes.io/unschedulable:NoExecute"]
+
+
+# Plugins of users
+
+
+class Noise(Filter[str]):
+    """Rejects every node; explains as the pod's label `noise` demands."""
+
+    name = "Noise"
+    filter_reasons = (Reason("node(s) were noisy"),)
+    obstacle_kind = ObstacleKind.NODE_LABEL
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    def prepare(self, pod: PodRecord) -> str:
+        return pod.shape.labels.get("noise", "")
+
+    def filter(self, state: str, rows: Rows) -> Int64s:
+        if state == "filter fails":
+            raise LookupError("lost")
+        return np.ones(length_of(rows), dtype=np.int64)
+
+
+class LoudNoise(Noise):
+    """The same, with an explanation and distances: the more letters a name has, the farther the node."""
+
+    name = "LoudNoise"
+
+    def explain(self, state: str, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        if state == "explain fails":
+            raise LookupError("lost")
+        if state == "explain with text":
+            return ["too loud"]  # type: ignore[list-item]
+        text = f"{len(self._columns.node_names[row])} dB less for {context.pod.name}"
+        return [Obstacle(self.name, ObstacleKind.OTHER, text)]
+
+    def distances(self, state: str, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+        if state == "distances fail":
+            raise LookupError("lost")
+        names = [self._columns.node_names[row] for row in rows.tolist()]
+        places = len(rows) - (state == "distances too short")
+        return Distances(np.ones(places, dtype=np.int64), np.array([float(len(name)) for name in names])[:places])
+
+
+def engine_with(plugin: type[Noise]) -> Engine:
+    written = with_profile(plugins={"multiPoint": {"enabled": plugins(plugin.name)}})
+    return engine_of(node("aaa"), node("bb"), config=written, registry=Registry([*PLUGINS, plugin]))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "noise", "order", "found"),
+    [
+        pytest.param(Noise, "", ["aaa", "bb"], ["were noisy"], id="without an explanation the reasons are shown"),
+        pytest.param(LoudNoise, "", ["bb", "aaa"], ["3 dB less for p"], id="an explanation and distances of its own"),
+        pytest.param(
+            LoudNoise, "explain fails", ["bb", "aaa"],
+            ['running "LoudNoise" filter plugin: LookupError: lost'], id="an explanation that fails",
+        ),
+        pytest.param(
+            LoudNoise, "explain with text", ["bb", "aaa"],
+            [
+                'plugin "LoudNoise" gave an answer that cannot be used: found [\'too loud\'], wanted a sequence of '
+                "obstacles"
+            ],
+            id="an explanation of the wrong type",
+        ),
+        pytest.param(
+            LoudNoise, "distances fail", ["aaa", "bb"], ["3 dB less for p"], id="distances that fail are the default"
+        ),
+        pytest.param(
+            LoudNoise, "distances too short", ["aaa", "bb"], ["3 dB less for p"], id="distances for too few nodes"
+        ),
+        pytest.param(
+            LoudNoise, "filter fails", [], ['running "LoudNoise" filter plugin: LookupError: lost'],
+            id="a filter that fails",
+        ),
+    ],
+)  # fmt: skip
+def test_plugins_of_users_explain_too(plugin: type[Noise], noise: str, order: list[str], found: list[str]) -> None:
+    engine = engine_with(plugin)
+    view = pod("p", labels={"noise": noise})
+    assert nearest(engine, view) == order
+    assert [without_line(text) for text in texts(engine, view, "aaa")] == found

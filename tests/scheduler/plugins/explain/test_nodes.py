@@ -1,4 +1,4 @@
-"""Obstacles in words: what a node has against a pod, plugin by plugin."""
+"""What plugins that look at one node say of a node that they reject."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from mooring.api.quantity import quantity_value
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Container, ContainerRestartRule, Pod
 from mooring.api.views.selectors import NodeSelector
-from mooring.scheduler.cycle.obstacle import HARDNESS, Kind, Obstacle
-from mooring.scheduler.cycle.obstacle_words import amount_text, kind_of, quantity_text
-from mooring.scheduler.cycle.obstacles import obstacles
-from mooring.scheduler.framework.plugin import Filter
-from mooring.scheduler.plugins.catalogue import PLUGINS
+from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
+from mooring.scheduler.plugins.node_resources_fit import amount_text, quantity_text
 from tests.api.builders import term
-from tests.builders import claim, disk, node, persistent_volume, pod
-from tests.scheduler.harness import engine_of
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of, obstacles
 
 ZONE = "topology.kubernetes.io/zone"
 
 
 def only(one: Node, view: Pod, *others: Any) -> Obstacle:
     engine = engine_of(one, *others)
-    (found,) = obstacles(engine, engine.record(view), one.metadata.name)
+    (found,) = obstacles(engine, view, one.metadata.name)
     return found
 
 
@@ -90,7 +87,7 @@ def test_what_running_pods_take_is_missing() -> None:
 )
 def test_taints(taint: str, text: str) -> None:
     found = only(node(taints=[taint, "soft:PreferNoSchedule"]), pod())
-    assert (found.text, found.kind) == (text, Kind.TAINT)
+    assert (found.text, found.kind) == (text, ObstacleKind.TAINT)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +107,7 @@ def test_taints(taint: str, text: str) -> None:
 def test_labels(labels: dict[str, str], requirement: str, text: str) -> None:
     wanted = NodeSelector(node_selector_terms=(term(requirement),))
     found = only(node(labels=labels), pod(nodes=wanted))
-    assert (found.text, found.kind) == (text, Kind.NODE_LABEL)
+    assert (found.text, found.kind) == (text, ObstacleKind.NODE_LABEL)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +127,7 @@ def test_labels(labels: dict[str, str], requirement: str, text: str) -> None:
 )
 def test_terms(wanted: list[Any], texts: list[str]) -> None:
     engine = engine_of(node("n1"), node("n2"))
-    found = obstacles(engine, engine.record(pod(nodes=NodeSelector(node_selector_terms=tuple(wanted)))), "n1")
+    found = obstacles(engine, pod(nodes=NodeSelector(node_selector_terms=tuple(wanted))), "n1")
     assert [obstacle.text.partition(": Unsupported")[0] for obstacle in found] == texts
 
 
@@ -156,32 +153,3 @@ def test_features() -> None:
     restarting = Container(name="c", restart_policy_rules=(ContainerRestartRule(action="RestartAllContainers"),))
     found = only(node(), pod(containers=[restarting]))
     assert found.text == "needs a kubelet that declares RestartAllContainersOnContainerExits"
-
-
-@pytest.mark.parametrize(
-    ("view", "others", "text"),
-    [
-        pytest.param(
-            pod(claims=["data"]),
-            [claim("data", volume="v1"), persistent_volume("v1", zone="elsewhere")],
-            "didn't match PersistentVolume's node affinity",
-            id="a volume elsewhere",
-        ),
-        pytest.param(
-            pod(volumes=[disk("d1")]),
-            [pod("writer", on="n1", volumes=[disk("d1")])],
-            "had no available disk",
-            id="a disk",
-        ),
-    ],
-)
-def test_volumes_speak_in_the_refusals_own_words(view: Pod, others: list[Any], text: str) -> None:
-    found = only(node(zone="here"), view, *others)
-    assert (found.text, found.kind) == (text, Kind.VOLUME)
-
-
-def test_every_filter_has_a_sort_of_obstacle_and_every_sort_a_weight() -> None:
-    assert set(HARDNESS) == set(Kind)
-    filters = [plugin for plugin in PLUGINS if issubclass(plugin, Filter)]
-    unknown = [plugin.name for plugin in filters if kind_of(object.__new__(plugin)) is Kind.OTHER]
-    assert sorted(unknown) == ["NodeLabel", "NodeName", "ServiceAffinity"]

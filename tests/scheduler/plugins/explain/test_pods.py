@@ -1,4 +1,4 @@
-"""Obstacles that other pods are."""
+"""What PodTopologySpread and InterPodAffinity say of a node that they reject."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod, PodAffinityTerm
-from mooring.scheduler.cycle.obstacle import Kind, Obstacle
-from mooring.scheduler.cycle.obstacles import obstacles
+from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from tests.builders import HOSTNAME, ZONE, namespace, node, pod, pods_like, spread
-from tests.scheduler.harness import engine_of
+from tests.scheduler.harness import engine_of, obstacles
 
 WEB = {"app": "web"}
 
 
 def found_on(name: str, view: Pod, *views: ApiObject) -> tuple[Obstacle, ...]:
-    engine = engine_of(*views)
-    return obstacles(engine, engine.record(view), name)
+    return obstacles(engine_of(*views), view, name)
 
 
 def texts(name: str, view: Pod, *views: ApiObject) -> list[str]:
@@ -63,7 +61,7 @@ def test_every_constraint_that_would_break_is_told() -> None:
 
 def test_the_details_of_a_domain() -> None:
     (found,) = found_on("n1", pod(labels=WEB, spread=[spread(ZONE, app="web")]), *ZONES, pod("w", labels=WEB, on="n1"))
-    assert found.kind is Kind.SPREAD
+    assert found.kind is ObstacleKind.SPREAD
     assert found.details == {
         "topologyKey": ZONE, "domain": "a", "selector": "app=web", "matching": 2, "allowed": 1
     }  # fmt: skip
@@ -128,7 +126,7 @@ def test_whom_a_pod_avoids(term: PodAffinityTerm, text: str) -> None:
 def test_who_avoids_a_pod(topology: str, hermits: int, text: str) -> None:
     running = [pod(f"h{n}", on="n1", apart=[pods_like(topology, app="web")]) for n in range(hermits)]
     found = found_on("n1", pod(labels=WEB), *ZONES, *running)
-    assert [(each.text, each.kind) for each in found] == [(text, Kind.ANTI_AFFINITY)]
+    assert [(each.text, each.kind) for each in found] == [(text, ObstacleKind.ANTI_AFFINITY)]
 
 
 def test_replicas_that_avoid_each_other_are_told_once() -> None:

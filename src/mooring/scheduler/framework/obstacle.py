@@ -1,0 +1,92 @@
+"""Obstacles: what would have to change before a node could take a pod.
+
+`Filter.explain` returns the obstacles of one node, `Filter.distances` says for many nodes how far away they are.
+`cycle.explain` asks all filters of a profile and ranks the nodes.
+
+1. `text` says what is missing or what to do ("0.3 cpu more", "tolerate gpu=true:NoSchedule"), not what was rejected.
+2. `details` holds the facts of the text for programs. Its keys depend on the kind and are part of the documented output
+   of `mooring explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from mooring.scheduler.cache.arrays import Float64s, Int64s
+from mooring.scheduler.cache.pods import PodRecord
+
+Details = Mapping[str, str | int]
+
+
+class ObstacleKind(StrEnum):
+    """The kind of an obstacle. A filter names the kind of its obstacles in `Plugin.obstacle_kind`."""
+
+    RESOURCE = "resource"
+    POD_SLOT = "podSlot"
+    TAINT = "taint"
+    CORDON = "cordon"
+    NODE_LABEL = "nodeLabel"
+    HOST_PORT = "hostPort"
+    SPREAD = "spread"
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "antiAffinity"
+    FEATURE = "feature"
+    VOLUME = "volume"
+    DEVICE = "device"
+    OTHER = "other"
+
+
+HARDNESS: Mapping[ObstacleKind, float] = {
+    ObstacleKind.CORDON: 0.3,
+    ObstacleKind.TAINT: 0.4,
+    ObstacleKind.HOST_PORT: 0.5,
+    ObstacleKind.SPREAD: 0.5,
+    ObstacleKind.ANTI_AFFINITY: 0.5,
+    ObstacleKind.AFFINITY: 0.6,
+    ObstacleKind.NODE_LABEL: 0.7,
+    ObstacleKind.VOLUME: 0.8,
+    ObstacleKind.DEVICE: 0.8,
+    ObstacleKind.OTHER: 0.8,
+    ObstacleKind.FEATURE: 0.9,
+    ObstacleKind.RESOURCE: 1.0,
+    ObstacleKind.POD_SLOT: 0.1,
+}
+"""The size of an obstacle that has no measure of its own: a toleration is easier to add than a label on a node.
+Resources are measured by the missing share of the request, and 1 is all of it."""
+
+NEVER_FITS_SIZE = 1.0
+"""Added for a node that could not take the pod even if it were empty: evicting pods there does not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing that keeps a pod from a node."""
+
+    plugin: str
+    kind: ObstacleKind
+    text: str
+    details: Details = field(default_factory=dict)
+
+
+class Distances(NamedTuple):
+    """Per row: how many obstacles there are, and the sum of their sizes. Fewer are nearer, then smaller ones."""
+
+    counts: Int64s
+    sizes: Float64s
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainContext:
+    """The pod that is explained, and what the filters that explain it have in common."""
+
+    pod: PodRecord
+    nominated: Mapping[int, tuple[PodRecord, ...]] = field(default_factory=dict)
+    """By row: the pods nominated to the node with at least the pod's priority. The pod must fit next to them."""
+    kinds: frozenset[ObstacleKind] = frozenset()
+    """The obstacle kinds of all filters that apply to the pod, so that no two filters explain the same thing."""
+
+    def nominated_to(self, row: int) -> tuple[PodRecord, ...]:
+        return self.nominated.get(row, ())
