@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mooring.api.views.devices import ResourceClaim, ResourceSlice
@@ -24,6 +25,14 @@ def test_rows_in_the_same_situation_have_the_same_code() -> None:
     columns.objects.of(ResourceClaim).put(claim("d", has=given("gpu-0", pool="n2")))
     ledger.sync()
     assert ledger.codes[0] == ledger.codes[1]
+
+
+def test_rows_with_the_same_devices_are_grouped() -> None:
+    columns = columns_of(gpus("n1", 2), gpus("n2", 3), gpus("n3", 2))
+    ledger = DeviceLedger(columns)
+    ledger.sync()
+    assert [places.tolist() for places in ledger.alike(np.array([2, 1, 0]))] == [[0, 2], [1]]
+    assert ledger.alike(np.zeros(0, dtype=np.int64)) == []
 
 
 def test_a_shared_device_that_is_taken_changes_its_groups_and_no_codes() -> None:

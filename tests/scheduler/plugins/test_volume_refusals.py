@@ -9,8 +9,8 @@ from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.volume_matching import VolumePools
 from mooring.scheduler.plugins.volume_provisioning import Provisioning
 from mooring.scheduler.plugins.volume_reach import Reach
-from mooring.scheduler.plugins.volume_refusals import REASONS, PodClaims, VolumeRefusals
-from tests.builders import node, persistent_volume
+from mooring.scheduler.plugins.volume_refusals import REASONS, BoundClaim, PodClaims, VolumeRefusals
+from tests.builders import claim, node, persistent_volume
 from tests.scheduler.harness import engine_of
 
 IN_A, IN_B, ANYWHERE = (
@@ -36,7 +36,8 @@ def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], s
     columns = engine_of(node("a1", zone="a"), node("b1", zone="b")).columns
     reach = Reach(columns)
     refusals = VolumeRefusals(columns, reach, VolumePools(columns, reach), Provisioning(columns, reach))
-    assert refusals.answer(PodClaims(bound=bound)).tolist() == said
+    claims = PodClaims(bound=[BoundClaim(claim("data"), volume) for volume in bound])
+    assert refusals.answer(claims).tolist() == said
 
 
 def test_each_fault_has_a_bit_behind_those_of_the_reasons() -> None:

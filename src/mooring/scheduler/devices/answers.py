@@ -124,10 +124,7 @@ class Answers:
             for row, code, use in zip(rows.tolist(), codes.tolist(), uses.tolist(), strict=True):
                 self._outcomes[row], self._scores[row] = self._outcome(row, code, use)
             return
-        situations, inverse = np.unique(codes * (int(uses.max()) + 1) + uses, return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        starts = np.searchsorted(inverse[order], np.arange(len(situations)))
-        for alike in np.split(order, starts[1:]):
+        for alike in ledger.alike(rows):
             first = int(alike[0])
             outcome, score = self._outcome(int(rows[first]), int(codes[first]), int(uses[first]))
             self._outcomes[rows[alike]], self._scores[rows[alike]] = outcome, score

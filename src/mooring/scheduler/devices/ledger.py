@@ -93,6 +93,17 @@ class DeviceLedger:
             known = self._totals[device_class.metadata.name] = (stamp, totals)
         return known[1]
 
+    def alike(self, rows: Int64s) -> list[Int64s]:
+        """The places of the rows, grouped: rows of one group see the same devices, and the same of them are taken."""
+        if not len(rows):
+            return []
+        uses = np.array(self.group_uses, dtype=np.int64)[self.groups[rows]]
+        keys = self.codes[rows] * (int(uses.max()) + 1) + uses
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        starts = np.searchsorted(inverse[order], np.arange(len(distinct)))
+        return np.split(order, starts[1:])
+
     def use_of(self, pool: PoolView) -> Use:
         """What is taken of a pool: equal where a search finds the same."""
         usage = self.usage

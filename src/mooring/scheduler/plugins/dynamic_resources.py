@@ -40,7 +40,7 @@ from mooring.scheduler.devices.selection import is_selected, matches_class
 from mooring.scheduler.devices.usage import Usage
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalise import scaled_to_best
-from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     EVEN,
     SKIP,
@@ -69,7 +69,7 @@ from mooring.scheduler.plugins.dynamic_resources_claims import (
     is_ready,
 )
 from mooring.scheduler.plugins.dynamic_resources_hints import device_wakes
-from mooring.scheduler.plugins.dynamic_resources_state import REASONS, PodDevices, Reserved
+from mooring.scheduler.plugins.dynamic_resources_state import REASONS, Part, PodDevices, Reserved
 from mooring.scheduler.plugins.dynamic_resources_writing import ClaimWriter, Deallocation, Deletion, DeviceWriteError
 
 FREE = "free"
@@ -229,6 +229,20 @@ class DynamicResources(
                 found.append(Obstacle(self.name, ObstacleKind.DEVICE, text))
         return found or super().explain(state, row, bits, context)
 
+    def distances(self, state: PodDevices, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+        """A node is farther by the share of a request that it lacks even if all devices in use were free.
+
+        Nodes that see the same devices are counted once.
+        """
+        distances = super().distances(state, rows, bits, context)
+        rejected = np.flatnonzero(bits)
+        for part, places in state.parts_of(rows[rejected]):
+            at = rejected[places]
+            for alike in self._ledger.alike(rows[at]):
+                pools = self._ledger.inventory.pools(int(rows[at[alike[0]]]))
+                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(part, pools, self._ledger.usage)
+        return distances
+
     # PostFilter
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
@@ -382,6 +396,17 @@ def _claim_obstacles(name: str, claim: WantedClaim, pools: Sequence[PoolView], u
             details = {"claim": name, "needs": attributes}
             found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
     return found
+
+
+def _lacking_share(part: Part, pools: Sequence[PoolView], usage: Usage) -> float:
+    """The largest share of a request for which there is no device, not even one in use. 0: there are enough."""
+    shares = [0.0]
+    for claim in part.answers.wanted.claims:
+        for alternatives in claim.requests:
+            counts = [(request, _count_devices(request, pools, usage)) for request in alternatives]
+            needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
+            shares.append(min((max(wanted - there, 0) / wanted for wanted, there in needed if wanted), default=0.0))
+    return max(shares)
 
 
 def _needed(request: Request, counts: Counter[str]) -> int:

@@ -162,14 +162,17 @@ class PodDevices:
                 scores[at] = part.answers.scores(rows[at]) + self._allocated_score
         return scores
 
+    def parts_of(self, rows: Int64s) -> list[tuple[Part, Int64s]]:
+        """What is to be allocated, each part with the places of its rows. Rows without a part are left out."""
+        if not self.allocates:
+            return []
+        demands = self._by_demand(rows, np.zeros(len(rows), dtype=np.int64))
+        return [(part, places) for demand, places in demands if (part := self._part(demand)) is not None]
+
     def part_at(self, row: int) -> Part | None:
         """What is to be allocated on a row; None: nothing."""
-        if not self.allocates:
-            return None
-        rows = np.array([row], dtype=np.int64)
-        for demand, _ in self._by_demand(rows, np.zeros(1, dtype=np.int64)):
-            return self._part(demand)
-        return None
+        parts = self.parts_of(np.array([row], dtype=np.int64))
+        return parts[0][0] if parts else None
 
     def out_of_reach(self, row: int) -> list[int]:
         """The claims whose devices are of no use on a row."""

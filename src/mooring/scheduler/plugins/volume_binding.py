@@ -16,6 +16,7 @@ has one made), or should have been bound by somebody else already: then the pod 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.config.arguments import VolumeBindingArgs
 from mooring.scheduler.framework.events import Wake
-from mooring.scheduler.framework.obstacle import ObstacleKind
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Filter,
@@ -63,7 +64,7 @@ from mooring.scheduler.plugins.volume_hints import volume_binding_wakes
 from mooring.scheduler.plugins.volume_matching import Choice, VolumePools
 from mooring.scheduler.plugins.volume_provisioning import Provisioning
 from mooring.scheduler.plugins.volume_reach import Reach
-from mooring.scheduler.plugins.volume_refusals import REASONS, PodClaims, VolumeRefusals
+from mooring.scheduler.plugins.volume_refusals import REASONS, BoundClaim, PodClaims, VolumeRefusals
 from mooring.scheduler.plugins.volume_writing import VolumeBindingError, VolumeWriter
 
 
@@ -130,6 +131,11 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     def reasons(self, state: PodClaims) -> tuple[Reason, ...]:
         return (*REASONS, *(Reason(text, Code.ERROR) for text in state.errors)) if state.errors else REASONS
+
+    def explain(self, state: PodClaims, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        is_error = bits >= 1 << len(REASONS)
+        found = [] if is_error else self._refusals.explain(state, self.name, row)
+        return found or super().explain(state, row, bits, context)
 
     def wakes(self) -> tuple[Wake, ...]:
         return volume_binding_wakes()
@@ -265,7 +271,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
             if claim is None:
                 continue
             if is_fully_bound(claim):
-                claims.bound.append(self._volumes.get(claim.spec.volume_name))
+                claims.bound.append(BoundClaim(claim, self._volumes.get(claim.spec.volume_name)))
                 continue
             waits = self._waits_for_consumer(claim)
             if isinstance(waits, Rejection):

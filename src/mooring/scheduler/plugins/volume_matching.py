@@ -98,6 +98,16 @@ class VolumePools:
             earlier.append(choices[-1])
         return choices
 
+    def free_at(self, class_name: str, row: int) -> list[PersistentVolume]:
+        """The free volumes of a class that the row's node reaches, smallest first."""
+        pool = self._pools.get(class_name)
+        return pool.free_at(row) if pool is not None else []
+
+    def reserved_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """The volumes that name the claim (`claimRef`) and match it."""
+        pool = self._pools.get(class_of_claim(claim))
+        return pool.reserved_for(claim) if pool is not None else []
+
 
 class _Traits(NamedTuple):
     """What must fit besides size and reach."""
@@ -137,13 +147,13 @@ class _Table(NamedTuple):
 class _Pool:
     """The volumes of one class."""
 
-    __slots__ = ("_claim_of", "_columns", "_free", "_members", "_promised", "_reach", "_table")
+    __slots__ = ("_claim_of", "_columns", "_free", "_members", "_reach", "_reserved", "_table")
 
     def __init__(self, columns: Columns, reach: Reach) -> None:
         self._columns = columns
         self._reach = reach
         self._free: dict[str, PersistentVolume] = {}
-        self._promised: dict[str, dict[str, PersistentVolume]] = {}
+        self._reserved: dict[str, dict[str, PersistentVolume]] = {}
         """Volumes that name a claim, by claim and by their own name."""
         self._claim_of: dict[str, str] = {}
         self._table: _Table | None = None
@@ -157,7 +167,7 @@ class _Pool:
         reference = volume.spec.claim_ref
         if reference is not None:
             claim = self._claim_of[name] = f"{reference.namespace}/{reference.name}"
-            self._promised.setdefault(claim, {})[name] = volume
+            self._reserved.setdefault(claim, {})[name] = volume
         elif volume.status.phase == _AVAILABLE and volume.metadata.deletion_timestamp is None:
             self._free[name] = volume
             if self._table is not None and not self._table.take_back(name, volume):
@@ -165,15 +175,12 @@ class _Pool:
 
     def choose(self, claim: PersistentVolumeClaim, selector: LabelMatcher | None, earlier: Sequence[Choice]) -> Choice:
         """The best volume for the claim on each row; `earlier` is what other claims of the pod got here."""
-        table = self._table
-        if table is None:
-            table = self._table = _table_of(self._free)
-            self._members = (-1, _NO_PLACES, _NO_PLACES)
-        promised = self._promised_to(claim)
+        table = self._current_table()
+        reserved = self.reserved_for(claim)
         numbers = np.full(self._columns.height, _NOBODY, dtype=np.int64)
         decided = np.zeros(self._columns.height, dtype=np.bool_)
         same_claim = [choice for choice in earlier if choice.claim.key == claim.key]
-        for number, volume in enumerate(promised, start=len(table.volumes)):
+        for number, volume in enumerate(reserved, start=len(table.volumes)):
             decides = ~decided
             for choice in same_claim:
                 decides &= choice.numbers != number
@@ -181,7 +188,20 @@ class _Pool:
             decided |= decides
         if not decided.all():
             numbers = np.where(decided, numbers, self._best_free(table, claim, selector, earlier))
-        return Choice(claim, numbers, (*table.volumes, *promised) if promised else table.volumes)
+        return Choice(claim, numbers, (*table.volumes, *reserved) if reserved else table.volumes)
+
+    def free_at(self, row: int) -> list[PersistentVolume]:
+        table = self._current_table()
+        rows, groups = self._memberships(table)
+        is_reached = np.isin(table.group_of, groups[rows == row])
+        return [table.volumes[place] for place in np.flatnonzero(table.is_free & is_reached).tolist()]
+
+    def _current_table(self) -> _Table:
+        table = self._table
+        if table is None:
+            table = self._table = _table_of(self._free)
+            self._members = (-1, _NO_PLACES, _NO_PLACES)
+        return table
 
     def _best_free(
         self, table: _Table, claim: PersistentVolumeClaim, selector: LabelMatcher | None, earlier: Sequence[Choice]
@@ -223,9 +243,9 @@ class _Pool:
             return np.ones(self._columns.height, dtype=np.bool_)
         return self._reach.selected(selector)
 
-    def _promised_to(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-        """The volumes that name the claim and are what it asks for, by name."""
-        named = self._promised.get(claim.key)
+    def reserved_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """The volumes that name the claim and match it, by name."""
+        named = self._reserved.get(claim.key)
         if named is None:
             return []
         mode, attributes_class = _wishes(claim)
@@ -243,9 +263,9 @@ class _Pool:
             self._table.is_free[self._table.place_of[name]] = False
         claim = self._claim_of.pop(name, None)
         if claim is not None:
-            del self._promised[claim][name]
-            if not self._promised[claim]:
-                del self._promised[claim]
+            del self._reserved[claim][name]
+            if not self._reserved[claim]:
+                del self._reserved[claim]
 
 
 _NO_PLACES: Int64s = np.zeros(0, dtype=np.int64)
@@ -254,6 +274,22 @@ _NO_PLACES: Int64s = np.zeros(0, dtype=np.int64)
 def requested_nano(claim: PersistentVolumeClaim) -> int:
     requested = storage_requested(claim.spec)
     return quantity_nano(requested) if requested is not None else 0
+
+
+def is_large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return _size_nano(volume) >= requested_nano(claim)
+
+
+def mismatches(volume: PersistentVolume, claim: PersistentVolumeClaim) -> list[str]:
+    """The fields, apart from size and node affinity, in which a volume is not what the claim asks for."""
+    traits, (mode, attributes_class), selector = _traits_of(volume), _wishes(claim), _selector_of(claim)
+    checks = {
+        "accessModes": traits.access_modes.issuperset(claim.spec.access_modes),
+        "volumeMode": traits.mode == mode,
+        "volumeAttributesClassName": traits.attributes_class == attributes_class,
+        "selector": selector is None or selector.matches(volume.metadata.labels),
+    }
+    return [field for field, is_match in checks.items() if not is_match]
 
 
 def required_nodes(volume: PersistentVolume) -> NodeSelector | None:

@@ -70,6 +70,11 @@ class Provisioning:
             return Provision(is_allowed, ~everywhere)
         return Provision(is_allowed, space.largest_bytes() >= quantity_value(requested))
 
+    def is_dynamic(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim's class creates volumes at all."""
+        storage_class = self._classes.get(class_of_claim(claim))
+        return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
+
     def _tracks_capacity(self, provisioner: str) -> bool:
         driver = self._drivers.get(provisioner)
         return driver is not None and bool(driver.spec.storage_capacity)

@@ -12,7 +12,7 @@ A claim for one pod alone is in use wherever its user is: then every node refuse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.cache.volumes import Disk, disks_of
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.obstacle import ObstacleKind
+from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.volume_hints import names_claim
@@ -97,6 +97,20 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
     def filter_adjusted(self, state: Restricted, rows: Int64s, difference: Int64s) -> Int64s:
         holders = self._holders(state)[rows] + difference[_DISK_HOLDERS]
         return _refusals(holders, state.claims_in_use + difference[_CLAIM_USES])
+
+    def explain(self, state: Restricted, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        found = []
+        for name in sorted(state.exclusive_claims) if bits == _CLAIM_IN_USE else ():
+            key = f"{context.pod.namespace}/{name}"
+            user = self._user_of(key)
+            if user is not None:
+                text = f"claim {key} is for one pod only (ReadWriteOncePod), and {user.key} uses it"
+                found.append(Obstacle(self.name, ObstacleKind.VOLUME, text, {"claim": key, "usedBy": user.key}))
+        return found or super().explain(state, row, bits, context)
+
+    def _user_of(self, claim: str) -> PodRecord | None:
+        rows = self._columns.volumes.users_of(claim)
+        return next((pod for row in rows for pod in self._columns.pods_on[row].values() if claim in pod.claims), None)
 
     def wakes(self) -> tuple[Wake, ...]:
         return (

@@ -1,4 +1,4 @@
-"""What DynamicResources says of a node that it rejects."""
+"""What DynamicResources says of a node that it rejects, and which of those nodes are nearer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.plugins.dynamic_resources import expression_text
 from tests.builders import node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, first_of, given, slice_of, wants
-from tests.scheduler.harness import engine_of, obstacles
+from tests.scheduler.harness import engine_of, explained, obstacles
 
 LARGE = f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0'
 MODEL_X = f'device.attributes["{GPU}"].model == "x"'
@@ -125,3 +125,44 @@ def test_extended_resources_are_a_matter_of_devices_where_a_class_stands_behind_
 )
 def test_texts_of_expressions(expression: str, words: str) -> None:
     assert expression_text(expression) == words
+
+
+@pytest.mark.parametrize(
+    ("asks", "order"),
+    [
+        pytest.param(claim("c", wants()), ["one-used", "two-used", "none"], id="devices in use are nearer than none"),
+        pytest.param(
+            claim("c", wants("gpu", LARGE)), ["two-used", "none", "one-used"], id="one that is too small is like none"
+        ),
+        pytest.param(claim("c", wants(count=2)), ["two-used", "one-used", "none"], id="too few are nearer than none"),
+        pytest.param(
+            claim("c", first_of(wants(name="x", count=9), wants(name="y", count=2))),
+            ["two-used", "one-used", "none"],
+            id="the best alternative counts",
+        ),
+        pytest.param(
+            claim("c", wants(), wants("gpu", LARGE, name="s")),
+            ["two-used", "none", "one-used"],
+            id="the request that lacks most counts",
+        ),
+    ],
+)
+def test_nodes_whose_devices_are_in_use_are_nearer_than_nodes_without_any(
+    asks: ResourceClaim, order: list[str]
+) -> None:
+    engine = engine_of(
+        node("none"), node("one-used"), node("two-used"), device_class(),
+        slice_of(device("a", memory="16Gi"), node="one-used"),
+        slice_of(device("b", memory="80Gi"), device("c", memory="80Gi"), node="two-used"),
+        claim("first", has=given("a", pool="one-used")), claim("second", has=given("b", "c", pool="two-used")),
+        asks,
+    )  # fmt: skip
+    assert list(explained(engine, claiming("p", "c")).nearest) == order
+
+
+def test_extended_resources_rank_nodes_by_their_devices_too() -> None:
+    engine = engine_of(
+        node("none"), node("two-used"), device_class(resource="example.com/gpu"),
+        slice_of(device("b"), device("c"), node="two-used"), claim("first", has=given("b", "c", pool="two-used")),
+    )  # fmt: skip
+    assert list(explained(engine, pod(others={"example.com/gpu": 1})).nearest) == ["two-used", "none"]
