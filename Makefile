@@ -22,7 +22,7 @@ STAMP_DEV := $(VENV)/.stamp-dev
 # Only trees that hold Python: mypy refuses a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests fuzz bench clean
+.PHONY: help up test lint types layers tests fuzz bench map clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -52,6 +52,9 @@ fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
 	@$(BIN)/python -m bench
+
+map:  ## print what each module does
+	@$(firstword $(wildcard $(BIN)/python) python3) tools/map.py
 
 clean:  ## remove what the other commands made
 	@rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
