@@ -1,7 +1,7 @@
-"""RackPowerColumns: the rule of `rack_power.py`, written for all nodes at once.
+"""RackPowerColumns: the plugin of `rack_power.py`, written for all nodes at once.
 
-Worth the trouble in a large cluster: it takes less time for 5,000 nodes than the other one for a hundred. And since it
-promises to read nothing but a node's facts and a pod's labels, what it said is kept for all pods of a kind.
+It pays off in a large cluster: it takes less time for 5,000 nodes than the other one for a hundred. Its scope is the
+node (`Reads.FACTS`), so that its results are cached for all pods of a kind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class RackPowerColumns(Filter[int], Score[int]):
-    """The state that goes from `prepare` to `filter` is the number of watts that the pod draws."""
+    """The state that `prepare` passes to `filter` is the number of watts that the pod draws."""
 
     name = "RackPowerColumns"
     filter_reads = Reads.FACTS
@@ -42,7 +42,7 @@ class RackPowerColumns(Filter[int], Score[int]):
         self._read_until = 0
 
     def prepare(self, pod: PodRecord) -> int | Skip:
-        # From the shape, not from the pod: that is what it means to be asked once for a kind of pod.
+        # From the shape, not from the pod: the result is cached for all pods of the shape.
         draws = pod.shape.labels.get(DRAWS)
         return SKIP if draws is None else int(draws)
 
@@ -60,7 +60,7 @@ class RackPowerColumns(Filter[int], Score[int]):
         return scaled_to_best(scores, reverse=False)
 
     def _spare(self) -> Int64s:
-        """Per node: the watts that its rack can spare. A column of our own: only nodes that changed are read again."""
+        """Per node: the watts that its rack can spare. An own column, in which only changed nodes are updated."""
         columns, log = self._columns, self._columns.fact_changes
         if log.position != self._read_until:
             self._spare_watts = grown(self._spare_watts, columns.height)

@@ -1,7 +1,6 @@
-"""RackPower keeps its promises, written either way.
+"""Tests of RackPower, for one node at a time and for all nodes at once.
 
-A test of a plugin needs nothing but the installed package: an engine, a few objects as they stand in manifests, and a
-decision that says why.
+A test of a plugin needs only the installed package: an engine, a few objects as in manifests, and a decision.
 """
 
 from __future__ import annotations
@@ -109,6 +108,12 @@ def test_arguments_are_refused(arguments: object, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         engine_with("rack_power.py", {}, arguments)
     assert str(caught.value) == f'initializing plugin "RackPower": {complaint}'
+
+
+def test_arguments_of_the_plugin_for_all_nodes_are_refused_likewise() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        engine_with("rack_power_columns.py", {}, {"reserve": 50})
+    assert str(caught.value) == 'initializing plugin "RackPowerColumns": Object contains unknown field `reserve`'
 
 
 def test_a_broken_meter_fails_the_pods_that_need_it_and_no_others() -> None:

@@ -97,10 +97,10 @@ def test_what_is_wrong_is_told_with_its_line(content: str, complaint: str, tmp_p
 def test_a_plugin_from_a_file_is_enabled(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(
-        "from mooring.scheduler.framework.per_node import PerNodeFilter\n"
-        "class Mine(PerNodeFilter):\n"
+        "from mooring.scheduler.framework.node_plugins import FilterPlugin\n"
+        "class Mine(FilterPlugin):\n"
         "    name = 'Mine'\n"
-        "    def why_not(self, pod, node):\n"
+        "    def filter(self, pod, node_info):\n"
         "        return None\n"
     )
     configuration, registry = configuration_of(*flags(plugin=(str(path),)))

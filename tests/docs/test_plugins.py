@@ -14,8 +14,9 @@ from mooring.api.kinds import NODE
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.adapter import REASONS_TOLD_MAX
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
-from mooring.scheduler.framework.per_node import TEXTS_MAX, NodeSituation, PerNode, PerNodeFilter, PerNodeScore
+from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
 from mooring.scheduler.framework.sources import plugins_from
 from mooring.scheduler.framework.waking import kinds_named
@@ -54,26 +55,31 @@ def test_what_a_constructor_may_ask_for() -> None:
     assert [codes(name)[0] for name, _ in table("Arguments")] == list(SERVICES)
 
 
-def test_what_a_rule_sees_of_a_node() -> None:
-    told = [name for names, _ in table("What a rule sees") for name in codes(names)]
-    public = [name for name, _ in inspect.getmembers(NodeSituation, lambda value: isinstance(value, property))]
+def test_what_a_plugin_sees_of_a_node() -> None:
+    told = [name for names, _ in table("What a plugin sees") for name in codes(names)]
+    public = [name for name, _ in inspect.getmembers(NodeInfo, lambda value: isinstance(value, property))]
     assert sorted(told) == sorted(public)
 
 
-def test_the_methods_that_a_rule_may_define() -> None:
+def test_the_methods_that_a_plugin_may_define() -> None:
     told = [codes(method)[0] for method, *_ in table("Write it") if method.endswith(")`")]
     methods: list[Callable[..., object]] = [
-        PerNode.concerns,
-        PerNodeFilter.why_not,
-        PerNodeScore.score_node,
-        PerNode.configure,
+        NodePlugin.applies_to,
+        FilterPlugin.filter,
+        ScorePlugin.score,
+        NodePlugin.configure,
     ]
     wanted = [f"{each.__name__}({', '.join(list(inspect.signature(each).parameters)[1:])})" for each in methods]
-    assert [method for method in told if not method.startswith("for_good")] == wanted
+    assert [method for method in told if "Status" not in method and method != "None"] == wanted
 
 
-def test_how_many_texts_are_told_apart() -> None:
-    assert f"rule {TEXTS_MAX} different ones are told apart" in GUIDE.prose.replace("\n", " ")
+def test_the_results_of_a_filter() -> None:
+    told = [name for result, *_ in table("Write it") for name in re.findall(r"Status\.(\w+)\(", result)]
+    assert told == [name for name, value in vars(Status).items() if isinstance(value, classmethod)]
+
+
+def test_how_many_reasons_are_distinguished() -> None:
+    assert f"One attempt distinguishes {REASONS_TOLD_MAX} reasons per plugin" in GUIDE.prose.replace("\n", " ")
 
 
 # --- the examples -----------------------------------------------------------------------------------------------
@@ -147,11 +153,11 @@ def _plugins(folder: Path, text: str) -> dict[str, Any]:
 # --- what one may be told ---------------------------------------------------------------------------------------
 
 
-def rule(*lines: str, bases: str = "PerNodeFilter", name: str = "Rule") -> str:
+def rule(*lines: str, bases: str = "FilterPlugin", name: str = "Rule") -> str:
     """A file with one rule."""
     body = "\n    ".join([f'name = "{name}"', *lines])
     return f"""
-from mooring.scheduler.framework.per_node import *
+from mooring.scheduler.framework.node_plugins import *
 from mooring.scheduler.framework.plugin import *
 import numpy as np
 
@@ -183,7 +189,7 @@ class OtherRule(Rule):
 """
 
 
-FITS = "def why_not(self, pod, node): return None"
+FITS = "def filter(self, pod, node_info): return None"
 FILES: Mapping[str, str | None] = {
     "there is no such file": None,
     "is not Python": "class Rule(:",
@@ -193,16 +199,20 @@ FILES: Mapping[str, str | None] = {
     "does not define": rule(),
     "wants … in its constructor": rule("def __init__(self, database): ...", FITS),
     "is registered already": rule(FITS, name="NodeName"),
-    "is never kept": rule("filter_reads = Reads.FACTS", FITS),
+    "are not cached": rule("filter_reads = Reads.FACTS", FITS),
+    "inherits from both": rule(FITS, bases="FilterPlugin, Filter"),
+    "in its constructor and in configure": rule(
+        "def __init__(self, arguments): ...", "def configure(self, arguments): ...", FITS
+    ),
     "initializing plugin": rule("def configure(self, arguments): raise ValueError('wanted more')", FITS),
-    "filter plugin": rule("def why_not(self, pod, node): return 1 / 0"),
-    "running Score plugins": rule("def score_node(self, pod, node): return 0.5", bases="PerNodeScore"),
+    "filter plugin": rule("def filter(self, pod, node_info): return 1 / 0"),
+    "running Score plugins": rule("def score(self, pod, node_info): return 0.5", bases="ScorePlugin"),
     "returns an invalid score": rule(
         "def prepare_score(self, pod): return 101",
         "def score(self, state, rows): return np.full(70, state)",
         bases="Score[int]",
     ),
-    "for yet other reasons": rule("def why_not(self, pod, node): return node.name"),
+    "for other reasons": rule("def filter(self, pod, node_info): return Status.unschedulable(node_info.name)"),
     "does not exist": rule(FITS),
     "needs a view to read it by": waking(view='Kind("example.com/v1", "Part", "parts")'),
     "needs a view of that kind": waking(kind="Part"),

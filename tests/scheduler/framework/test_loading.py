@@ -19,18 +19,18 @@ from tests.scheduler.config.builders import configuration
 from tests.scheduler.harness import decide, engine_of
 
 HEAD = """
-    from mooring.scheduler.framework.per_node import PerNodeFilter, PerNodeScore
+    from mooring.scheduler.framework.node_plugins import FilterPlugin, ScorePlugin, Status
     """
 
 
 def rule(name: str) -> str:
     """A file with one plugin that refuses nobody."""
     return f"""
-    from mooring.scheduler.framework.per_node import PerNodeFilter
+    from mooring.scheduler.framework.node_plugins import FilterPlugin
 
-    class R(PerNodeFilter):
+    class R(FilterPlugin):
         name = "{name}"
-        def why_not(self, pod, node): return None
+        def filter(self, pod, node_info): return None
     """
 
 
@@ -57,20 +57,20 @@ def write(tmp_path: Path) -> Write:
     [
         pytest.param(
             """
-    class B(PerNodeFilter):
+    class B(FilterPlugin):
         name = "B"
-        def why_not(self, pod, node): return None
-    class A(PerNodeScore):
+        def filter(self, pod, node_info): return None
+    class A(ScorePlugin):
         name = "A"
-        def score_node(self, pod, node): return 0
+        def score(self, pod, node_info): return 0
     """,
             ["B", "A"],
             id="its classes, in its order",
         ),
         pytest.param(
             """
-    class Common(PerNodeFilter):
-        def why_not(self, pod, node): return self.name
+    class Common(FilterPlugin):
+        def filter(self, pod, node_info): return Status.unschedulable(self.name)
     class Left(Common):
         name = "Left"
     class Right(Common):
@@ -81,9 +81,9 @@ def write(tmp_path: Path) -> Write:
         ),
         pytest.param(
             """
-    class First(PerNodeFilter):
+    class First(FilterPlugin):
         name = "First"
-        def why_not(self, pod, node): return None
+        def filter(self, pod, node_info): return None
     class Second(First):
         name = "Second"
     """,
@@ -111,35 +111,35 @@ def test_a_file_offers(body: str, expected: list[str], write: Write) -> None:
     [
         pytest.param(
             """
-    class Nameless(PerNodeFilter):
-        def why_not(self, pod, node): return None
+    class Nameless(FilterPlugin):
+        def filter(self, pod, node_info): return None
     """,
             "plugin Nameless .* has no name",
             id="a class without a name",
         ),
         pytest.param(
             """
-    class Unfinished(PerNodeFilter):
+    class Unfinished(FilterPlugin):
         name = "Unfinished"
     """,
-            "plugin Unfinished .* does not define why_not",
+            "plugin Unfinished .* does not define filter",
             id="a class without its method",
         ),
         pytest.param(
             """
-    class Greedy(PerNodeFilter):
+    class Greedy(FilterPlugin):
         name = "Greedy"
-        def __init__(self, columns, arguments, database): super().__init__(columns, arguments)
-        def why_not(self, pod, node): return None
+        def __init__(self, columns, database): ...
+        def filter(self, pod, node_info): return None
     """,
             "plugin Greedy .* wants database in its constructor",
             id="a class that wants what nobody gives",
         ),
         pytest.param(
             """
-    class NodeName(PerNodeFilter):
+    class NodeName(FilterPlugin):
         name = "NodeName"
-        def why_not(self, pod, node): return None
+        def filter(self, pod, node_info): return None
     """,
             "a plugin called 'NodeName' is registered already",
             id="a class with the name of a built-in plugin",
@@ -163,7 +163,7 @@ def test_what_a_file_offers_works_in_a_profile(write: Write) -> None:
         from typing import Annotated
 
         import msgspec
-        from mooring.scheduler.framework.per_node import PerNodeFilter
+        from mooring.scheduler.framework.node_plugins import FilterPlugin, Status
 
 
         @dataclass
@@ -175,14 +175,14 @@ def test_what_a_file_offers_works_in_a_profile(write: Write) -> None:
             word: Annotated[str, msgspec.Meta(min_length=1)] = "no"
 
 
-        class Never(PerNodeFilter):
+        class Never(FilterPlugin):
             name = "Never"
 
             def configure(self, arguments):
                 self.word = Word(msgspec.convert(arguments, Arguments).word)
 
-            def why_not(self, pod, node):
-                return self.word.text
+            def filter(self, pod, node_info):
+                return Status.unschedulable(self.word.text)
         """
     )
     registry = default_registry()
@@ -249,26 +249,17 @@ def test_nothing_is_written_beside_the_file(write: Write) -> None:
             "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
             id="an exception inside of a library, at the line that called it",
         ),
-        pytest.param(
-            "from mooring.scheduler.framework.per_node import PerNodeScore\n"
-            "from mooring.scheduler.framework.plugin import Reads\n"
-            "class Rule(PerNodeScore):\n"
-            "    score_reads = Reads.USAGE\n",
-            "{path}:3: plugin Rule sets score_reads = Reads.USAGE, but what a plugin for one node at a time says is "
-            "never kept; leave it out, or inherit from Filter or Score and answer for many rows",
-            id="a class that promises too much",
-        ),
         pytest.param("raise SystemExit\n", "{path}:1: fails when it is loaded: SystemExit", id="a program that ends"),
         pytest.param(
             "import os\n",
-            "{path}: found no plugin class; define one that inherits from PerNodeFilter or PerNodeScore "
-            "(mooring.scheduler.framework.per_node), or from Filter, Score, … (mooring.scheduler.framework.plugin)",
+            "{path}: found no plugin class; define one that inherits from FilterPlugin or ScorePlugin "
+            "(mooring.scheduler.framework.node_plugins), or from Filter, Score, … (mooring.scheduler.framework.plugin)",
             id="a file without plugins",
         ),
         pytest.param(
             "from mooring.scheduler.plugins.node_name import NodeName\n",
-            "{path}: found no plugin class; define one that inherits from PerNodeFilter or PerNodeScore "
-            "(mooring.scheduler.framework.per_node), or from Filter, Score, … (mooring.scheduler.framework.plugin)",
+            "{path}: found no plugin class; define one that inherits from FilterPlugin or ScorePlugin "
+            "(mooring.scheduler.framework.node_plugins), or from Filter, Score, … (mooring.scheduler.framework.plugin)",
             id="a file that only imports a plugin",
         ),
     ],

@@ -104,8 +104,7 @@ class Forgetful(Adjustable[None]):
         (Numbered, f'plugin Numbered {HERE} has no name: set `name = "…"`, which is what configurations call it'),
         (
             Idle,
-            f"plugin Idle {HERE} serves no extension point: inherit from Filter, Score, … in "
-            "mooring.scheduler.framework",
+            f"plugin Idle {HERE} serves no extension point: inherit from FilterPlugin, ScorePlugin, …",
         ),
         (
             HalfWritten,
@@ -126,8 +125,8 @@ class Forgetful(Adjustable[None]):
             Forgetful,
             f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable), so filter_reads must be Reads.CLUSTER",
         ),
-        ("Likes", "'Likes' is no plugin class: inherit from Filter, Score, …"),
-        (int, "<class 'int'> is no plugin class: inherit from Filter, Score, …"),
+        ("Likes", "'Likes' is no plugin class: inherit from FilterPlugin, ScorePlugin, …"),
+        (int, "<class 'int'> is no plugin class: inherit from FilterPlugin, ScorePlugin, …"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

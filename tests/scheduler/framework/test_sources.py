@@ -12,11 +12,11 @@ from mooring.scheduler.framework.loading import PluginFileError
 from mooring.scheduler.framework.sources import installed_plugins, plugins_from
 
 RULE = """
-from mooring.scheduler.framework.per_node import PerNodeFilter
+from mooring.scheduler.framework.node_plugins import FilterPlugin
 
-class QuietHours(PerNodeFilter):
+class QuietHours(FilterPlugin):
     name = "QuietHours"
-    def filter_node(self, pod, node):
+    def filter(self, pod, node_info):
         return None
 
 NOT_A_PLUGIN = 42
@@ -52,7 +52,7 @@ def test_a_file_is_named_by_its_path(package: Path) -> None:
         ("acme_rules.placement:Missing", "acme_rules.placement:Missing: acme_rules.placement has no Missing"),
         ("acme_rules.nowhere:Rule", "acme_rules.nowhere cannot be imported: ModuleNotFoundError"),
         ("acme_rules.broken:Rule", "No module named 'no_such_library'"),
-        ("acme_rules.placement:NOT_A_PLUGIN", "is 42, wanted a class that inherits from Filter, Score, …"),
+        ("acme_rules.placement:NOT_A_PLUGIN", "is 42, wanted a class that inherits from FilterPlugin, ScorePlugin, …"),
         ("no-such-file.py", "no-such-file.py: there is no such file"),
     ],
 )

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, ScorePlugin
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Score, Skip
+from mooring.scheduler.framework.profile import filter_use, score_use
 from mooring.scheduler.framework.status import Rejection, failure, unresolvable, unschedulable
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 from tests.scheduler.queue.builders import profile
+from tests.scheduler.stories.actors import with_plugins
 
 RECORD = engine_of().record(pod("web"))
 ROWS = np.array([0, 1], dtype=np.int64)
@@ -59,16 +67,26 @@ class Timed:
         self.registry = CollectorRegistry()
         clock = VirtualClock()
         self.plugin = Slow(clock, answers)
-        self.timing = PluginTiming(profile(self.plugin, scheduler_name="mine"), Metrics(self.registry), clock)
+        mine = dataclasses.replace(
+            profile(self.plugin, scheduler_name="mine"),
+            pre_filters=(self.plugin,),
+            filters=(filter_use(self.plugin, 0),),
+            scores=(score_use(self.plugin, 1),),
+        )
+        self.timing = PluginTiming(mine, Metrics(self.registry), clock)
 
     def told(self, name: str, suffix: str = "_sum") -> dict[tuple[str, ...], float]:
-        """The samples of a metric that are not zero, by the values of their labels."""
-        return {
-            tuple(sample.labels.values()): sample.value
-            for metric in self.registry.collect()
-            for sample in metric.samples
-            if sample.name == f"scheduler_{name}{suffix}" and sample.value
-        }
+        return samples(self.registry, f"{name}{suffix}")
+
+
+def samples(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of a metric that are not zero, by the values of their labels."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == f"scheduler_{name}" and sample.value
+    }
 
 
 def test_a_plugin_is_told_once_for_each_point_with_all_the_time_it_took() -> None:
@@ -98,6 +116,41 @@ def test_normalising_is_a_point_but_no_evaluation() -> None:
         ("Slow", "ScoreExtensionNormalize", "Success"): 1
     }
     assert timed.told("plugin_evaluation_total", "") == {}
+
+
+class SlowPerNode(FilterPlugin, ScorePlugin):
+    """Takes a second for each node, and two for a score."""
+
+    name = "SlowPerNode"
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    def filter(self, pod: Pod, node_info: NodeInfo) -> None:
+        self._clock.advance_to(self._clock.now_s() + 1)
+
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        self._clock.advance_to(self._clock.now_s() + 2)
+        return 0
+
+
+def test_a_plugin_for_one_node_is_told_once_for_all_nodes() -> None:
+    config, plugins = with_plugins(SlowPerNode)
+    clock, registry = VirtualClock(), CollectorRegistry()
+    engine = Engine(load_configuration(config), entropy=Entropy(1), registry=plugins, services={"clock": clock})
+    for name in ("n1", "n2", "n3"):
+        engine.put(node(name))
+    timing = PluginTiming(engine.cycles["default-scheduler"].profile, Metrics(registry), clock)
+    with timing.sampling():
+        engine.decide(engine.record(pod("web")))
+    spent_s = samples(registry, "plugin_execution_duration_seconds_sum")
+    assert spent_s[("SlowPerNode", "Filter", "Success")] == 3
+    assert spent_s[("SlowPerNode", "Score", "Success")] == 6
+    calls = samples(registry, "plugin_evaluation_total")
+    assert {point: count for (name, point, _), count in calls.items() if name == "SlowPerNode"} == {
+        "Filter": 1,
+        "Score": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def test_a_plugin_file_works_in_the_running_scheduler(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     path.write_text(
         dedent("""
-        from mooring.scheduler.framework.per_node import PerNodeFilter
+        from mooring.scheduler.framework.node_plugins import FilterPlugin, Status
 
-        class OnlyEven(PerNodeFilter):
+        class OnlyEven(FilterPlugin):
             name = "OnlyEven"
-            def why_not(self, pod, node):
-                if int(node.name[1:]) % 2:
-                    return "node(s) are odd"
+            def filter(self, pod, node_info):
+                if int(node_info.name[1:]) % 2:
+                    return Status.unschedulable("node(s) are odd")
         """)
     )
     plugins = load_plugins(path)

@@ -15,7 +15,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodRecord
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.per_node import NodeSituation, PerNodeFilter
+from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, Status
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Bind,
@@ -261,11 +261,11 @@ def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> No
     def broken(pod: PodRecord, old: object, new: object) -> bool:
         raise KeyError("x")
 
-    class Reluctant(PerNodeFilter):
+    class Reluctant(FilterPlugin):
         name = "Reluctant"
 
-        def why_not(self, pod: Pod, node: NodeSituation) -> str | None:
-            return None if node.name == "n2" else "not this one"
+        def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+            return None if node_info.name == "n2" else Status.unschedulable("not this one")
 
         def wakes(self) -> tuple[Wake, ...]:
             return (Wake(Subject.NODE, Action.ADD, broken),)

@@ -1,7 +1,8 @@
 """The guard: whatever a user's plugin raises or returns by mistake becomes a `PluginError` that names the plugin.
 
-`Registry.build` puts a guard around every plugin that does not come with the scheduler. This is the only place that
-catches what plugins raise: callers catch `PluginError`.
+`Registry.build` puts a guard around every plugin that does not come with the scheduler. Callers catch `PluginError`
+and nothing else. The adapter of a plugin for one node at a time (`adapter.py`) calls its `filter` and `score`, and
+catches what they raise for each node.
 
 1. Everything is caught, `SystemExit` and `CancelledError` included: a rule with a bug fails its pod, not the scheduler.
    Ctrl-C of a command and the cancellation of a binding are no errors of the plugin, and pass.
@@ -27,6 +28,7 @@ import numpy as np
 from mooring.api.field_errors import quoted
 from mooring.client.errors import ClientError
 from mooring.scheduler.cache.arrays import length_of
+from mooring.scheduler.framework.node_plugins import FilterPlugin, ScorePlugin
 from mooring.scheduler.framework.obstacle import Distances, Obstacle
 from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Rejection
@@ -93,8 +95,11 @@ _INVALID_SCORE = (
 
 def guard(plugin: Plugin) -> Plugin:
     """The plugin, with every extension point guarded. Calls among its own methods are guarded as well."""
+    called_by_adapter = [
+        method for method, kind in (("filter", FilterPlugin), ("score", ScorePlugin)) if isinstance(plugin, kind)
+    ]
     for method, point in _POINTS.items():
-        if hasattr(plugin, method):
+        if hasattr(plugin, method) and method not in called_by_adapter:
             vars(plugin)[method] = _guarded(plugin, method, point)
     return plugin
 
@@ -104,11 +109,19 @@ def score_error(plugin: str, what: str) -> PluginError:
     return _error(plugin, _SCORE, what)
 
 
-def describe(error: BaseException, file: str) -> str:
-    """The error in one line, with the last line of the plugin's file that it went through."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{said} ({PurePath(file).name}, line {lines[-1]})" if lines else said
+def describe(error: BaseException, plugin: type[Plugin]) -> str:
+    """The error in one line, with the last line of the plugin's file, or of a base class's, that it went through."""
+    try:
+        message = str(error)
+    except Exception:  # an exception class of the user's with a `__str__` that raises
+        message = ""
+    said = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    for file in dict.fromkeys(_file_of(each) for each in plugin.__mro__):
+        lines = [frame.lineno for frame in frames if frame.filename == file]
+        if lines:
+            return f"{said} ({PurePath(file).name}, line {lines[-1]})"
+    return said
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -137,7 +150,7 @@ def _guarded(plugin: Plugin, method: str, point: _Point) -> Callable[..., Any]:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            raise _error(plugin.name, point, describe(error, _file_of(plugin))) from error
+            raise _error(plugin.name, point, describe(error, type(plugin))) from error
         return check(plugin, point, answer, arguments) if check is not None else answer
 
     @functools.wraps(original)
@@ -149,7 +162,7 @@ def _guarded(plugin: Plugin, method: str, point: _Point) -> Callable[..., Any]:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            raise _error(plugin.name, point, describe(error, _file_of(plugin))) from error
+            raise _error(plugin.name, point, describe(error, type(plugin))) from error
 
     return call_async if inspect.iscoroutinefunction(original) else call
 
@@ -158,10 +171,10 @@ def _error(plugin: str, point: _Point, what: str) -> PluginError:
     return PluginError(plugin, point.step, point.text.format(name=quoted(plugin), what=what), what)
 
 
-def _file_of(plugin: Plugin) -> str:
+def _file_of(plugin: type) -> str:
     try:
-        return inspect.getfile(type(plugin))
-    except (TypeError, OSError):  # a class that was made at a prompt
+        return inspect.getfile(plugin)
+    except (TypeError, OSError):  # a class that was made at a prompt, or is written in C
         return ""
 
 

@@ -31,7 +31,6 @@ from mooring.scheduler.config.types import (
 from mooring.scheduler.config.types import Plugin as PluginEntry
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.framework.registry import BadPluginError
 
 
 class PluginFileError(ValueError):
@@ -49,8 +48,8 @@ def load_plugins(path: Path) -> list[type[Plugin]]:
     plugins = [plugin for plugin in defined if not _is_common_base(plugin, defined)]
     if not plugins:
         raise PluginFileError(
-            f"{path}: found no plugin class; define one that inherits from PerNodeFilter or PerNodeScore "
-            "(mooring.scheduler.framework.per_node), or from Filter, Score, … (mooring.scheduler.framework.plugin)"
+            f"{path}: found no plugin class; define one that inherits from FilterPlugin or ScorePlugin "
+            "(mooring.scheduler.framework.node_plugins), or from Filter, Score, … (mooring.scheduler.framework.plugin)"
         )
     return plugins
 
@@ -114,8 +113,6 @@ def _module_name(path: Path) -> str:
 def _words(path: Path, error: BaseException) -> str:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    if isinstance(error, BadPluginError):
-        return f"{where}: {error}"
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return f"{where}: fails when it is loaded: {said}"
 

@@ -76,7 +76,7 @@ class Proceed(Generic[State]):
 class Plugin:
     """The base of all plugins. `name` is what configurations call it."""
 
-    name: ClassVar[str]
+    name: str
     is_built_in: ClassVar[bool] = False
     """The class comes with the scheduler, which trusts its answers. Set by the catalogue, and not inherited."""
     obstacle_kind: ClassVar[ObstacleKind] = ObstacleKind.OTHER
@@ -245,7 +245,7 @@ class Score(Plugin, ABC, Generic[ScoreState]):
     """How good is each node? The state comes from the plugin's `pre_score`, or else from `prepare_score`."""
 
     score_reads: ClassVar[Reads] = Reads.CLUSTER
-    normalises: ClassVar[bool] = False
+    normalises: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -14,6 +14,9 @@ A plugin's constructor names what it needs, and gets just that:
   activate       has a pod, by its uid, tried again at once
   evictions      for whom preemption is making room
   tell           tells users something about a pod, as an event
+
+A plugin for one node at a time (`node_plugins`) is made in the same way and configured. At Filter and Score its adapter
+takes its place.
 """
 
 from __future__ import annotations
@@ -23,8 +26,15 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+import msgspec
+
+from mooring.api.field_errors import quoted
+from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.config.expansion import ProfilePlan
-from mooring.scheduler.framework.guard import guard
+from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.framework.adapter import NodePluginAdapter
+from mooring.scheduler.framework.guard import describe, guard, is_interrupt
+from mooring.scheduler.framework.node_plugins import FilterPlugin, NodePlugin, ScorePlugin
 from mooring.scheduler.framework.plugin import (
     Adjustable,
     Bind,
@@ -60,6 +70,11 @@ POINTS: Mapping[ExtensionPoint, type[Plugin]] = {
     ExtensionPoint.BIND: Bind,
     ExtensionPoint.POST_BIND: PostBind,
 }
+NODE_PLUGINS: Mapping[ExtensionPoint, type[NodePlugin]] = {
+    ExtensionPoint.FILTER: FilterPlugin,
+    ExtensionPoint.SCORE: ScorePlugin,
+}
+"""Points that a class can serve for one node at a time instead."""
 SERVICES = ("columns", "arguments", "entropy", "clock", "client", "waiting_pods", "activate", "evictions", "tell")
 
 
@@ -80,7 +95,7 @@ class Registry:
         problem = (
             _problem_of(plugin)
             if _is_plugin(plugin)
-            else f"{plugin!r} is no plugin class: inherit from Filter, Score, …"
+            else f"{plugin!r} is no plugin class: inherit from FilterPlugin, ScorePlugin, …"
         )
         if problem is not None:
             raise BadPluginError(problem)
@@ -93,8 +108,8 @@ class Registry:
         self._plugins[plugin.name] = plugin
 
     def implements(self, name: str, point: ExtensionPoint) -> bool:
-        plugin, served = self._plugins.get(name), POINTS.get(point)
-        return plugin is not None and served is not None and issubclass(plugin, served)
+        plugin = self._plugins.get(name)
+        return plugin is not None and _serves(plugin, point)
 
     def build(self, plan: ProfilePlan, services: Mapping[str, object]) -> Profile:
         """The profile of a plan, with each of its plugins made once."""
@@ -104,9 +119,14 @@ class Registry:
             for name, plugin in self._plugins.items()
             if name in wanted
         }
+        adapters = {name: _adapter(plugin, services) for name, plugin in made.items() if isinstance(plugin, NodePlugin)}
+
+        def serving(name: str, point: ExtensionPoint) -> Any:
+            plugin, per_node = made[name], NODE_PLUGINS.get(point)
+            return adapters[name] if per_node is not None and isinstance(plugin, per_node) else plugin
 
         def at(point: ExtensionPoint) -> tuple[Any, ...]:
-            return tuple(made[use.name] for use in plan.at[point])
+            return tuple(serving(use.name, point) for use in plan.at[point])
 
         filters = tuple(filter_use(plugin, number) for number, plugin in enumerate(at(ExtensionPoint.FILTER)))
         cluster_filters = tuple(use for use in filters if not use.is_row_local)
@@ -116,7 +136,7 @@ class Registry:
         scores = tuple(
             score_use(plugin, use.weight)
             for use in plan.at[ExtensionPoint.SCORE]
-            if isinstance(plugin := made[use.name], Score)
+            if isinstance(plugin := serving(use.name, ExtensionPoint.SCORE), Score)
         )
         return Profile(
             scheduler_name=plan.scheduler_name,
@@ -145,27 +165,76 @@ def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
     missing = [name for name in wanted if name not in services]
     if missing:
         raise BadPluginError(f"{_called(plugin)} needs {', '.join(missing)}, which this scheduler was not given")
-    made = plugin(**{name: services[name] for name in wanted})
-    return made if plugin.is_built_in else guard(made)
+    needs = {name: services[name] for name in wanted}
+    if plugin.is_built_in:
+        return plugin(**needs)
+    try:
+        made = plugin(**needs)
+        if isinstance(made, NodePlugin) and "arguments" not in wanted:
+            made.configure(services["arguments"])  # type: ignore[arg-type]  # services are not typed
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        # ValueError is how a plugin rejects its arguments: the message is for the author of the configuration.
+        is_message = isinstance(error, ValueError | msgspec.ValidationError) and str(error)
+        what = str(error) if is_message else describe(error, plugin)
+        problem = Problem("profiles", f"initializing plugin {quoted(plugin.name)}: {what}")
+        raise ConfigurationError([problem]) from error
+    return guard(made)
+
+
+def _adapter(plugin: NodePlugin, services: Mapping[str, object]) -> NodePluginAdapter:
+    columns = services.get("columns")
+    if not isinstance(columns, Columns):
+        raise BadPluginError(f"{_called(type(plugin))} needs columns, which this scheduler was not given")
+    return NodePluginAdapter(plugin, columns)
 
 
 def _is_plugin(candidate: object) -> bool:
     return isinstance(candidate, type) and issubclass(candidate, Plugin)
 
 
+def _serves(plugin: type[Plugin], point: ExtensionPoint) -> bool:
+    served = tuple(table[point] for table in (POINTS, NODE_PLUGINS) if point in table)
+    return issubclass(plugin, served)
+
+
 def _problem_of(plugin: type[Plugin]) -> str | None:
     called = _called(plugin)
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
         return f'{called} has no name: set `name = "…"`, which is what configurations call it'
-    if not any(issubclass(plugin, point) for point in POINTS.values()):
-        return f"{called} serves no extension point: inherit from Filter, Score, … in mooring.scheduler.framework"
+    if not any(_serves(plugin, point) for point in ExtensionPoint):
+        return f"{called} serves no extension point: inherit from FilterPlugin, ScorePlugin, …"
     unwritten = sorted(getattr(plugin, "__abstractmethods__", ()))
     if unwritten:
         return f"{called} does not define {', '.join(unwritten)}, which its extension points demand"
     unknown = [name for name in _parameters_of(plugin.__init__) if name not in SERVICES]
     if unknown:
         return f"{called} wants {', '.join(unknown)} in its constructor; a plugin is given only {', '.join(SERVICES)}"
+    if issubclass(plugin, NodePlugin):
+        problem = _problem_of_node_plugin(plugin)
+        if problem is not None:
+            return problem
     return _problem_of_filter(plugin) if issubclass(plugin, Filter) else None
+
+
+def _problem_of_node_plugin(plugin: type[NodePlugin]) -> str | None:
+    called = _called(plugin)
+    for point, per_node in NODE_PLUGINS.items():
+        if not issubclass(plugin, per_node):
+            continue
+        for_rows = POINTS[point]
+        if issubclass(plugin, for_rows):
+            return f"{called} inherits from both {per_node.__name__} and {for_rows.__name__}: keep one of them"
+        scope = f"{point.config_field}_reads"
+        if hasattr(plugin, scope):
+            return (
+                f"{called} sets {scope}, but results of a {per_node.__name__} are not cached; remove it, or inherit "
+                f"from {for_rows.__name__} and answer for many rows"
+            )
+    if "arguments" in _parameters_of(plugin.__init__) and plugin.configure is not NodePlugin.configure:
+        return f"{called} takes arguments in its constructor and in configure: keep one of them"
+    return None
 
 
 def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:

@@ -61,7 +61,7 @@ def _offered(point: EntryPoint) -> type[Plugin]:
 def _checked(source: str, found: object) -> type[Plugin]:
     if isinstance(found, type) and issubclass(found, Plugin):
         return found
-    raise PluginFileError(f"{source}: is {found!r}, wanted a class that inherits from Filter, Score, …")
+    raise PluginFileError(f"{source}: is {found!r}, wanted a class that inherits from FilterPlugin, ScorePlugin, …")
 
 
 def _words(error: Exception) -> str:

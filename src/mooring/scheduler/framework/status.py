@@ -1,7 +1,8 @@
 """Refusals as values: why a node, or a whole cycle, says no to a pod.
 
 Comes in   what plugins answer
-Goes out   `Code`, `Reason` and `Rejection`, to the diagnosis, the queue, events, `explain` and metrics
+Goes out   `Code`, `Reason` and `Rejection`, to the diagnosis, the queue, events, `explain` and metrics; `Status`, which
+           users' plugins return for one node
 
 A pod that does not fit is an expected result, never an exception. For each row a filter answers with a bit set:
 0 means that the pod fits, each bit stands for one of the filter's reasons.
@@ -47,6 +48,56 @@ class Reason(NamedTuple):
 
     message: str | None
     code: Code = Code.UNSCHEDULABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The result of a user's filter for one node, as in kube-scheduler's framework: a code and the reasons for it."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.code not in _STATUS_CODES:
+            raise ValueError(f"a Status for a node is {', '.join(_STATUS_CODES.values())}, found {self.code!r}")
+        if not _are_texts(self.reasons):
+            raise ValueError(f"the reasons of a Status are texts that are not empty, found {self.reasons!r}")
+        if (self.code is Code.SUCCESS) != (not self.reasons):
+            wanted = "has no reasons" if self.code is Code.SUCCESS else "needs a reason"
+            raise ValueError(f"a Status {_STATUS_CODES[self.code]} {wanted}, found {self.reasons!r}")
+
+    @classmethod
+    def success(cls) -> Status:
+        """The pod fits on the node. The same as None."""
+        return cls(Code.SUCCESS)
+
+    @classmethod
+    def unschedulable(cls, *reasons: str) -> Status:
+        """The pod does not fit now. Preemption checks whether it fits after evicting pods."""
+        return cls(Code.UNSCHEDULABLE, reasons)
+
+    @classmethod
+    def unresolvable(cls, *reasons: str) -> Status:
+        """The pod does not fit, and evicting pods does not change that: preemption does not try the node."""
+        return cls(Code.UNRESOLVABLE, reasons)
+
+    @classmethod
+    def error(cls, *reasons: str) -> Status:
+        """The plugin failed. The cycle of this pod ends with an error, and the pod is retried."""
+        return cls(Code.ERROR, reasons)
+
+
+_STATUS_CODES = {
+    Code.SUCCESS: "success",
+    Code.UNSCHEDULABLE: "unschedulable",
+    Code.UNRESOLVABLE: "unresolvable",
+    Code.ERROR: "error",
+}
+"""The codes that a user's filter can return, and the constructors of `Status` for them."""
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, str) and value for value in values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 
 from mooring.api.kinds import Kind
 from mooring.scheduler.framework.events import Action, Subject, Wake, is_same
+from mooring.scheduler.framework.node_plugins import FilterPlugin
 from mooring.scheduler.framework.plugin import Filter, Permit, Plugin, PreEnqueue, PreFilter, Reserve
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import BadPluginError
 
-_CAN_REFUSE = (PreEnqueue, PreFilter, Filter, Reserve, Permit)
+_CAN_REFUSE = (PreEnqueue, PreFilter, Filter, FilterPlugin, Reserve, Permit)
 _ANY_TAINT = Wake(Subject.NODE, Action.UPDATE_NODE_TAINT)
 
 

@@ -22,16 +22,14 @@ from mooring.scheduler.framework.status import Rejection
 from mooring.scheduler.reporting.metrics import Metrics
 
 TIMED = {
-    "pre_filter": "PreFilter",
-    "filter": "Filter",
-    "filter_row": "Filter",
-    "post_filter": "PostFilter",
-    "pre_score": "PreScore",
-    "score": "Score",
-    "score_row": "Score",
-    "normalise": "ScoreExtensionNormalize",
+    "PreFilter": ("pre_filter",),
+    "Filter": ("filter", "filter_row"),
+    "PostFilter": ("post_filter",),
+    "PreScore": ("pre_score",),
+    "Score": ("score", "score_row"),
+    "ScoreExtensionNormalize": ("normalise",),
 }
-"""Methods of plugins that are timed, and what Kubernetes calls their point."""
+"""The methods of plugins that are timed, by what Kubernetes calls their point."""
 
 Method: TypeAlias = Callable[..., Any]
 
@@ -47,8 +45,8 @@ class PluginTiming:
         self._status: dict[tuple[str, str], str] = {}
         self._wrapped: list[tuple[Plugin, str, Method, Method | None]] = [
             (plugin, method, self._timed(plugin.name, point, getattr(plugin, method)), vars(plugin).get(method))
-            for plugin in profile.plugins.values()
-            for method, point in TIMED.items()
+            for plugin, point in _called_at(profile)
+            for method in TIMED[point]
             if hasattr(plugin, method)
         ]
 
@@ -91,6 +89,15 @@ class PluginTiming:
             self._metrics.point_duration.labels(point, "Success", self._profile).observe(spent_s)
         self._spent_s.clear()
         self._status.clear()
+
+
+def _called_at(profile: Profile) -> Iterator[tuple[Plugin, str]]:
+    """What the cycle calls at each point: the plugins, and adapters for users' plugins."""
+    yield from ((plugin, "PreFilter") for plugin in profile.pre_filters)
+    yield from ((use.plugin, "Filter") for use in profile.filters)
+    yield from ((plugin, "PostFilter") for plugin in profile.post_filters)
+    for point in ("PreScore", "Score", "ScoreExtensionNormalize"):
+        yield from ((use.plugin, point) for use in profile.scores)
 
 
 def _status_of(answer: object) -> str:
