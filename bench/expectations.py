@@ -21,7 +21,7 @@ import numpy as np
 
 from mooring.api.nodeselector import required_node_affinity
 from mooring.api.tolerations import find_untolerated_taint
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
 from mooring.scheduler.engine import Engine
 
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
     """What a run leaves behind."""
 
     engine: Engine
-    pods: Sequence[PodRecord]
+    pods: Sequence[PodInfo]
     """The measured pods."""
     messages: Sequence[str]
     """What was said of those that were refused."""
@@ -167,7 +167,7 @@ def _bookkeeping_problems(engine: Engine) -> Iterable[str]:
     columns = engine.columns
     sums = np.zeros_like(columns.resources.used)
     for pod in columns.pods.values():
-        vector = pod.shape.request_vector
+        vector = pod.signature.request_vector
         sums[: len(vector), columns.row_of[pod.node_name]] += vector
     if (sums != columns.resources.used).any():
         yield "the sums of the columns are not those of the pods"
@@ -197,10 +197,10 @@ def _admission_problems(evidence: Evidence) -> Iterable[str]:
 def _domains_by_kind(evidence: Evidence, label: str, topology_key: str) -> Mapping[str, Counter[str]]:
     """For each value of a label that a measured pod has: how many pods of it are in each domain."""
     node_labels = _node_labels(evidence.engine)
-    kinds = {pod.shape.labels[label] for pod in evidence.pods if label in pod.shape.labels}
+    kinds = {pod.signature.labels[label] for pod in evidence.pods if label in pod.signature.labels}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in evidence.engine.columns.pods.values():
-        kind = pod.shape.labels.get(label)
+        kind = pod.signature.labels.get(label)
         if kind is not None and kind in kinds:
             domain = node_labels[pod.node_name].get(topology_key)
             if domain is not None:
@@ -212,5 +212,5 @@ def _node_labels(engine: Engine) -> dict[str, Mapping[str, str]]:
     return {node.metadata.name: node.metadata.labels for node in engine.columns.nodes if node is not None}
 
 
-def _placed(evidence: Evidence) -> list[PodRecord]:
+def _placed(evidence: Evidence) -> list[PodInfo]:
     return [pod for pod in evidence.pods if pod.node_name]

@@ -29,7 +29,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.promise import Client
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.intake.objects import WATCHED
@@ -150,7 +150,7 @@ def _amount(quantities: Mapping[str, RawQuantity], name: str) -> int:
 
 
 def _evidence(fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]) -> Evidence:
-    records: list[PodRecord] = []
+    records: list[PodInfo] = []
     messages: list[str] = []
     for pod in pods:
         view = stored.pods.get(pod.key)

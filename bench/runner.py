@@ -36,7 +36,7 @@ from mooring.api.decode import decode_as
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
@@ -93,7 +93,7 @@ class _Times(NamedTuple):
     prepared: int
     record_ns: Sequence[int]
     total_ns: Sequence[int]
-    pods: Sequence[PodRecord]
+    pods: Sequence[PodInfo]
     """Those of the warm-up first."""
     outcomes: Sequence[Outcome]
     expected: Sequence[Outcome]
@@ -187,7 +187,7 @@ class _Bench:
         found = [f"{others[0]}, and {len(others) - 1} more like it"] if others else []
         return found + problems(self._scenario.workload.expect, evidence)
 
-    def take_away(self, pods: Sequence[PodRecord]) -> None:
+    def take_away(self, pods: Sequence[PodInfo]) -> None:
         for pod in pods:
             if pod.row >= 0:
                 self._engine.forget(pod)
@@ -216,7 +216,7 @@ class _Loop:
         self._views = views
         self.record_ns: list[int] = []
         self.total_ns: list[int] = []
-        self.pods: list[PodRecord] = []
+        self.pods: list[PodInfo] = []
         self.outcomes: list[Outcome] = []
         self.messages: list[str] = []
         self.victim_counts: list[int] = []

@@ -27,7 +27,7 @@ class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 class RackPower(FilterPlugin, ScorePlugin):
     name = "RackPower"
-    normalises = True  # scores are watts: the node with most to spare gets 100
+    normalizes = True  # scores are watts: the node with most to spare gets 100
 
     def configure(self, arguments: Mapping[str, object]) -> None:
         self._reserve_watts = msgspec.convert(arguments, Arguments).reserve_watts

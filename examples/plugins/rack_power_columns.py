@@ -1,7 +1,7 @@
 """RackPowerColumns: the plugin of `rack_power.py`, written for all nodes at once.
 
 It pays off in a large cluster: it takes less time for 5,000 nodes than the other one for a hundred. Its scope is the
-node (`Reads.FACTS`), so that its results are cached for all pods of a kind.
+node (`Scope.NODE`), so that its results are cached for all pods of a kind.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, grown
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.framework.normalise import scaled_to_best
-from mooring.scheduler.framework.plugin import SKIP, Filter, Reads, Score, Skip
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.framework.normalize import scaled_to_best
+from mooring.scheduler.framework.plugin import SKIP, Filter, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 DRAWS = "power.example.com/watts"
@@ -30,10 +30,10 @@ class RackPowerColumns(Filter[int], Score[int]):
     """The state that `prepare` passes to `filter` is the number of watts that the pod draws."""
 
     name = "RackPowerColumns"
-    filter_reads = Reads.FACTS
-    score_reads = Reads.FACTS
+    filter_scope = Scope.NODE
+    score_scope = Scope.NODE
     filter_reasons = (Reason("node(s) lacked power on their rack", Code.UNRESOLVABLE),)
-    normalises = True
+    normalizes = True
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         self._columns = columns
@@ -41,12 +41,12 @@ class RackPowerColumns(Filter[int], Score[int]):
         self._spare_watts: Int64s = np.zeros(0, dtype=np.int64)
         self._read_until = 0
 
-    def prepare(self, pod: PodRecord) -> int | Skip:
+    def prepare(self, pod: PodInfo) -> int | Skip:
         # From the shape, not from the pod: the result is cached for all pods of the shape.
-        draws = pod.shape.labels.get(DRAWS)
+        draws = pod.signature.labels.get(DRAWS)
         return SKIP if draws is None else int(draws)
 
-    def prepare_score(self, pod: PodRecord) -> int | Skip:
+    def prepare_score(self, pod: PodInfo) -> int | Skip:
         return self.prepare(pod)
 
     def filter(self, state: int, rows: Rows) -> Int64s:
@@ -56,7 +56,7 @@ class RackPowerColumns(Filter[int], Score[int]):
     def score(self, state: int, rows: Rows) -> Int64s:
         return self._spare()[rows]
 
-    def normalise(self, state: int, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: int, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=False)
 
     def _spare(self) -> Int64s:

@@ -7,9 +7,9 @@ import pytest
 
 from bench.live import run_live
 from bench.workload import Size, read_workload
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cycle.cycle import Cycle
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 
 SMALL = Size(nodes=30, placed=60, pods=40, warm_up=5)
 
@@ -48,7 +48,7 @@ def test_pods_that_take_too_much_memory_are_told(allowed_bytes: int, count: int)
     assert all("allowed are" in problem for problem in found)
 
 
-def everything_to_one_node(cycle: Cycle, pod: PodRecord, *, in_full: bool = False) -> Decision:
+def everything_to_one_node(cycle: SchedulingCycle, pod: PodInfo, *, in_full: bool = False) -> Decision:
     return Decision(pod, node_name="node-0", feasible_count=30)
 
 
@@ -61,7 +61,7 @@ def everything_to_one_node(cycle: Cycle, pod: PodRecord, *, in_full: bool = Fals
     ],
 )
 def test_a_scheduler_that_forgets_a_rule_is_told(monkeypatch: pytest.MonkeyPatch, name: str, problem: str) -> None:
-    monkeypatch.setattr(Cycle, "decide_admitted", everything_to_one_node)
+    monkeypatch.setattr(SchedulingCycle, "decide_admitted", everything_to_one_node)
     found = run_live(read_workload(name), SMALL).problems
     assert any(problem in text for text in found), found
 

@@ -10,7 +10,7 @@ import pytest
 from bench.runner import run
 from bench.workload import Size, Workload, read_workload
 from mooring.api.yaml import load_document
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 
@@ -60,11 +60,11 @@ def test_preemption_goes_through_to_the_end() -> None:
     assert result.last.placed == 120
 
 
-def everything_to_one_node(engine: Engine, pod: PodRecord, *, in_full: bool = False) -> Decision:
+def everything_to_one_node(engine: Engine, pod: PodInfo, *, in_full: bool = False) -> Decision:
     return Decision(pod, node_name="node-0", feasible_count=30)
 
 
-def nothing_fits(engine: Engine, pod: PodRecord, *, in_full: bool = False) -> Decision:
+def nothing_fits(engine: Engine, pod: PodInfo, *, in_full: bool = False) -> Decision:
     return Decision(pod, message="no")
 
 

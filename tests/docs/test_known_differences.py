@@ -145,8 +145,8 @@ def test_no_plugin_takes_part_in_the_points_of_gates_that_are_off() -> None:
 def test_plugins_that_came_back_are_off_unless_they_are_named() -> None:
     by_default = engine_of().cycles["default-scheduler"].profile.plugins
     assert CAME_BACK.isdisjoint(by_default)
-    shape = {"name": "RequestedToCapacityRatio", "args": {"shape": [{"utilization": 0, "score": 10}]}}
-    named = with_profile(plugins={"multiPoint": {"enabled": plugins(*sorted(CAME_BACK))}}, pluginConfig=[shape])
+    signature = {"name": "RequestedToCapacityRatio", "args": {"shape": [{"utilization": 0, "score": 10}]}}
+    named = with_profile(plugins={"multiPoint": {"enabled": plugins(*sorted(CAME_BACK))}}, pluginConfig=[signature])
     assert set(engine_of(config=named).cycles["default-scheduler"].profile.plugins) - set(by_default) == CAME_BACK
 
 

@@ -199,7 +199,7 @@ FILES: Mapping[str, str | None] = {
     "does not define": rule(),
     "wants … in its constructor": rule("def __init__(self, database): ...", FITS),
     "is registered already": rule(FITS, name="NodeName"),
-    "are not cached": rule("filter_reads = Reads.FACTS", FITS),
+    "are not cached": rule("filter_scope = Scope.NODE", FITS),
     "inherits from both": rule(FITS, bases="FilterPlugin, Filter"),
     "in its constructor and in configure": rule(
         "def __init__(self, arguments): ...", "def configure(self, arguments): ...", FITS

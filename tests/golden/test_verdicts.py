@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cycle.cycle import Cycle
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from tests.golden.recordings import FAMILIES, differences, recorded
 from tools import verdicts
@@ -25,11 +25,11 @@ class OftenDecidingEngine(Engine):
 
     disagreements: list[str]
 
-    def decide(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+    def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         first = super().decide(pod)
         full = super().decide(pod, in_full=True)
         brief = super().decide(pod)
-        cycle = Cycle(self.cycle_for(pod).profile, self.columns, verdicts.by_name(self.columns))
+        cycle = SchedulingCycle(self.cycle_for(pod).profile, self.columns, verdicts.by_name(self.columns))
         from_nothing = cycle.decide(pod, in_full=True)
         if _outcome(first) != _outcome(full):
             self.disagreements.append(f"{pod.key} at first sight: {_outcome(first)}, in full: {_outcome(full)}")

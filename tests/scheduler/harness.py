@@ -14,12 +14,12 @@ import numpy as np
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import Explanation, explain
-from mooring.scheduler.cycle.filtering import begin, look
+from mooring.scheduler.cycle.filter_nodes import begin, look
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Obstacle
@@ -87,7 +87,7 @@ def plugin_of(engine: Engine, kind: type[AnyPlugin]) -> AnyPlugin:
     return plugin
 
 
-def filter_state(plugin: Filter[Any], pod: PodRecord) -> Any:
+def filter_state(plugin: Filter[Any], pod: PodInfo) -> Any:
     """What a filter knows of a pod: its state, `SKIP`, or the rejection of its PreFilter."""
     if not isinstance(plugin, PreFilter):
         return plugin.prepare(pod)
@@ -95,7 +95,7 @@ def filter_state(plugin: Filter[Any], pod: PodRecord) -> Any:
     return answer.state if isinstance(answer, Proceed) else answer
 
 
-def score_state(plugin: Score[Any], pod: PodRecord, feasible: Int64s) -> Any:
+def score_state(plugin: Score[Any], pod: PodInfo, feasible: Int64s) -> Any:
     return plugin.pre_score(pod, feasible) if isinstance(plugin, PreScore) else plugin.prepare_score(pod)
 
 
@@ -122,7 +122,7 @@ def scored_by(
         return state
     if state is EVEN:
         return {engine.columns.node_names[row]: 0 for row in rows.tolist()}
-    scores = plugin.normalise(state, plugin.score(state, rows), rows)
+    scores = plugin.normalize(state, plugin.score(state, rows), rows)
     return {engine.columns.node_names[row]: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
 
 

@@ -22,8 +22,8 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache import changes, selectors, shapes
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache import changes, selectors, signatures
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.decision import Decision
@@ -56,8 +56,8 @@ class History:
         self.pods: dict[str, Pod] = {}
         self.nominated: dict[str, Pod] = {}
         self.counted: dict[object, CountedFor] = {}
-        self.pending: list[PodRecord] = []
-        self.assumed: list[PodRecord] = []
+        self.pending: list[PodInfo] = []
+        self.assumed: list[PodInfo] = []
         """Pods that were decided and are not bound yet."""
         self.recorded = 0
         self.revision = 0
@@ -136,7 +136,7 @@ class History:
             counter.domains(columns.labels.column(key), columns.height)
 
     def sweep(self, world: World) -> None:
-        self.engine.columns.shapes.sweep()
+        self.engine.columns.signatures.sweep()
 
     def record(self, world: World) -> None:
         """A pending pod becomes known, every other one more important than all placed ones; it is decided later."""
@@ -190,7 +190,7 @@ class History:
             anew.columns.place(anew.record(record.view), record.node_name)
         return anew
 
-    def as_it_is_now(self, record: PodRecord) -> Pod:
+    def as_it_is_now(self, record: PodInfo) -> Pod:
         """The view of a pending pod, with the nomination that it has by now."""
         assert record.view is not None
         return self.nominated.get(record.uid, record.view)
@@ -213,10 +213,10 @@ class History:
         self.nominated.pop(decision.pod.uid, None)
         self.nominated[decision.pod.uid] = replace(view, status=replace(view.status, nominated_node_name=node_name))
 
-    def _promise_nothing(self, record: PodRecord) -> None:
+    def _promise_nothing(self, record: PodInfo) -> None:
         self.nominated.pop(record.uid, None)
 
-    def _bind(self, record: PodRecord, world: World) -> None:
+    def _bind(self, record: PodInfo, world: World) -> None:
         """The API server confirms the assumption, with the volumes that were reserved."""
         view, reserved = record.view, self._reserved(record)
         assert view is not None
@@ -231,7 +231,7 @@ class History:
         self.pods[record.uid] = bound
         self.engine.put(bound)
 
-    def _reserved(self, record: PodRecord) -> Reserved | None:
+    def _reserved(self, record: PodInfo) -> Reserved | None:
         return plugin_of(self.engine, VolumeBinding).reserved_for(record)
 
     def _shares_a_port(self, view: Pod) -> bool:
@@ -250,7 +250,7 @@ def forgetful(is_forgetful: bool) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patched:
         if is_forgetful:
-            patched.setattr(shapes, "RECENT_USES", 0)
+            patched.setattr(signatures, "RECENT_USES", 0)
             patched.setattr(selectors, "COUNTERS_BYTES_MAX", 2048)
             patched.setattr(changes, "LOG_LENGTH_MAX", 4)
             patched.setattr(result_cache, "CACHE_BYTES_MAX", 0)

@@ -25,7 +25,7 @@ from mooring.api.views.storage import (
     VolumeAttachment,
 )
 from mooring.api.views.workloads import Namespace, Service
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.changes import node_events, pod_events
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject, Wake
@@ -75,7 +75,7 @@ def wakes(
     return is_woken(wakes_of_plugin(plugin_of(engine, kind)), pod, happenings(engine, old, new))
 
 
-def is_woken(wakes: Iterable[Wake], pod: PodRecord, happened: Iterable[Happening]) -> bool:
+def is_woken(wakes: Iterable[Wake], pod: PodInfo, happened: Iterable[Happening]) -> bool:
     """Whether one of the wakes hears one of the events and does not say no."""
     wakes = tuple(wakes)
     return any(
@@ -108,7 +108,7 @@ def _of_pods(engine: Engine, old: ApiObject | None, new: ApiObject | None) -> li
     return [(ClusterEvent(Subject.ASSIGNED_POD, action), before, after)]
 
 
-def _record(engine: Engine, view: Pod) -> PodRecord:
+def _record(engine: Engine, view: Pod) -> PodInfo:
     record = engine.record(view)
     if record.node_name:
         record.view = None

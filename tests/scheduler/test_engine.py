@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import PODS
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.decision import Decision
@@ -191,11 +191,11 @@ class Ledger(Reserve):
         self._columns = columns
         self.entries = []
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         self.entries.append(f"{self.name} reserves {pod.name} on {self._columns.node_names[row]}")
         return unschedulable("out of luck") if pod.name == "unlucky" and self.name == "Second" else None
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         self.entries.append(f"{self.name} unreserves {pod.name} on {node_name}")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler import loop
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Reserve, Skip
 from tests.builders import node, pod
 from tests.scheduler.stories.actors import with_plugins
@@ -42,7 +42,7 @@ def test_a_cycle_that_takes_long_is_told_of(caplog: pytest.LogCaptureFixture) ->
         def __init__(self, clock: VirtualClock) -> None:
             self._clock = clock
 
-        def pre_filter(self, pod: PodRecord) -> Skip:
+        def pre_filter(self, pod: PodInfo) -> Skip:
             self._clock.advance_to(self._clock.now_s() + 0.25)
             return SKIP
 
@@ -65,10 +65,10 @@ def test_a_bug_in_a_reservation_ends_the_attempt_and_not_the_loop() -> None:
         name = "Holds"
         held = 0
 
-        def reserve(self, pod: PodRecord, row: int) -> None:
+        def reserve(self, pod: PodInfo, row: int) -> None:
             type(self).held += 1
 
-        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        def unreserve(self, pod: PodInfo, node_name: str) -> None:
             type(self).held -= 1
 
     class Buggy(Reserve):
@@ -77,15 +77,15 @@ def test_a_bug_in_a_reservation_ends_the_attempt_and_not_the_loop() -> None:
         name = "Buggy"
         bugs = 1
 
-        def reserve(self, pod: PodRecord, row: int) -> None:
+        def reserve(self, pod: PodInfo, row: int) -> None:
             if type(self).bugs:
                 type(self).bugs -= 1
                 raise AssertionError("out of sync")
 
-        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        def unreserve(self, pod: PodInfo, node_name: str) -> None:
             return None
 
-    Buggy.__module__ = "mooring.scheduler.plugins.buggy"
+    Buggy.is_built_in = True
     config, registry = with_plugins(Holds, Buggy)
 
     async def story(world: World) -> None:

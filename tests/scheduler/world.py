@@ -170,7 +170,7 @@ def check(scheduler: Scheduler) -> None:
     scheduler.queue.check()
     columns = scheduler.engine.columns
     for row, pods in enumerate(columns.pods_on):
-        cpu = sum(int(pod.shape.request_vector[0]) for pod in pods.values())
+        cpu = sum(int(pod.signature.request_vector[0]) for pod in pods.values())
         assert int(columns.resources.used[0, row]) == cpu, f"row {row} counts what is not there"
 
 

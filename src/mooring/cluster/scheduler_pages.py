@@ -26,7 +26,7 @@ from prometheus_client.core import Metric
 from mooring import __version__
 from mooring.client.leader_election import LeaderElector
 from mooring.kit.clock import Clock
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.encode import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.reporting.inspection import cache_told, pod_told, queue_told
@@ -166,7 +166,7 @@ def _resources(insight: Insight) -> bytes:
     if not insight.may_lead():
         return b""
     scheduler = insight.scheduler
-    placed: Mapping[str, PodRecord] = scheduler.engine.columns.pods
+    placed: Mapping[str, PodInfo] = scheduler.engine.columns.pods
     pending = (entry.pod for entry in scheduler.queue.entries() if entry.pod.uid not in placed)
     return pod_resources_text(chain(placed.values(), pending))
 

@@ -30,11 +30,11 @@ from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
-from mooring.scheduler.cycle.consulting import ConsultingCycle, cycle_of
-from mooring.scheduler.cycle.cycle import Cycle, TieBreak
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
+from mooring.scheduler.cycle.schedule_pod import SchedulingCycle, TieBreak
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
 from mooring.scheduler.extenders.questions import Consultation
@@ -84,7 +84,7 @@ class Engine:
         die = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
         self.extenders = extenders_of(configuration)
         order = NodeOrder(self.columns)
-        self.cycles: Mapping[str, Cycle] = {
+        self.cycles: Mapping[str, SchedulingCycle] = {
             name: cycle_of(profile, self.columns, die, order, self.extenders, clock.now_s)
             for name, plan in expand_profiles(with_ignored_resources(configuration), registry.implements).items()
             for profile in (registry.build(plan, {**at_hand, "entropy": entropy.fork(f"profile {name}")}),)
@@ -113,32 +113,32 @@ class Engine:
         else:
             self.columns.objects.of(type(view)).remove(view.key)
 
-    def record(self, view: Pod) -> PodRecord:
+    def record(self, view: Pod) -> PodInfo:
         """A pending pod, ready to be decided about."""
         return self.columns.record(view)
 
-    def decide(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+    def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Where should this pod go? Changes nothing."""
-        if not pod.shape.registered:
-            pod.shape = self.columns.shapes.current(pod.shape)
+        if not pod.signature.registered:
+            pod.signature = self.columns.signatures.current(pod.signature)
         return self.cycle_for(pod).decide(pod, in_full=in_full)
 
-    def decide_admitted(self, cycle: Cycle, pod: PodRecord) -> Decision:
+    def decide_admitted(self, cycle: SchedulingCycle, pod: PodInfo) -> Decision:
         """As `decide`, for a pod that the queue's gates have let in."""
-        if not pod.shape.registered:
-            pod.shape = self.columns.shapes.current(pod.shape)
+        if not pod.signature.registered:
+            pod.signature = self.columns.signatures.current(pod.signature)
         return cycle.decide_admitted(pod)
 
-    def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]:
+    def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]:
         """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""
-        if not pod.shape.registered:
-            pod.shape = self.columns.shapes.current(pod.shape)
+        if not pod.signature.registered:
+            pod.signature = self.columns.signatures.current(pod.signature)
         cycle = self.cycle_for(pod)
-        assert isinstance(cycle, ConsultingCycle), "this configuration has no extenders: use decide()"
+        assert isinstance(cycle, ExtenderCycle), "this configuration has no extenders: use decide()"
         return cycle.decide_with_questions(pod, in_full=in_full)
 
-    def cycle_for(self, pod: PodRecord) -> Cycle:
-        name = pod.shape.spec.scheduler_name or "default-scheduler"
+    def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
+        name = pod.signature.spec.scheduler_name or "default-scheduler"
         cycle = self.cycles.get(name)
         if cycle is None:
             raise UnknownProfileError(
@@ -146,9 +146,9 @@ class Engine:
             )
         return cycle
 
-    def is_responsible_for(self, pod: PodRecord) -> bool:
+    def is_responsible_for(self, pod: PodInfo) -> bool:
         """Whether a profile of this scheduler has the pod's scheduler name."""
-        return (pod.shape.spec.scheduler_name or "default-scheduler") in self.cycles
+        return (pod.signature.spec.scheduler_name or "default-scheduler") in self.cycles
 
     def assume(self, decision: Decision) -> Rejection | None:
         """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
@@ -171,16 +171,16 @@ class Engine:
                 return Rejection(rejection.code, rejection.reasons, plugin.name)
         return None
 
-    def forget(self, pod: PodRecord) -> None:
+    def forget(self, pod: PodInfo) -> None:
         """Takes an assumption back."""
         self.unreserve(pod, pod.node_name)
         self.columns.displace(pod)
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         """Plugins let go of what they hold for a pod on a node."""
         _unreserve(self.cycle_for(pod).profile.reserves, pod, node_name)
 
-    def nominate(self, decision: Decision) -> tuple[PodRecord, ...]:
+    def nominate(self, decision: Decision) -> tuple[PodInfo, ...]:
         """Promises the room that preemption will make. Returns the pods of lower priority that lose such a promise."""
         plan = decision.preemption
         assert plan is not None, f"{decision.pod} preempts nobody"
@@ -191,7 +191,7 @@ class Engine:
         self.renominate(decision.pod, plan.node_name)
         return outranked
 
-    def renominate(self, pod: PodRecord, node_name: str) -> None:
+    def renominate(self, pod: PodInfo, node_name: str) -> None:
         """Promises a pod another node, or none."""
         pod.nominated_node = node_name
         if node_name:
@@ -229,11 +229,11 @@ def _activate_nobody(uid: str) -> None:
     """For engines that only decide: there is no queue."""
 
 
-def _tell_nobody(pod: PodRecord, type_: str, reason: str, action: str, note: str) -> None:
+def _tell_nobody(pod: PodInfo, type_: str, reason: str, action: str, note: str) -> None:
     """For engines that only decide: nobody reads events."""
 
 
-def _unreserve(reserves: Sequence[Reserve], pod: PodRecord, node_name: str) -> None:
+def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> None:
     """Lets go of what was reserved, last first; a user's plugin that fails at it keeps nobody else from it."""
     for plugin in reversed(reserves):
         try:

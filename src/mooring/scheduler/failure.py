@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.engine import Engine
@@ -84,7 +84,7 @@ class FailureHandler:
     """Sends pods back."""
 
     def __init__(
-        self, engine: Engine, queue: SchedulingQueue, pending: Mapping[str, PodRecord], reports: Reports
+        self, engine: Engine, queue: SchedulingQueue, pending: Mapping[str, PodInfo], reports: Reports
     ) -> None:
         self._engine = engine
         self._queue = queue
@@ -106,12 +106,12 @@ class FailureHandler:
             self._engine.renominate(pod, outcome.nominated_node)
         self._report(pod, pod.view, profile, outcome)
 
-    def tell(self, pod: PodRecord, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
+    def tell(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
         """The attempt failed, and the pod goes nowhere: it was deleted, or bound by somebody else."""
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
         self._report(pod, view, profile, outcome)
 
-    def _report(self, pod: PodRecord, view: Pod | None, profile: Profile, outcome: Failure) -> None:
+    def _report(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure) -> None:
         self._reports.failed(
             pod,
             view,

@@ -16,8 +16,8 @@ import logging
 from mooring.kit.clock import Clock
 from mooring.scheduler.binding.assumptions import Assumptions
 from mooring.scheduler.binding.cycle import BindingCycle
-from mooring.scheduler.cycle.cycle import Cycle
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.extenders.asker import Asker
@@ -122,11 +122,11 @@ class SchedulingLoop:
         self._queue.done(pod.uid)
         return True
 
-    def _fail(self, entry: QueuedPod, cycle: Cycle, error: Exception, started_s: float) -> None:
+    def _fail(self, entry: QueuedPod, cycle: SchedulingCycle, error: Exception, started_s: float) -> None:
         logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
         self._failures.handle(entry, cycle.profile, failed(failure(f"{type(error).__name__}: {error}")), started_s)
 
-    def _carry_out(self, entry: QueuedPod, cycle: Cycle, decision: Decision, started_s: float) -> None:
+    def _carry_out(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
         self._reports.decided(decision, took_s)
         if took_s > SLOW_CYCLE_S:
@@ -136,7 +136,7 @@ class SchedulingLoop:
         else:
             self._place(entry, cycle, decision, started_s)
 
-    def _place(self, entry: QueuedPod, cycle: Cycle, decision: Decision, started_s: float) -> None:
+    def _place(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         assert decision.node_name is not None
         try:
             rejection = self._engine.assume(decision)
@@ -158,7 +158,7 @@ class SchedulingLoop:
             outcome = rejected_on_node(rejection)
         self._failures.handle(entry, cycle.profile, outcome, started_s)
 
-    def _refuse(self, entry: QueuedPod, cycle: Cycle, decision: Decision, started_s: float) -> None:
+    def _refuse(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         plan = decision.preemption
         if plan is not None:
             for pod in self._engine.nominate(decision):
@@ -168,7 +168,7 @@ class SchedulingLoop:
         for follow_up in decision.follow_ups:
             self._evictor.follow_up(entry.pod, follow_up)
 
-    def _log_slow(self, cycle: Cycle, decision: Decision, took_s: float) -> None:
+    def _log_slow(self, cycle: SchedulingCycle, decision: Decision, took_s: float) -> None:
         logger.warning(
             "slow cycle: pod %s took %.1f ms on %d nodes (%s)",
             decision.pod.key,

@@ -42,7 +42,7 @@ from mooring.scheduler.binding.overdue import OverdueWatch
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
@@ -261,7 +261,7 @@ class Scheduler:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
         return Reflector(self._client, kind, Whole, sink, clock=self._clock, entropy=entropy)
 
-    def _tell(self, pod: PodRecord, type_: EventType, reason: str, action: str, note: str) -> None:
+    def _tell(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
         self.reports.tell(pod, type_, reason, action, note)
 
     def _activate(self, uid: str) -> None:

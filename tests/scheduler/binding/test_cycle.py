@@ -13,7 +13,7 @@ from mooring.client.errors import ConflictError
 from mooring.scheduler.binding.binding import Stage
 from mooring.scheduler.binding.cycle import LOOK_UPS_MAX
 from mooring.scheduler.binding.permits import WaitingPod
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
@@ -36,35 +36,35 @@ class Diary(Reserve, Permit, PreBind, Bind, PostBind):
     def wakes(self) -> tuple[Wake, ...]:
         return (Wake(Subject.NODE, Action.ADD), Wake(Subject.ASSIGNED_POD, Action.DELETE))
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         answer: Rejection | None = self._asked("reserve", pod)
         return answer
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         self._asked("unreserve", pod)
 
-    async def released(self, pod: PodRecord, node_name: str) -> None:
+    async def released(self, pod: PodInfo, node_name: str) -> None:
         self._asked("released", pod)
 
-    def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
         answer: Wait | Rejection | None = self._asked("permit", pod)
         return answer
 
-    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+    def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return bool(self._asked("has_work", pod))
 
-    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
         answer: Rejection | None = self._asked("pre_bind", pod)
         return answer
 
-    async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None:
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
         answer = self._asked("bind", pod)
         return SKIP if answer is None else answer
 
-    def post_bind(self, pod: PodRecord, node_name: str) -> None:
+    def post_bind(self, pod: PodInfo, node_name: str) -> None:
         self._asked("post_bind", pod)
 
-    def _asked(self, point: str, pod: PodRecord) -> Any:
+    def _asked(self, point: str, pod: PodInfo) -> Any:
         if pod.name != "web":
             return None
         self.lines.append(point)

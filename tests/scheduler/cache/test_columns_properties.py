@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.transaction import Transaction
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.random_history import History, Seeds, event_seeds, forgetful, world_seeds
 from tests.scheduler.random_world import World
@@ -41,7 +41,7 @@ def test_an_experiment_leaves_no_trace(seed: int, events: Seeds, suppositions: S
     counted = tuple(history.counted.values())
     before, arrays, order = logical_state(columns, counted), _arrays(columns), _order(columns)
     positions = (columns.usage_changes.position, columns.fact_changes.position)
-    with WhatIf(columns) as experiment:
+    with Transaction(columns) as experiment:
         for supposition in suppositions:
             _suppose(columns, experiment, strangers, World(supposition))
     assert _order(columns) == order
@@ -53,7 +53,7 @@ def test_an_experiment_leaves_no_trace(seed: int, events: Seeds, suppositions: S
     assert (columns.usage_changes.position, columns.fact_changes.position) == positions
 
 
-def _suppose(columns: Columns, experiment: WhatIf, strangers: list[PodRecord], world: World) -> None:
+def _suppose(columns: Columns, experiment: Transaction, strangers: list[PodInfo], world: World) -> None:
     """A pod is taken away, or one comes: a stranger, one that was nominated, or one that was taken away before."""
     placed = [pod for pods in columns.pods_on for pod in pods.values()]
     if placed and world.integer_below(2):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.nominations import Nominations
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from tests.builders import pod
 
 
-def pods(*names: str) -> list[PodRecord]:
+def pods(*names: str) -> list[PodInfo]:
     columns = Columns()
     return [columns.record(pod(name)) for name in names]
 

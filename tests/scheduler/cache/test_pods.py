@@ -10,7 +10,7 @@ from mooring.api.views.pod import ContainerPort, Pod, PodAffinityTerm, ResourceR
 from mooring.api.views.volumes import ImageVolumeSource, Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import NO_START_S, host_ports, shape_key
+from mooring.scheduler.cache.pods import NO_START_S, host_ports, signature_key
 from mooring.scheduler.cache.ports import HostPort
 from tests.api.builders import container, node_selector, preferred, resized, sidecar, term
 from tests.builders import HOSTNAME, ZONE, claim_volume, disk, owned_by, pod, pods_like, spread
@@ -36,7 +36,7 @@ NEAR: PodAffinityTerm = pods_like(ZONE, app="db")
     ],
 )
 def test_pods_that_differ_only_in_this_have_one_shape(other: Pod) -> None:
-    assert shape_key(other) == shape_key(pod("p"))
+    assert signature_key(other) == signature_key(pod("p"))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_pods_that_differ_only_in_this_have_one_shape(other: Pod) -> None:
     ],
 )
 def test_pods_that_differ_in_this_have_two_shapes(other: Pod) -> None:
-    assert shape_key(other) != shape_key(pod())
+    assert signature_key(other) != signature_key(pod())
 
 
 RUNNING = pod(containers=[container(cpu=1)], init=[sidecar(cpu=1)])
@@ -85,8 +85,8 @@ def test_pods_that_were_granted_different_things_count_for_different_things(stat
     columns = Columns()
     grown = replace(RUNNING, status=replace(RUNNING.status, **status))
     before, after = columns.record(RUNNING), columns.record(grown)
-    assert before.shape is not after.shape
-    assert before.shape.request_vector.tolist() != after.shape.request_vector.tolist()
+    assert before.signature is not after.signature
+    assert before.signature.request_vector.tolist() != after.signature.request_vector.tolist()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_pods_that_were_granted_different_things_count_for_different_things(stat
     ],
 )
 def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[str, object]) -> None:
-    assert shape_key(replace(RUNNING, status=replace(RUNNING.status, **status))) == shape_key(RUNNING)
+    assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) == signature_key(RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_a_pod_that_was_granted_what_it_asked_for_keeps_its_shape(status: dict[s
     ],
 )
 def test_a_pod_of_which_a_kubelet_says_something_special_has_a_shape_of_its_own(status: dict[str, object]) -> None:
-    assert shape_key(replace(RUNNING, status=replace(RUNNING.status, **status))) != shape_key(RUNNING)
+    assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) != signature_key(RUNNING)
 
 
 def test_images_of_volumes_are_told_from_images_of_containers() -> None:
     in_volume = pod(volumes=[Volume(name="v", image=ImageVolumeSource(reference="a:1"))])
     renamed = pod(volumes=[Volume(name="w", image=ImageVolumeSource(reference="a:1")), claim_volume("c")])
-    assert shape_key(in_volume) == shape_key(renamed)
-    assert shape_key(in_volume) != shape_key(pod(image="a:1"))
+    assert signature_key(in_volume) == signature_key(renamed)
+    assert signature_key(in_volume) != signature_key(pod(image="a:1"))
 
 
 def test_host_ports_of_containers_that_stay() -> None:

@@ -29,7 +29,7 @@ def carried(columns: Columns) -> dict[TermKind, dict[str | None, int]]:
 
 def spoken_to(columns: Columns, view: Pod) -> list[TermKind]:
     """The kinds of the carried terms that speak of a pod."""
-    terms = columns.record(view).shape.label_class.terms
+    terms = columns.record(view).signature.label_class.terms
     return [term.kind for term in terms if isinstance(term, CarriedTerm) and term.carriers]
 
 

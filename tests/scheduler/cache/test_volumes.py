@@ -12,8 +12,8 @@ from mooring.api.views.volumes import (
     Volume,
 )
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.cache.volumes import disks_of
-from mooring.scheduler.cache.whatif import WhatIf
 from tests.builders import disk, node, pod
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_left_of_pods_that_went() -> None:
 def test_a_what_if_leaves_no_trace() -> None:
     columns = _cluster(pod("a", uid="1", claims=["data"], volumes=[disk("d")], on="n1"))
     wanted = disks_of([disk("d")])
-    with WhatIf(columns) as experiment:
+    with Transaction(columns) as experiment:
         experiment.displace(columns.pods["1"])
         assert not columns.volumes.users_of("default/data")
         experiment.place(columns.record(pod("b", uid="2", claims=["data"], volumes=[disk("d")])), 1)

@@ -8,7 +8,7 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
@@ -116,8 +116,8 @@ class Patience(PreFilter[str], Filter[str]):
     name = "Patience"
     filter_reasons = (Reason("node(s) were being prepared", Code.PENDING), Reason("node(s) were broken"))
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[str] | Rejection:
-        wish = pod.shape.labels.get("wish", "")
+    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Rejection:
+        wish = pod.signature.labels.get("wish", "")
         if wish == "reject":
             return unschedulable("not today")
         return Proceed(wish, frozenset(("n1", "n2")) if wish == "two nodes" else None)

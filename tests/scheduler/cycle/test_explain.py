@@ -10,7 +10,7 @@ import pytest
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Filter
@@ -132,7 +132,7 @@ def test_asking_changes_nothing() -> None:
     before = engine.columns.resources.used.copy()
     explained(engine, pod(cpu=2, ports=["80"]))
     assert (engine.columns.resources.used == before).all()
-    assert not engine.columns.in_what_if
+    assert not engine.columns.in_transaction
     assert engine.columns.pods_on[0] == {}
 
 
@@ -172,8 +172,8 @@ class Noise(Filter[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodRecord) -> str:
-        return pod.shape.labels.get("noise", "")
+    def prepare(self, pod: PodInfo) -> str:
+        return pod.signature.labels.get("noise", "")
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         if state == "filter fails":

@@ -11,13 +11,13 @@ import pytest
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.victims import VictimBook
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.plugin import Filter, Reads, Score
+from mooring.scheduler.framework.plugin import Filter, Scope, Score
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.catalogue import PLUGINS
@@ -37,7 +37,7 @@ class Recorder(Filter[None], Score[None]):
         self._columns = columns
         self.asked: list[str] = []
 
-    def prepare(self, pod: PodRecord) -> None:
+    def prepare(self, pod: PodInfo) -> None:
         return None
 
     def filter(self, state: None, rows: Rows) -> Int64s:
@@ -54,12 +54,12 @@ class Recorder(Filter[None], Score[None]):
 
 class FactsRecorder(Recorder):
     name = "FactsRecorder"
-    filter_reads = Reads.FACTS
+    filter_scope = Scope.NODE
 
 
 class UsageRecorder(Recorder):
     name = "UsageRecorder"
-    filter_reads = Reads.USAGE
+    filter_scope = Scope.NODE_PODS
 
 
 class ClusterRecorder(Recorder):
@@ -173,7 +173,7 @@ def test_nothing_is_cached_inside_of_a_transaction() -> None:
     engine = engine_of(node("n1"))
     record = engine.record(pod())
     cache = ResultCache(engine.cycle_for(record).profile, engine.columns)
-    with WhatIf(engine.columns), pytest.raises(AssertionError, match="must not be cached"):
+    with Transaction(engine.columns), pytest.raises(AssertionError, match="must not be cached"):
         cache.results_for(record)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cycle.cycle import Cycle
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from tests.scheduler.random_history import History, Seeds, event_seeds, forgetful, world_seeds
 from tools.verdicts import by_name, written_decision
@@ -40,14 +40,14 @@ def test_the_cache_changes_no_decision(memory: str, seed: int, events: Seeds) ->
             assert written_decision(anew.decide(same_pod, in_full=True)) == written_decision(decision)
 
 
-def _pods_to_try(history: History) -> list[PodRecord]:
+def _pods_to_try(history: History) -> list[PodInfo]:
     return [*history.pending, *(history.engine.record(template) for template in history.templates)]
 
 
-def _assert_same_with_an_empty_cache(engine: Engine, pod: PodRecord) -> Decision:
+def _assert_same_with_an_empty_cache(engine: Engine, pod: PodInfo) -> Decision:
     brief = engine.decide(pod)
     full = engine.decide(pod, in_full=True)
-    uncached = Cycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
+    uncached = SchedulingCycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
     assert outcome(brief) == outcome(full)
     assert written_decision(full) == written_decision(uncached.decide(pod, in_full=True))
     if full.node_name is not None:

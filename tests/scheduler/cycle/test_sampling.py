@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.sampling import Sample, feasible_wanted, sample
 from mooring.scheduler.engine import Engine
@@ -96,8 +96,8 @@ class Fickle(Filter[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodRecord) -> str:
-        return pod.shape.labels.get("break", "")
+    def prepare(self, pod: PodInfo) -> str:
+        return pod.signature.labels.get("break", "")
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         numbers = np.arange(self._columns.height)[rows]

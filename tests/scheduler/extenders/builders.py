@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
 from mooring.scheduler.extenders.questions import Answer, Consultation, Question
@@ -68,5 +68,5 @@ class NamesAsObjects:
             raise LookupError(f"node {name} is gone")
         return msgspec.json.encode({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24"}})
 
-    def pod(self, pod: PodRecord) -> bytes:
+    def pod(self, pod: PodInfo) -> bytes:
         return msgspec.json.encode({"metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}})

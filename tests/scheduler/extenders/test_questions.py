@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.victims import Victims
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.extenders.questions import (
@@ -108,7 +108,7 @@ def consulted_about(victims: dict[str, Victims], *extenders: Extender, **answers
     return result
 
 
-def found(*pods: PodRecord) -> Victims:
+def found(*pods: PodInfo) -> Victims:
     return Victims(pods, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
     FailedAttempt,
@@ -22,8 +22,8 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     Proceed,
-    Reads,
     Reserve,
+    Scope,
     Score,
 )
 from mooring.scheduler.framework.registry import Registry
@@ -42,18 +42,18 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
 
     name = "Fragile"
     filter_reasons = (Reason("node(s) were dull"),)
-    normalises = True
+    normalizes = True
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self.unreserved: list[str] = []
 
-    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
-        self._perhaps(pod.shape.labels.get("break", ""), "pre_enqueue")
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+        self._perhaps(pod.signature.labels.get("break", ""), "pre_enqueue")
         return None
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[str]:
-        wish = pod.shape.labels.get("break", "")
+    def pre_filter(self, pod: PodInfo) -> Proceed[str]:
+        wish = pod.signature.labels.get("break", "")
         self._perhaps(wish, "pre_filter")
         return Proceed(wish)
 
@@ -66,11 +66,11 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
         return np.full(length_of(rows), state == "post_filter", dtype=np.int64)
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        self._perhaps(attempt.pod.shape.labels.get("break", ""), "post_filter")
+        self._perhaps(attempt.pod.signature.labels.get("break", ""), "post_filter")
         return PostFilterResult(rejection=unschedulable("no idea"))
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> str:
-        wish = pod.shape.labels.get("break", "")
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> str:
+        wish = pod.signature.labels.get("break", "")
         self._perhaps(wish, "pre_score")
         return wish
 
@@ -80,17 +80,17 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
             return np.ones(length_of(rows) + 1, dtype=np.int64)
         return np.zeros(length_of(rows), dtype=np.int64)
 
-    def normalise(self, state: str, scores: Int64s, rows: Rows) -> Int64s:
-        self._perhaps(state, "normalise")
+    def normalize(self, state: str, scores: Int64s, rows: Rows) -> Int64s:
+        self._perhaps(state, "normalize")
         return scores
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
-        self._perhaps(pod.shape.labels.get("break", ""), "reserve")
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+        self._perhaps(pod.signature.labels.get("break", ""), "reserve")
         return None
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         self.unreserved.append(pod.name)
-        self._perhaps(pod.shape.labels.get("break", ""), "unreserve")
+        self._perhaps(pod.signature.labels.get("break", ""), "unreserve")
 
     def _perhaps(self, wish: str, step: str) -> None:
         if wish == step:
@@ -100,8 +100,8 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
 class FragileRows(Fragile):
     """The same, but it reads facts alone: what it says is kept."""
 
-    filter_reads = Reads.FACTS
-    score_reads = Reads.FACTS
+    filter_scope = Scope.NODE
+    score_scope = Scope.NODE
 
 
 def engine_with(*extra: type[Plugin]) -> Engine:
@@ -119,7 +119,7 @@ def engine_with(*extra: type[Plugin]) -> Engine:
         ("post_filter", "postfilter", 'running PostFilter plugin "Fragile": '),
         ("pre_score", "prescore", 'running PreScore plugin "Fragile": '),
         ("score", "score", 'running Score plugins: plugin "Fragile" failed with: '),
-        ("normalise", "score", 'running Normalize on Score plugins: plugin "Fragile" failed with: '),
+        ("normalize", "score", 'running Normalize on Score plugins: plugin "Fragile" failed with: '),
     ],
 )
 def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
@@ -139,7 +139,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
     assert decide(engine, pod("next")).node_name == "n1", "the next pod is none the worse for it"
 
 
-@pytest.mark.parametrize("step", ["pre_score", "score", "normalise"])
+@pytest.mark.parametrize("step", ["pre_score", "score", "normalize"])
 def test_where_there_is_no_choice_nobody_is_asked_for_a_score(step: str) -> None:
     engine = engine_with(Fragile)
     tied = pod(labels={"break": step}, node_labels={HOSTNAME: "n1"})
@@ -161,7 +161,7 @@ def test_a_filter_that_breaks_while_others_are_nominated_leaves_the_columns_as_t
     used = engine.columns.resources.used.copy()
     assert decide(engine, pod(labels={"break": "filter"})).error == "filter"
     assert (engine.columns.resources.used == used).all()
-    assert not engine.columns.in_what_if
+    assert not engine.columns.in_transaction
 
 
 def test_a_plugin_that_cannot_reserve_has_its_pod_taken_back() -> None:
@@ -201,7 +201,7 @@ class Raises(Filter[None]):
     filter_reasons = (Reason("never given"),)
     raised: BaseException
 
-    def prepare(self, pod: PodRecord) -> None:
+    def prepare(self, pod: PodInfo) -> None:
         return None
 
     def filter(self, state: None, rows: Rows) -> Int64s:

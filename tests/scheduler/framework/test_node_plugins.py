@@ -16,8 +16,8 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.config import ConfigurationError, Problem
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
@@ -31,8 +31,8 @@ from mooring.scheduler.framework.adapter import (
 )
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
-from mooring.scheduler.framework.normalise import scaled_to_best
-from mooring.scheduler.framework.plugin import Filter, Permit, Reads, Score
+from mooring.scheduler.framework.normalize import scaled_to_best
+from mooring.scheduler.framework.plugin import Filter, Permit, Scope, Score
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import BadPluginError
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, refusal_of
@@ -69,7 +69,7 @@ class OneLoudPod(FilterPlugin):
     name = "OneLoudPod"
 
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
-        loud = [other for other in node_info.pods if "loud" in other.shape.labels]
+        loud = [other for other in node_info.pods if "loud" in other.signature.labels]
         if loud and "loud" in pod.metadata.labels:
             return Status.unschedulable("node(s) were loud already")
         return None
@@ -86,7 +86,7 @@ class ByRank(ScorePlugin):
 
 class ByAnyRank(ByRank):
     name = "ByAnyRank"
-    normalises = True
+    normalizes = True
 
 
 class Says(FilterPlugin):
@@ -109,7 +109,7 @@ class Scores(ScorePlugin):
 
 class AnyScores(Scores):
     name = "AnyScores"
-    normalises = True
+    normalizes = True
 
 
 class Limit(FilterPlugin):
@@ -253,7 +253,7 @@ def test_a_node_info_follows_its_node() -> None:
 def test_a_node_info_shows_the_state_of_a_transaction() -> None:
     engine = small_cluster()
     n1 = node_info(engine, "n1")
-    with WhatIf(engine.columns) as experiment:
+    with Transaction(engine.columns) as experiment:
         experiment.displace(engine.columns.pods["default/a"])
         assert ([p.name for p in n1.pods], n1.free["cpu"]) == (["b"], 3500)
     assert ([p.name for p in n1.pods], n1.free["cpu"]) == (["a", "b"], 2000)
@@ -589,7 +589,7 @@ def test_an_error_during_preemption_changes_nothing(monkeypatch: pytest.MonkeyPa
     assert decision.message is not None
     assert "ZeroDivisionError" in decision.message
     assert [p.name for p in node_info(engine, "n1").pods] == ["a"]
-    assert not engine.columns.in_what_if
+    assert not engine.columns.in_transaction
 
 
 def test_the_line_of_an_inherited_method_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -657,11 +657,11 @@ def test_scaling_keeps_the_order(numbers: list[int]) -> None:
 @pytest.mark.parametrize(
     ("plugin", "answer", "wanted"),
     [
-        pytest.param(Scores, 101, "from 0 to 100; with `normalises = True` any whole number is valid", id="too much"),
-        pytest.param(Scores, -1, "from 0 to 100; with `normalises = True` any whole number is valid", id="too little"),
-        pytest.param(Scores, 0.5, "from 0 to 100; with `normalises = True` any whole number is valid", id="a fraction"),
-        pytest.param(Scores, None, "from 0 to 100; with `normalises = True` any whole number is valid", id="nothing"),
-        pytest.param(Scores, True, "from 0 to 100; with `normalises = True` any whole number is valid", id="yes"),
+        pytest.param(Scores, 101, "from 0 to 100; with `normalizes = True` any whole number is valid", id="too much"),
+        pytest.param(Scores, -1, "from 0 to 100; with `normalizes = True` any whole number is valid", id="too little"),
+        pytest.param(Scores, 0.5, "from 0 to 100; with `normalizes = True` any whole number is valid", id="a fraction"),
+        pytest.param(Scores, None, "from 0 to 100; with `normalizes = True` any whole number is valid", id="nothing"),
+        pytest.param(Scores, True, "from 0 to 100; with `normalizes = True` any whole number is valid", id="yes"),
         pytest.param(AnyScores, 2**60, f"from {-RAW_SCORE_MAX} to {RAW_SCORE_MAX}", id="more than can be scaled"),
     ],
 )
@@ -764,7 +764,7 @@ def test_a_class_can_serve_other_extension_points_as_well() -> None:
         def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
             return Status.unschedulable("closed") if "closed" in node_info.labels else None
 
-        def permit(self, pod: PodRecord, node_name: str) -> None:
+        def permit(self, pod: PodInfo, node_name: str) -> None:
             raise ZeroDivisionError("oops")
 
     engine = engine_with(Gate, node("n1", labels={"closed": ""}), node("n2"))
@@ -790,13 +790,13 @@ class Twice(FilterPlugin):
     ("plugin", "text"),
     [
         pytest.param(
-            type("Cached", (ByLabel,), {"name": "Cached", "filter_reads": Reads.FACTS}),
-            "sets filter_reads, but results of a FilterPlugin are not cached; remove it, or inherit from Filter and",
+            type("Cached", (ByLabel,), {"name": "Cached", "filter_scope": Scope.NODE}),
+            "sets filter_scope, but results of a FilterPlugin are not cached; remove it, or inherit from Filter and",
             id="a filter that declares a scope",
         ),
         pytest.param(
-            type("Cached", (ByRank,), {"name": "Cached", "score_reads": Reads.USAGE}),
-            "sets score_reads, but results of a ScorePlugin are not cached; remove it, or inherit from Score and",
+            type("Cached", (ByRank,), {"name": "Cached", "score_scope": Scope.NODE_PODS}),
+            "sets score_scope, but results of a ScorePlugin are not cached; remove it, or inherit from Score and",
             id="a score that declares a scope",
         ),
         pytest.param(

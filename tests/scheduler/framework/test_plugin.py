@@ -38,7 +38,7 @@ def test_a_filter_that_prepares_nothing_has_nothing_to_say() -> None:
 
 def test_scores_are_what_they_are_unless_the_plugin_normalises() -> None:
     scores = np.array([3, 1])
-    assert RowNumbers().normalise(8, scores, np.array([0, 1])).tolist() == [3, 1]
+    assert RowNumbers().normalize(8, scores, np.array([0, 1])).tolist() == [3, 1]
     assert RowNumbers().reasons(8) == RowNumbers.filter_reasons
     assert RowNumbers().epoch() is None
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.framework.plugin import Filter, PreFilter, PreScore, Proceed, Reads, Score, Skip
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.framework.plugin import Filter, PreFilter, PreScore, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.profile import filter_use, score_use
 from tests.scheduler.harness import engine_of
 
@@ -25,37 +25,37 @@ class Plain(Filter[None], Score[None]):
 
 
 class Prepared(Plain, PreFilter[None], PreScore[None]):
-    def pre_filter(self, pod: PodRecord) -> Proceed[None]:
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
         return Proceed(None)
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Skip | None:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Skip | None:
         return None
 
 
-@pytest.mark.parametrize(("reads", "is_kept"), [(Reads.FACTS, True), (Reads.USAGE, True), (Reads.CLUSTER, False)])
+@pytest.mark.parametrize(("reads", "is_kept"), [(Scope.NODE, True), (Scope.NODE_PODS, True), (Scope.CLUSTER, False)])
 def test_refusals_are_kept_unless_they_read_the_cluster(
-    reads: Reads, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+    reads: Scope, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "filter_reads", reads)
+    monkeypatch.setattr(Plain, "filter_scope", reads)
     assert filter_use(Plain(), 3).is_row_local is is_kept
 
 
 @pytest.mark.parametrize(
-    ("reads", "normalises", "is_kept"),
+    ("reads", "normalizes", "is_kept"),
     [
-        (Reads.FACTS, False, True),
-        (Reads.FACTS, True, True),
-        (Reads.USAGE, False, True),
-        pytest.param(Reads.USAGE, True, False, id="normalised anew whenever a row's pods change"),
-        (Reads.CLUSTER, False, False),
-        (Reads.CLUSTER, True, False),
+        (Scope.NODE, False, True),
+        (Scope.NODE, True, True),
+        (Scope.NODE_PODS, False, True),
+        pytest.param(Scope.NODE_PODS, True, False, id="normalised anew whenever a row's pods change"),
+        (Scope.CLUSTER, False, False),
+        (Scope.CLUSTER, True, False),
     ],
 )
 def test_scores_are_kept_where_nobody_else_decides_their_value(
-    reads: Reads, normalises: bool, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+    reads: Scope, normalizes: bool, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "score_reads", reads)
-    monkeypatch.setattr(Plain, "normalises", normalises)
+    monkeypatch.setattr(Plain, "score_scope", reads)
+    monkeypatch.setattr(Plain, "normalizes", normalizes)
     assert score_use(Plain(), 1).is_row_local is is_kept
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import expand_profiles, load_configuration
-from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, QueueSort, Reads, Score
+from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, QueueSort, Scope, Score
 from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
@@ -81,7 +81,7 @@ class Talkative(Refuses):
 
 class Forgetful(Adjustable[None]):
     name = "Forgetful"
-    filter_reads = Reads.USAGE
+    filter_scope = Scope.NODE_PODS
     filter_reasons = (NO,)
 
     def filter(self, state: None, rows: Rows) -> Int64s:
@@ -90,7 +90,7 @@ class Forgetful(Adjustable[None]):
     def measures(self, state: None) -> int:
         raise NotImplementedError
 
-    def contribution(self, state: None, pod: PodRecord, row: int) -> list[int]:
+    def contribution(self, state: None, pod: PodInfo, row: int) -> list[int]:
         raise NotImplementedError
 
     def filter_adjusted(self, state: None, rows: Int64s, difference: Int64s) -> Int64s:
@@ -123,7 +123,7 @@ class Forgetful(Adjustable[None]):
         (Talkative, f"plugin Talkative {HERE} has 63 reasons; a filter can tell 62 apart"),
         (
             Forgetful,
-            f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable), so filter_reads must be Reads.CLUSTER",
+            f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable), so filter_scope must be Scope.CLUSTER",
         ),
         ("Likes", "'Likes' is no plugin class: inherit from FilterPlugin, ScorePlugin, …"),
         (int, "<class 'int'> is no plugin class: inherit from FilterPlugin, ScorePlugin, …"),
@@ -178,7 +178,7 @@ class Remembers(PreFilter[int], Filter[int], Score[int]):
         self.arguments = arguments
         self.verbose = verbose
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[int]:
+    def pre_filter(self, pod: PodInfo) -> Proceed[int]:
         return Proceed(1)
 
     def filter(self, state: int, rows: Rows) -> Int64s:

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.kinds import NODE, REPLICA_SET, Kind
 from mooring.api.views.meta import ApiObject
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANYTHING, Action, ClusterEvent, Subject, Wake
 from mooring.scheduler.framework.plugin import Plugin, PreEnqueue
 from mooring.scheduler.framework.profile import Profile
@@ -75,7 +75,7 @@ WIDGET = Kind("example.com/v1", "Widget", "widgets", view=Widget)
 
 
 class Refusing(Declared, PreEnqueue):
-    def pre_enqueue(self, pod: PodRecord) -> None:
+    def pre_enqueue(self, pod: PodInfo) -> None:
         return None
 
 
@@ -119,7 +119,7 @@ class Forgetful(PreEnqueue):
 
     name = "Forgetful"
 
-    def pre_enqueue(self, pod: PodRecord) -> None:
+    def pre_enqueue(self, pod: PodInfo) -> None:
         return None
 
     def wakes(self) -> tuple[Wake, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import ClusterEvent
 from mooring.scheduler.queue.queue import SchedulingQueue
@@ -28,7 +28,7 @@ class ListeningQueue(SchedulingQueue):
     engine: Engine
 
     def wake(
-        self, event: ClusterEvent, old: Any = None, new: Any = None, only: Callable[[PodRecord], bool] | None = None
+        self, event: ClusterEvent, old: Any = None, new: Any = None, only: Callable[[PodInfo], bool] | None = None
     ) -> int:
         self.heard.append((event.label, _name(old), _name(new)))
         self.believed.append(tuple(sorted(self.engine.columns.row_of)))

@@ -70,7 +70,7 @@ def test_a_placed_pod_counts_as_it_was_told_last(told: Pod, cpu_milli: int) -> N
         scheduler.pods.put(pod("a", uid="a", on="n1", cpu=1))
         scheduler.pods.put(told)
         record = columns.pods["a"]
-        assert (record.node_name, record.shape.labels) == (told.spec.node_name, told.metadata.labels)
+        assert (record.node_name, record.signature.labels) == (told.spec.node_name, told.metadata.labels)
         assert record.terminating == (told.metadata.deletion_timestamp is not None)
         assert columns.resources.used[CPU].sum() == cpu_milli == columns.resources.used[CPU, record.row]
         assert [list(pods.values()) for pods in columns.pods_on if pods] == [[record]]

@@ -113,12 +113,12 @@ def test_resources_that_are_ignored(arguments: dict[str, Any], reasons: tuple[st
     assert refused_by(engine, NodeResourcesFit, pod(others={GPU: 1, NIC: 1})) == {"n1": reasons}
 
 
-def strategy(kind: str, *resources: tuple[str, int], shape: list[tuple[int, int]] | None = None) -> dict[str, Any]:
+def strategy(kind: str, *resources: tuple[str, int], signature: list[tuple[int, int]] | None = None) -> dict[str, Any]:
     written: dict[str, Any] = {"type": kind}
     if resources:
         written["resources"] = [{"name": name, "weight": weight} for name, weight in resources]
-    if shape is not None:
-        points = [{"utilization": utilization, "score": score} for utilization, score in shape]
+    if signature is not None:
+        points = [{"utilization": utilization, "score": score} for utilization, score in signature]
         written["requestedToCapacityRatio"] = {"shape": points}
     return with_arguments("NodeResourcesFit", {"scoringStrategy": written})
 
@@ -158,13 +158,13 @@ HALF = pod("a", cpu=2, memory="2Gi", on="half")
             strategy("LeastAllocated", (GPU, 1)), pod(), {"half": 0, "empty": 0}, id="and nothing may be left"
         ),
         pytest.param(
-            strategy("RequestedToCapacityRatio", shape=[(0, 0), (100, 10)]),
+            strategy("RequestedToCapacityRatio", signature=[(0, 0), (100, 10)]),
             pod(cpu=1, memory="1Gi"),
             {"half": 75, "empty": 25},
             id="by a shape",
         ),
         pytest.param(
-            strategy("RequestedToCapacityRatio", shape=[(0, 10), (50, 0), (100, 10)]),
+            strategy("RequestedToCapacityRatio", signature=[(0, 10), (50, 0), (100, 10)]),
             pod(cpu=1, memory="1Gi"),
             {"half": 50, "empty": 50},
             id="by a broken line",

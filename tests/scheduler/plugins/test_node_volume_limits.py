@@ -13,7 +13,7 @@ from mooring.api.views.volumes import (
     CSIVolumeSource,
     Volume,
 )
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.node_volume_limits import FAULTS_MAX, NodeVolumeLimits
@@ -280,7 +280,7 @@ def test_inside_of_a_what_if_the_changed_rows_are_judged() -> None:
     assert isinstance(answer, Proceed)
     rows = live_rows(engine)
     assert plugin.filter(answer.state, rows).tolist() == [1]
-    with WhatIf(engine.columns) as experiment:
+    with Transaction(engine.columns) as experiment:
         experiment.displace(engine.columns.pods["1"])
         assert plugin.filter(answer.state, rows).tolist() == [0]
     assert plugin.filter(answer.state, slice(0, 1)).tolist() == [1]

@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from mooring.scheduler.cache.arrays import Int64s
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Adjustable, Filter, Score
 from mooring.scheduler.framework.status import Rejection
@@ -81,13 +81,13 @@ def test_the_difference_of_a_pod_is_what_its_coming_or_going_changes(seed: int, 
 
 
 def _assert_same_after(
-    engine: Engine, plugin: Any, pod: PodRecord, state: Any, row: int, mover: PodRecord, count: int
+    engine: Engine, plugin: Any, pod: PodInfo, state: Any, row: int, mover: PodInfo, count: int
 ) -> None:
     """One pod more or less on a row: told as a difference, or done and counted anew."""
     if mover.terminating:
         return  # not counted at first, but counted when it comes or goes: so does kube-scheduler
     at_row = np.array([row], dtype=np.int64)
-    with WhatIf(engine.columns) as experiment:
+    with Transaction(engine.columns) as experiment:
         if count > 0:
             experiment.place(mover, row)
         difference = np.array([[count * each] for each in plugin.contribution(state, mover, row)], dtype=np.int64)
@@ -99,13 +99,13 @@ def _assert_same_after(
     assert told.tolist() == done, f"{plugin.name} for {pod}, {count} of {mover} on {engine.columns.node_names[row]}"
 
 
-def _has_empty_selector(pod: PodRecord) -> bool:
+def _has_empty_selector(pod: PodInfo) -> bool:
     """It counts nobody at first, but everybody who comes or goes: so does kube-scheduler."""
-    selectors = [constraint.label_selector for constraint in pod.shape.spec.topology_spread_constraints]
+    selectors = [constraint.label_selector for constraint in pod.signature.spec.topology_spread_constraints]
     return any(s is not None and not s.match_labels and not s.match_expressions for s in selectors)
 
 
-def _cluster(seed: int, events: Seeds) -> tuple[Engine, list[PodRecord]]:
+def _cluster(seed: int, events: Seeds) -> tuple[Engine, list[PodInfo]]:
     history = History(seed)
     for event in events:
         history.happen(event)
@@ -114,11 +114,11 @@ def _cluster(seed: int, events: Seeds) -> tuple[Engine, list[PodRecord]]:
     return history.engine, pods
 
 
-def pods_views(pods: list[PodRecord]) -> list[Any]:
+def pods_views(pods: list[PodInfo]) -> list[Any]:
     return [pod.view for pod in pods]
 
 
-def _filters(engine: Engine, pods: list[PodRecord]) -> Iterator[tuple[Filter[Any], Any]]:
+def _filters(engine: Engine, pods: list[PodInfo]) -> Iterator[tuple[Filter[Any], Any]]:
     for pod in pods:
         for use in engine.cycle_for(pod).profile.filters:
             state = filter_state(use.plugin, pod)
@@ -126,7 +126,7 @@ def _filters(engine: Engine, pods: list[PodRecord]) -> Iterator[tuple[Filter[Any
                 yield use.plugin, state
 
 
-def _scores(engine: Engine, pods: list[PodRecord], rows: Int64s) -> Iterator[tuple[Score[Any], Any]]:
+def _scores(engine: Engine, pods: list[PodInfo], rows: Int64s) -> Iterator[tuple[Score[Any], Any]]:
     for pod in pods:
         for use in engine.cycle_for(pod).profile.scores:
             state = score_state(use.plugin, pod, rows)

@@ -12,7 +12,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service, ServiceSpec
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
 from mooring.scheduler.framework.plugin import SKIP
@@ -398,7 +398,7 @@ def test_without_some_pods_it_says_what_the_rule_says_without_them(seed: int) ->
         leaving = [each for each in engine.columns.pods_on[row].values() if chance.integer_below(2)]
         left = [each for each in pods if each.metadata.name not in {gone.name for gone in leaving}]
         difference = -sum(plugin.contribution(state, each, row)[0] for each in leaving)
-        with WhatIf(engine.columns) as experiment:
+        with Transaction(engine.columns) as experiment:
             for each in leaving:
                 experiment.displace(each)
             answer = plugin.filter_adjusted(state, np.array([row]), np.array([[difference]]))

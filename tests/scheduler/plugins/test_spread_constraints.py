@@ -33,7 +33,7 @@ WEB = {"app": "web", "version": "7"}
 
 def compiled(view: Pod, action: str = HARD) -> list[str]:
     engine = engine_of()
-    found = own_constraints(engine.columns, engine.record(view).shape, action)
+    found = own_constraints(engine.columns, engine.record(view).signature, action)
     return [f"{each.column.key}: {each.selector}" for each in found]
 
 
@@ -77,14 +77,14 @@ def test_inclusion_policies(
 ) -> None:
     engine = engine_of()
     constraint = spread(ZONE, app="web", honours_affinity=honours_affinity, honours_taints=honours_taints)
-    (found,) = own_constraints(engine.columns, engine.record(pod(spread=[constraint])).shape, HARD)
+    (found,) = own_constraints(engine.columns, engine.record(pod(spread=[constraint])).signature, HARD)
     assert (found.honours_affinity, found.honours_taints) == policies
 
 
 def test_defaults_of_a_constraint() -> None:
     engine = engine_of()
     (found,) = own_constraints(
-        engine.columns, engine.record(pod(labels=WEB, spread=[spread(ZONE, app="web")])).shape, HARD
+        engine.columns, engine.record(pod(labels=WEB, spread=[spread(ZONE, app="web")])).signature, HARD
     )
     assert (found.min_domains, found.max_skew, found.matches_itself, found.is_per_host) == (1, 1, True, False)
     assert found.selects("default", {"app": "web"})
@@ -149,14 +149,14 @@ def test_defaults_of_a_constraint() -> None:
 )
 def test_whom_a_pod_is_spread_against_by_default(objects: list[ApiObject], view: Pod, said: str) -> None:
     engine = engine_of(*objects)
-    assert str(default_selector(engine.columns.objects, engine.record(view).shape)) == said
+    assert str(default_selector(engine.columns.objects, engine.record(view).signature)) == said
 
 
 def test_default_constraints_are_for_pods_that_belong_to_somebody() -> None:
     engine = engine_of(service("s", app="web"))
-    shape = engine.record(pod(labels=WEB)).shape
-    found = default_constraints(engine.columns, shape, SYSTEM_DEFAULTS, SOFT)
+    signature = engine.record(pod(labels=WEB)).signature
+    found = default_constraints(engine.columns, signature, SYSTEM_DEFAULTS, SOFT)
     assert [(each.column.key, each.max_skew) for each in found] == [(HOSTNAME, 3), (ZONE, 5)]
-    assert default_constraints(engine.columns, shape, SYSTEM_DEFAULTS, HARD) == ()
-    loner = engine.record(pod(labels={"app": "db"})).shape
+    assert default_constraints(engine.columns, signature, SYSTEM_DEFAULTS, HARD) == ()
+    loner = engine.record(pod(labels={"app": "db"})).signature
     assert default_constraints(engine.columns, loner, SYSTEM_DEFAULTS, SOFT) == ()

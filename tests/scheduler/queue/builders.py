@@ -16,7 +16,7 @@ from typing import Any
 from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.arrays import Int64s, Rows
-from mooring.scheduler.cache.pods import PodRecord, Shape, shape_key
+from mooring.scheduler.cache.pods import PodInfo, PodSignature, signature_key
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject, Wake
 from mooring.scheduler.framework.plugin import Filter, Plugin, PreEnqueue, QueueSort
 from mooring.scheduler.framework.profile import Profile
@@ -33,13 +33,13 @@ CLAIM_ADD = ClusterEvent(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD)
 POD_LABEL = ClusterEvent(Subject.PENDING_POD, Action.UPDATE_POD_LABEL)
 GATES_GONE = ClusterEvent(Subject.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 
-_shapes: dict[bytes, Shape] = {}
+_signatures: dict[bytes, PodSignature] = {}
 
 
-def record(view: Pod) -> PodRecord:
+def record(view: Pod) -> PodInfo:
     """A pod as the cache would remember it: pods that are alike share their shape."""
-    key = shape_key(view)
-    return PodRecord(view, _shapes.setdefault(key, Shape(key, view)))
+    key = signature_key(view)
+    return PodInfo(view, _signatures.setdefault(key, PodSignature(key, view)))
 
 
 class Refuser(Filter[None]):
@@ -66,7 +66,7 @@ class Gate(PreEnqueue):
         self.asked: list[str] = []
         self.error: Exception | None = None
 
-    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
         self.asked.append(pod.name)
         if self.error is not None:
             raise self.error
@@ -99,7 +99,7 @@ class HintLog:
         self.asked: list[str] = []
         self.changes: list[tuple[Any, Any]] = []
 
-    def __call__(self, pod: PodRecord, old: Any, new: Any) -> bool:
+    def __call__(self, pod: PodInfo, old: Any, new: Any) -> bool:
         self.asked.append(pod.name)
         self.changes.append((old, new))
         if isinstance(self.answer, Exception):
@@ -148,7 +148,7 @@ class Lobby:
             self.queue.add(self.pod(name, **what))
             self.queue.check()
 
-    def pod(self, name: str, **what: Any) -> PodRecord:
+    def pod(self, name: str, **what: Any) -> PodInfo:
         return record(pod_view(name, uid=name, **what))
 
     def pop(self) -> str | None:

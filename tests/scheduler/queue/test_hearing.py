@@ -59,12 +59,12 @@ ANSWERS: dict[str, bool | Exception] = {YES: True, NO: False, BROKEN: RuntimeErr
         pytest.param("A", "", {"A": NO, "B": UNASKED}, Verdict.SLEEP, id="who did not refuse is not asked"),
     ],
 )
-@pytest.mark.parametrize("by_shape", [True, False], ids=["by shape", "by pod"])
+@pytest.mark.parametrize("by_signature", [True, False], ids=["by shape", "by pod"])
 def test_the_verdict_is_the_best_that_any_rejector_gives(
-    rejectors: str, pending: str, hints: dict[str, str], expected: Verdict, by_shape: bool
+    rejectors: str, pending: str, hints: dict[str, str], expected: Verdict, by_signature: bool
 ) -> None:
     logs = {plugin: HintLog(ANSWERS[answer]) for plugin, answer in hints.items()}
-    plugins = [refuser(name, Wake(Subject.NODE, Action.ADD, hint, by_shape)) for name, hint in logs.items()]
+    plugins = [refuser(name, Wake(Subject.NODE, Action.ADD, hint, by_signature)) for name, hint in logs.items()]
     assert verdict(ears(*plugins), NODE_ADD, rejectors=rejectors, pending=pending) is expected
     assert {name for name, log in logs.items() if log.asked} == {n for n, answer in hints.items() if answer != UNASKED}
 

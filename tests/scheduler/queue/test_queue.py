@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import UNSCHEDULABLE_TIMEOUT, Action, Subject, Wake
 from mooring.scheduler.framework.plugin import QueueSort
 from mooring.scheduler.queue.moves import Cause, Room
@@ -43,7 +43,7 @@ def test_the_queue_sort_plugin_decides() -> None:
     class LowestFirst(QueueSort):
         name = "LowestFirst"
 
-        def queue_key(self, pod: PodRecord, queued_s: float) -> tuple[float, ...]:
+        def queue_key(self, pod: PodInfo, queued_s: float) -> tuple[float, ...]:
             return (pod.priority,)
 
     lobby = Lobby(profiles=[profile(sort=LowestFirst())])
@@ -56,7 +56,7 @@ def test_a_queue_sort_plugin_that_fails_puts_the_pod_last(caplog: pytest.LogCapt
     class Picky(QueueSort):
         name = "Picky"
 
-        def queue_key(self, pod: PodRecord, queued_s: float) -> tuple[float, ...]:
+        def queue_key(self, pod: PodInfo, queued_s: float) -> tuple[float, ...]:
             if pod.name == "odd":
                 raise RuntimeError("what is that")
             return (pod.priority, queued_s)
@@ -407,7 +407,7 @@ def test_a_pod_that_is_added_twice_is_there_once_and_as_told_last(story: Callabl
     lobby.add("p", labels={"app": "new"})
     assert (lobby.room("p"), len(lobby.queue)) == (room, 1)
     entry = lobby.entry("p")
-    assert (entry.newer or entry.pod).shape.labels == {"app": "new"}
+    assert (entry.newer or entry.pod).signature.labels == {"app": "new"}
 
 
 # Activating

@@ -47,7 +47,7 @@ def test_a_sleeping_pod_that_is_changed_is_woken_if_that_helps(
     lobby.wait_s(wait_s)
     lobby.update("p", POD_LABEL, labels={"app": "new"})
     assert lobby.room("p") is room
-    assert lobby.entry("p").pod.shape.labels == {"app": "new"}
+    assert lobby.entry("p").pod.signature.labels == {"app": "new"}
 
 
 def test_a_change_does_not_wake_others() -> None:
@@ -83,9 +83,9 @@ def test_a_change_in_flight_is_remembered_and_the_pod_comes_back_as_told_last(by
     lobby.pop_all()
     lobby.update("p", POD_LABEL, labels={"app": "new"})
     assert lobby.room("p") is Room.IN_FLIGHT
-    assert lobby.in_flight["p"].pod.shape.labels == {}, "who schedules it is not disturbed"
+    assert lobby.in_flight["p"].pod.signature.labels == {}, "who schedules it is not disturbed"
     assert lobby.refuse("p", by) is room
-    assert lobby.entry("p").pod.shape.labels == {"app": "new"}
+    assert lobby.entry("p").pod.signature.labels == {"app": "new"}
     assert lobby.refuse("other", by) is Room.UNSCHEDULABLE
 
 
@@ -96,7 +96,7 @@ def test_whoever_gives_a_pod_back_may_know_it_better_than_the_queue() -> None:
     lobby.update("p", POD_LABEL, labels={"app": "newer"})
     lobby.in_flight["p"].pod = lobby.pod("p", labels={"app": "newest"})
     lobby.refuse("p", "No")
-    assert lobby.entry("p").pod.shape.labels == {"app": "newest"}
+    assert lobby.entry("p").pod.signature.labels == {"app": "newest"}
 
 
 def test_a_change_in_flight_counts_for_that_attempt_only() -> None:
@@ -306,7 +306,7 @@ def test_who_is_in_flight_while_somebody_oversleeps_is_tried_again_as_in_kuberne
 
 def test_gated_and_deaf_sleepers_are_not_asked_and_the_others_once_for_each_shape() -> None:
     log = HintLog(answer=False)
-    near = refuser("Near", Wake(Subject.ASSIGNED_POD, Action.ADD, log, by_shape=True))
+    near = refuser("Near", Wake(Subject.ASSIGNED_POD, Action.ADD, log, by_signature=True))
     shut = gate("Gate", Wake(Subject.PENDING_POD, Action.UPDATE), is_shut=True)
     lobby = Lobby(refuser("Fit", ON_NODE_ADD), near, shut)
     queue = lobby.queue
@@ -329,7 +329,7 @@ def test_gated_and_deaf_sleepers_are_not_asked_and_the_others_once_for_each_shap
 
 def test_pods_that_each_have_their_own_shape_are_asked_about_one_by_one() -> None:
     log = HintLog(answer=False)
-    lobby = Lobby(refuser("Near", Wake(Subject.ASSIGNED_POD, Action.ADD, log, by_shape=True)))
+    lobby = Lobby(refuser("Near", Wake(Subject.ASSIGNED_POD, Action.ADD, log, by_signature=True)))
     for number in range(50):
         lobby.sleep(f"db-{number}", by="Near", labels={"pod-index": str(number)})
     lobby.wake(ASSIGNED_POD_ADD)

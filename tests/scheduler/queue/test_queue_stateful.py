@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject, Wake
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
@@ -38,15 +38,15 @@ apps = st.sampled_from(APPS)
 some_rejectors = st.sets(st.sampled_from(REJECTORS), max_size=3)
 
 
-def is_meant_for(pod: PodRecord, old: object, new: object) -> bool:
+def is_meant_for(pod: PodInfo, old: object, new: object) -> bool:
     return pod.name == new
 
 
-def is_for_app(pod: PodRecord, old: object, new: object) -> bool:
-    return pod.shape.labels["app"] == new
+def is_for_app(pod: PodInfo, old: object, new: object) -> bool:
+    return pod.signature.labels["app"] == new
 
 
-def is_itself(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+def is_itself(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
     return pod.uid == new.uid
 
 
@@ -64,7 +64,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.the_gate.guests = self.plain.let_in
         plugins = (
             refuser("Nodes", Wake(Subject.NODE, Action.ADD, is_meant_for)),
-            refuser("Claims", Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_for_app, by_shape=True)),
+            refuser("Claims", Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_for_app, by_signature=True)),
             refuser("Own", Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL, is_itself)),
             refuser("Deaf"),
             self.the_gate,
@@ -73,7 +73,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = SchedulingQueue(served, clock=self.clock, asleep_s_max=ASLEEP_S_MAX)
         self.in_flight: dict[str, QueuedPod] = {}
 
-    def record(self, name: str, app: str) -> PodRecord:
+    def record(self, name: str, app: str) -> PodInfo:
         return record(pod_view(name, uid=name, priority=NAMES.index(name), labels={"app": app}))
 
     @rule(name=names, app=apps)

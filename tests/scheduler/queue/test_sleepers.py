@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, UNSCHEDULABLE_TIMEOUT, Action, Subject, Wake
 from mooring.scheduler.queue import sleepers as room
 from mooring.scheduler.queue.entry import QueuedPod
@@ -43,8 +43,8 @@ def woken(sleepers: Sleepers, event: object = NODE_ADD, **options: object) -> li
     return [entry.pod.name for entry, _ in found]
 
 
-def on_node_add(name: str, hint: HintLog | None = None, *, by_shape: bool = False) -> Refuser:
-    return refuser(name, Wake(Subject.NODE, Action.ADD, hint, by_shape))
+def on_node_add(name: str, hint: HintLog | None = None, *, by_signature: bool = False) -> Refuser:
+    return refuser(name, Wake(Subject.NODE, Action.ADD, hint, by_signature))
 
 
 def test_pods_are_woken_by_what_those_hear_who_refused_them() -> None:
@@ -63,7 +63,7 @@ def test_a_hint_that_reads_the_shape_is_asked_once_for_all_pods_of_a_shape() -> 
     log = HintLog()
     entries = [sleeper(f"w{number}", "Fit", app="web") for number in range(5)]
     entries += [sleeper(f"d{number}", "Fit", app="db") for number in range(5)]
-    sleepers = dormitory(on_node_add("Fit", log, by_shape=True), entries=entries)
+    sleepers = dormitory(on_node_add("Fit", log, by_signature=True), entries=entries)
     assert len(woken(sleepers)) == 10
     assert log.asked == ["w0", "d0"]
 
@@ -77,7 +77,7 @@ def test_a_hint_that_reads_the_pod_is_asked_for_each() -> None:
 
 def test_hints_of_a_pod_are_not_asked_when_its_shape_has_settled_it() -> None:
     by_pod = HintLog()
-    plugins = (on_node_add("Fit", HintLog(), by_shape=True), on_node_add("Volumes", by_pod))
+    plugins = (on_node_add("Fit", HintLog(), by_signature=True), on_node_add("Volumes", by_pod))
     sleepers = dormitory(*plugins, entries=[sleeper("a", "Fit", "Volumes")])
     assert woken(sleepers) == ["a"]
     assert by_pod.asked == []
@@ -156,11 +156,11 @@ def test_audiences_without_sleepers_are_forgotten_beyond_a_limit(monkeypatch: py
 def test_what_woke_nobody_wakes_nobody_the_next_time(by_both: bool, asked: int) -> None:
     calls: list[tuple[str, str]] = []
 
-    def is_never_a_friend(pod: PodRecord, old: None, new: PodRecord) -> bool:
+    def is_never_a_friend(pod: PodInfo, old: None, new: PodInfo) -> bool:
         calls.append((pod.name, new.name))
         return False
 
-    wake = Wake(Subject.ASSIGNED_POD, Action.ADD, is_never_a_friend, by_shape=True, by_both_shapes=by_both)
+    wake = Wake(Subject.ASSIGNED_POD, Action.ADD, is_never_a_friend, by_signature=True, by_both_signatures=by_both)
     sleepers = dormitory(refuser("Affinity", wake), entries=[sleeper("a", "Affinity")])
     columns = Columns()
     placed = [columns.record(pod(f"placed-{n}", on="n1", labels={"app": "db"})) for n in range(5)]

@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, ScorePlugin
@@ -41,7 +41,7 @@ class Slow(PreFilter[None], Filter[None], Score[None]):
         self._clock = clock
         self._answers = list(answers)
 
-    def pre_filter(self, pod: PodRecord) -> Answer:
+    def pre_filter(self, pod: PodInfo) -> Answer:
         self._pass(1)
         answer = self._answers.pop(0) if self._answers else Proceed(None)
         if isinstance(answer, Exception):
@@ -111,7 +111,7 @@ def test_a_plugin_is_told_once_for_each_point_with_all_the_time_it_took() -> Non
 def test_normalising_is_a_point_but_no_evaluation() -> None:
     timed = Timed()
     with timed.timing.sampling():
-        timed.plugin.normalise(None, ROWS, ROWS)
+        timed.plugin.normalize(None, ROWS, ROWS)
     assert timed.told("plugin_execution_duration_seconds", "_count") == {
         ("Slow", "ScoreExtensionNormalize", "Success"): 1
     }

@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.plugin import Permit, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
@@ -35,19 +35,19 @@ class Saboteur(Reserve, Permit, PreBind):
     point = ""
     answer: object = None
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         return self._say("reserve", pod)  # type: ignore[return-value]
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         return None
 
-    def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
         return self._say("permit", pod)  # type: ignore[return-value]
 
-    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
         return self._say("pre_bind", pod)  # type: ignore[return-value]
 
-    def _say(self, point: str, pod: PodRecord) -> object:
+    def _say(self, point: str, pod: PodInfo) -> object:
         if point != self.point or pod.name != "subject":
             return None
         if isinstance(self.answer, Exception):

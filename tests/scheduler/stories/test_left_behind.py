@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.devices import ResourceSlice
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Reserve
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Script
@@ -47,10 +47,10 @@ def test_who_was_forestalled_lets_go_of_what_was_reserved() -> None:
     class Holds(Reserve):
         name = "Holds"
 
-        def reserve(self, pod: PodRecord, row: int) -> None:
+        def reserve(self, pod: PodInfo, row: int) -> None:
             held.add(pod.uid)
 
-        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        def unreserve(self, pod: PodInfo, node_name: str) -> None:
             held.discard(pod.uid)
 
     config, registry = with_plugins(Holds)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import Permit, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
@@ -29,7 +29,7 @@ class Hold(Permit):
     def wakes(self) -> tuple[Wake, ...]:
         return (NEW_NODE,)
 
-    def permit(self, pod: PodRecord, node_name: str) -> Wait:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait:
         return Wait(60)
 
 
@@ -38,7 +38,7 @@ class HoldToo(Hold):
 
     name = "HoldToo"
 
-    def permit(self, pod: PodRecord, node_name: str) -> Wait:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait:
         return Wait(30)
 
 
@@ -51,7 +51,7 @@ class Gang(Permit):
     def __init__(self, waiting_pods: WaitingPods) -> None:
         self._waiting = waiting_pods
 
-    def permit(self, pod: PodRecord, node_name: str) -> Wait | None:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | None:
         if not pod.name.startswith("gang"):
             return None
         if len(self._waiting) < self.size - 1:
@@ -235,7 +235,7 @@ def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -
 
         name = "HoldTheLow"
 
-        def permit(self, pod: PodRecord, node_name: str) -> Wait | None:  # type: ignore[override]
+        def permit(self, pod: PodInfo, node_name: str) -> Wait | None:  # type: ignore[override]
             return Wait(600) if pod.priority < 100 else None
 
     config, registry = with_plugins(HoldTheLow)
@@ -335,7 +335,7 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
         def wakes(self) -> tuple[Wake, ...]:
             return (NEW_NODE,)
 
-        def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
+        def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
             if not self.answers:
                 return None
             said = self.answers.pop()

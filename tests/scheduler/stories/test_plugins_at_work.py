@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.framework.loading import enabled_if_unmentioned, load_plugins
 from mooring.scheduler.framework.plugin import (
@@ -28,7 +28,7 @@ def test_a_bind_plugin_that_does_not_skip_binds_instead_of_the_usual_one() -> No
             self._client = client
             self.bound = 0
 
-        async def bind(self, pod: PodRecord, node_name: str) -> Skip | None:
+        async def bind(self, pod: PodInfo, node_name: str) -> Skip | None:
             if pod.name != "mine":
                 return SKIP
             self.bound += 1
@@ -52,7 +52,7 @@ def test_when_all_binders_skip_the_pod_is_tried_again() -> None:
     class Lazy(Bind):
         name = "Lazy"
 
-        async def bind(self, pod: PodRecord, node_name: str) -> Skip:
+        async def bind(self, pod: PodInfo, node_name: str) -> Skip:
             return SKIP
 
     async def story(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.kinds import NODE
 from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.status import Rejection, unresolvable
 from mooring.scheduler.scheduler import Limits, Scheduler
@@ -127,7 +127,7 @@ def test_a_plugin_activates_a_pod() -> None:
         def wakes(self) -> tuple[()]:
             return ()
 
-        def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+        def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
             return None if opened else unresolvable("closed")
 
     config, registry = with_plugins(Door)

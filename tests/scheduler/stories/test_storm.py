@@ -21,7 +21,7 @@ from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Permit, PostBind, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
 from mooring.scheduler.scheduler import Limits, Scheduler
@@ -56,7 +56,7 @@ class Whim(Reserve, Permit, PreBind, PostBind):
         self._waiting = waiting_pods
         self._clock = clock
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         mood = 9 if self.is_calm else self.moods.integer_below(20)
         if mood == 0:
             return unschedulable("not now")
@@ -67,10 +67,10 @@ class Whim(Reserve, Permit, PreBind, PostBind):
         self.holding.add(pod.uid)
         return None
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         self.holding.discard(pod.uid)
 
-    def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
         if self.is_calm:
             return None
         for other in self._waiting:
@@ -86,17 +86,17 @@ class Whim(Reserve, Permit, PreBind, PostBind):
             raise KeyError("permit")
         return Wait(self.moods.uniform(0, 10)) if mood < 4 else None
 
-    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+    def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return not self.is_calm and not self.moods.integer_below(3)
 
-    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
         await self._clock.wait(self.moods.uniform(0, 5))
         mood = self.moods.integer_below(8)
         if mood == 1:
             raise KeyError("pre_bind")
         return unschedulable("no disk") if mood == 0 else None
 
-    def post_bind(self, pod: PodRecord, node_name: str) -> None:
+    def post_bind(self, pod: PodInfo, node_name: str) -> None:
         self.holding.discard(pod.uid)
 
 

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.kinds import POD
 from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Permit, PreFilter, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unresolvable
 from mooring.scheduler.scheduler import Limits, Scheduler
@@ -71,7 +71,7 @@ def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -
     class Talkative(PreFilter[None]):
         name = "Talkative"
 
-        def pre_filter(self, pod: PodRecord) -> Rejection:
+        def pre_filter(self, pod: PodInfo) -> Rejection:
             return unresolvable(text)
 
     config, registry = with_plugins(Talkative)
@@ -93,7 +93,7 @@ def test_an_error_of_the_cycle_is_a_scheduler_error() -> None:
     class Broken(PreFilter[None]):
         name = "Broken"
 
-        def pre_filter(self, pod: PodRecord) -> Rejection:
+        def pre_filter(self, pod: PodInfo) -> Rejection:
             return failure("out of order")
 
     config, registry = with_plugins(Broken)
@@ -135,7 +135,7 @@ def test_where_a_pod_is_going_is_not_told_after_it_has_arrived() -> None:
     class Brief(Permit):
         name = "Brief"
 
-        def permit(self, pod: PodRecord, node_name: str) -> Wait:
+        def permit(self, pod: PodInfo, node_name: str) -> Wait:
             return Wait(10)
 
     config, registry = with_plugins(Brief)

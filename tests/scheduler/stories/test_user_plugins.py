@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.promise import PatchForm
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, Status
 from mooring.scheduler.framework.plugin import (
@@ -95,10 +95,10 @@ def test_reserve(answer: object, reason: str, message: str | None) -> None:
     class Careless(Clumsy, Reserve):
         answers: ClassVar[list[object]] = [answer]
 
-        def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+        def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
-        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        def unreserve(self, pod: PodInfo, node_name: str) -> None:
             unreserved.append(f"{pod.name} on {node_name}")
 
     async def story(world: World) -> None:
@@ -126,7 +126,7 @@ def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
     class Careless(Clumsy, PreBind):
         answers: ClassVar[list[object]] = [answer]
 
-        async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:
@@ -140,10 +140,10 @@ def test_whether_pre_bind_has_work_cannot_be_said() -> None:
     class Careless(Clumsy, PreBind):
         answers: ClassVar[list[object]] = [KeyError("x")]
 
-        def has_work(self, pod: PodRecord, node_name: str) -> bool:
+        def has_work(self, pod: PodInfo, node_name: str) -> bool:
             return bool(said(self.answers)) if pod.name == "web" else False
 
-        async def pre_bind(self, pod: PodRecord, node_name: str) -> None:
+        async def pre_bind(self, pod: PodInfo, node_name: str) -> None:
             return None
 
     async def story(world: World) -> None:
@@ -168,7 +168,7 @@ def test_bind(answer: object, reason: str, message: str | None) -> None:
     class Careless(Clumsy, Bind):
         answers: ClassVar[list[object]] = [answer]
 
-        async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None:
+        async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
             found = said(self.answers) if pod.name == "web" else None
             return SKIP if found is None else found  # type: ignore[return-value]
 
@@ -186,18 +186,18 @@ def test_the_cycle(point: str) -> None:
         filter_reasons = (Reason("never said"),)
         mishaps: ClassVar[list[str]] = [point]
 
-        def pre_filter(self, pod: PodRecord) -> Skip:
+        def pre_filter(self, pod: PodInfo) -> Skip:
             self.stumble("pre_filter", pod.name)
             return SKIP
 
-        def prepare(self, pod: PodRecord) -> Skip:
+        def prepare(self, pod: PodInfo) -> Skip:
             self.stumble("filter", pod.name)
             return SKIP
 
         def filter(self, state: None, rows: Rows) -> Int64s:
             raise AssertionError("it was skipped")
 
-        def prepare_score(self, pod: PodRecord) -> Skip:
+        def prepare_score(self, pod: PodInfo) -> Skip:
             self.stumble("score", pod.name)
             return SKIP
 
@@ -239,7 +239,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
     class Careless(Clumsy, PreEnqueue):
         answers: ClassVar[list[object]] = [KeyError("x")]
 
-        def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+        def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:
@@ -258,7 +258,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
 
 
 def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(pod: PodRecord, old: object, new: object) -> bool:
+    def broken(pod: PodInfo, old: object, new: object) -> bool:
         raise KeyError("x")
 
     class Reluctant(FilterPlugin):
@@ -303,14 +303,14 @@ class Licensed(PreFilter[None]):
     def __init__(self, columns: Columns) -> None:
         self._licences = columns.objects.of(Licence)
 
-    def pre_filter(self, pod: PodRecord) -> Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Skip | Rejection:
         has_seats = any(licence.seats for licence in self._licences.in_namespace(pod.namespace))
         return SKIP if has_seats else unschedulable("no licence")
 
     def wakes(self) -> tuple[Wake, ...]:
         return (Wake(LICENCE, Action.ADD | Action.UPDATE, self.has_seats),)
 
-    def has_seats(self, pod: PodRecord, old: Licence | None, new: Licence | None) -> bool:
+    def has_seats(self, pod: PodInfo, old: Licence | None, new: Licence | None) -> bool:
         return new is not None and new.seats > 0
 
 
@@ -343,7 +343,7 @@ def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) 
     bound: list[str] = []
 
     class Careless(Clumsy, PostBind):
-        def post_bind(self, pod: PodRecord, node_name: str) -> None:
+        def post_bind(self, pod: PodInfo, node_name: str) -> None:
             bound.append(f"{pod.name} on {node_name}")
             raise KeyError("x")
 
@@ -363,13 +363,13 @@ def test_unreserve_that_fails_keeps_nobody_else_from_it() -> None:
     class Careless(Clumsy, Reserve, Permit):
         answers: ClassVar[list[object]] = [unschedulable("not today")]
 
-        def reserve(self, pod: PodRecord, row: int) -> None:
+        def reserve(self, pod: PodInfo, row: int) -> None:
             return None
 
-        def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        def unreserve(self, pod: PodInfo, node_name: str) -> None:
             raise KeyError("x")
 
-        def permit(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        def permit(self, pod: PodInfo, node_name: str) -> Rejection | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:

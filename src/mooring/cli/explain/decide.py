@@ -30,7 +30,7 @@ from mooring.cli.explain.report import (
     Victim,
 )
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
-from mooring.scheduler.cache.pods import NO_START_S, PodRecord
+from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.explain import explain
@@ -85,7 +85,7 @@ class Explainer:
                 self._settle(self._engine.decide(record))
             decided(1)
 
-    def _explain(self, record: PodRecord) -> PodExplanation:
+    def _explain(self, record: PodInfo) -> PodExplanation:
         if not self._engine.is_responsible_for(record):
             return self._said(record, Outcome.LEFT_ALONE, f"asks for scheduler {_scheduler_of(record)}")
         if record.terminating:
@@ -98,7 +98,7 @@ class Explainer:
             return self._said(record, Outcome.ERROR, f"{rejection.plugin} could not reserve: {rejection.message}")
         return replace(explanation, devices=self._devices(record)) if decision.is_placed else explanation
 
-    def _devices(self, record: PodRecord) -> tuple[GrantedDevice, ...]:
+    def _devices(self, record: PodInfo) -> tuple[GrantedDevice, ...]:
         """What the pod was given, now that it is believed on its node."""
         plugin = self._engine.cycle_for(record).profile.plugins.get(DynamicResources.name)
         if not isinstance(plugin, DynamicResources):
@@ -121,7 +121,7 @@ class Explainer:
             record.nominated_node = ""
         return None
 
-    def _undo(self, record: PodRecord, nominated_node: str) -> None:
+    def _undo(self, record: PodInfo, nominated_node: str) -> None:
         """Takes back what `_settle` made the columns believe."""
         if record.node_name:
             self._engine.forget(record)
@@ -141,7 +141,7 @@ class Explainer:
             return self._said(decision.pod, Outcome.GATED, gates)
         return self._unschedulable(decision)
 
-    def _said(self, record: PodRecord, outcome: Outcome, message: str) -> PodExplanation:
+    def _said(self, record: PodInfo, outcome: Outcome, message: str) -> PodExplanation:
         return PodExplanation(
             pod=record.key,
             outcome=outcome,
@@ -208,22 +208,22 @@ class Explainer:
             ),
         )
 
-    def _broken_budgets(self, victims: tuple[PodRecord, ...]) -> dict[str, tuple[str, ...]]:
+    def _broken_budgets(self, victims: tuple[PodInfo, ...]) -> dict[str, tuple[str, ...]]:
         violating, _ = self._budgets.split(victims)
         return {victim.uid: tuple(self._budgets_over(victim)) for victim in violating}
 
-    def _budgets_over(self, victim: PodRecord) -> Iterator[str]:
+    def _budgets_over(self, victim: PodInfo) -> Iterator[str]:
         for budget in self._engine.columns.objects.of(PodDisruptionBudget).in_namespace(victim.namespace):
             try:
                 matcher = compile_selector(budget.spec.selector)
             except LabelSelectorError:
                 continue
-            if not matcher.matches_everything and matcher.matches(victim.shape.labels):
+            if not matcher.matches_everything and matcher.matches(victim.signature.labels):
                 yield budget.key
 
 
-def _scheduler_of(record: PodRecord) -> str:
-    return record.shape.spec.scheduler_name or "default-scheduler"
+def _scheduler_of(record: PodInfo) -> str:
+    return record.signature.spec.scheduler_name or "default-scheduler"
 
 
 def _scores(decision: Decision, limit: int | None) -> Scores:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 
 class AssumptionState(Enum):
@@ -35,7 +35,7 @@ class Assumption:
 
     __slots__ = ("due_s", "node_name", "pod", "state")
 
-    def __init__(self, pod: PodRecord, node_name: str) -> None:
+    def __init__(self, pod: PodInfo, node_name: str) -> None:
         self.pod = pod
         self.node_name = node_name
         self.state = AssumptionState.BINDING
@@ -63,7 +63,7 @@ class Assumptions:
     def get(self, uid: str) -> Assumption | None:
         return self._assumptions.get(uid)
 
-    def add(self, pod: PodRecord, node_name: str) -> Assumption:
+    def add(self, pod: PodInfo, node_name: str) -> Assumption:
         assert pod.uid not in self._assumptions, f"{pod} is assumed already"
         assumption = self._assumptions[pod.uid] = Assumption(pod, node_name)
         return assumption

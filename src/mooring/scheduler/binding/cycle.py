@@ -37,7 +37,7 @@ from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
 from mooring.scheduler.binding.binding import Binding, Stage
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.binding.pool import WorkerPool
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.failure import Failure, FailureHandler, failed, rejected_on_node, turned_away
@@ -271,7 +271,7 @@ def _outcome_of(rejection: Rejection, stage: Stage) -> Failure:
     return turned_away(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
 
 
-def _ask_permits(profile: Profile, pod: PodRecord, node_name: str) -> dict[str, float] | Rejection:
+def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Rejection:
     """How long each plugin wants the pod to wait, or why it may not go."""
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
@@ -290,7 +290,7 @@ def _is_time(seconds: object) -> bool:
     return isinstance(seconds, int | float) and not math.isnan(seconds)
 
 
-def _with_work(profile: Profile, pod: PodRecord, node_name: str) -> tuple[PreBind, ...] | Rejection:
+def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Rejection:
     """The PreBind plugins that have something to do for this pod."""
     found: list[PreBind] = []
     for plugin in profile.pre_binds:
@@ -318,9 +318,9 @@ def _fault(point: str, plugin: str, error: Exception) -> Rejection:
     return _told(point, plugin, failure(what))
 
 
-def _anybody_but(pod: PodRecord) -> partial[bool]:
+def _anybody_but(pod: PodInfo) -> partial[bool]:
     return partial(_is_another, pod.uid)
 
 
-def _is_another(uid: str, pod: PodRecord) -> bool:
+def _is_another(uid: str, pod: PodInfo) -> bool:
     return pod.uid != uid

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
 from mooring.api.durations import format_duration
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.status import Code, Rejection
 
 WAIT_S_MAX = 900.0
@@ -30,7 +30,7 @@ class WaitingPod:
 
     __slots__ = ("_alarms", "_on_end", "node_name", "pod")
 
-    def __init__(self, pod: PodRecord, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> None:
+    def __init__(self, pod: PodInfo, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> None:
         self.pod = pod
         self.node_name = node_name
         self._on_end: OnEnd | None = on_end
@@ -99,7 +99,7 @@ class WaitingPods:
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)
 
-    def add(self, pod: PodRecord, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> WaitingPod:
+    def add(self, pod: PodInfo, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> WaitingPod:
         """Seats a pod; `on_end` is called once, when its wait is over."""
         assert timeouts_s, f"{pod} was asked to wait by nobody"
 

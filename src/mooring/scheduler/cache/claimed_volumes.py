@@ -38,7 +38,7 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.attachments import AttachableVolume, AttachmentColumns, attachable
 from mooring.scheduler.cache.objects import Objects
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 if TYPE_CHECKING:
     from mooring.scheduler.cache.columns import Columns
@@ -71,7 +71,7 @@ class ClaimedVolumes:
         columns.objects.of(PersistentVolume).listen(self._volume_changed)
         columns.objects.of(StorageClass).listen(self._class_changed)
 
-    def place(self, pod: PodRecord, row: int) -> None:
+    def place(self, pod: PodInfo, row: int) -> None:
         may_be_faulty = False
         for volume in pod.volumes:
             name = claim_named_by(volume, pod.name)
@@ -85,7 +85,7 @@ class ClaimedVolumes:
             self._note_owners(pod)
             self._note_fault(pod, row)
 
-    def displace(self, pod: PodRecord, row: int) -> None:
+    def displace(self, pod: PodInfo, row: int) -> None:
         for volume in pod.volumes:
             name = claim_named_by(volume, pod.name)
             if name:
@@ -179,17 +179,17 @@ class ClaimedVolumes:
                     del index[name]
         claim.volume_name = claim.class_name = ""
 
-    def _note_owners(self, pod: PodRecord) -> None:
+    def _note_owners(self, pod: PodInfo) -> None:
         for volume in pod.volumes:
             if is_ephemeral(volume):
                 self._claims[f"{pod.namespace}/{claim_named_by(volume, pod.name)}"].owners[pod.uid] = pod
 
-    def _note_fault(self, pod: PodRecord, row: int) -> None:
+    def _note_fault(self, pod: PodInfo, row: int) -> None:
         fault = fault_of_placed(self._objects, pod)
         if fault is not None:
             self.faults.setdefault(row, {})[pod.uid] = fault
 
-    def _forget_fault(self, pod: PodRecord, row: int) -> None:
+    def _forget_fault(self, pod: PodInfo, row: int) -> None:
         faults = self.faults.get(row)
         if faults is not None and faults.pop(pod.uid, None) is not None and not faults:
             del self.faults[row]
@@ -205,7 +205,7 @@ class _ClaimInUse:
         self.volume_name = ""
         self.class_name = ""
         self.rows: dict[int, int] = {}
-        self.owners: dict[str, PodRecord] = {}
+        self.owners: dict[str, PodInfo] = {}
         """Pods for which the claim is an ephemeral volume's, and which therefore must own it."""
 
 
@@ -239,7 +239,7 @@ def fault_of_inline(volume: Volume, error: TranslationError) -> str:
     return f"converting volume({volume.name}) from inline to csi: {error}"
 
 
-def fault_of_placed(objects: Objects, pod: PodRecord) -> str | None:
+def fault_of_placed(objects: Objects, pod: PodInfo) -> str | None:
     """Why the volumes of a placed pod cannot be told: the first reason in the order of its volumes."""
     claims = objects.of(PersistentVolumeClaim)
     for volume in pod.volumes:

@@ -32,11 +32,11 @@ from mooring.scheduler.cache.labels import LabelColumns
 from mooring.scheduler.cache.nodes import NodeSelection
 from mooring.scheduler.cache.nominations import Nominations
 from mooring.scheduler.cache.objects import Objects
-from mooring.scheduler.cache.pods import PodRecord, Shape, shape_key
+from mooring.scheduler.cache.pods import PodInfo, PodSignature, signature_key
 from mooring.scheduler.cache.ports import PortColumns
 from mooring.scheduler.cache.resources import ResourceColumns
 from mooring.scheduler.cache.selectors import SelectorColumns
-from mooring.scheduler.cache.shapes import ShapeRegistry
+from mooring.scheduler.cache.signatures import SignatureRegistry
 from mooring.scheduler.cache.taints import TaintColumns
 from mooring.scheduler.cache.terms import TermColumns
 from mooring.scheduler.cache.volumes import VolumeColumns
@@ -58,7 +58,7 @@ class Columns:
         self.row_of: dict[str, int] = {}
         self.node_names: list[str] = []
         self.nodes: list[Node | None] = []
-        self.pods_on: list[dict[str, PodRecord]] = []
+        self.pods_on: list[dict[str, PodInfo]] = []
         self.alive: Bools = np.zeros(self.capacity, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(self.capacity, dtype=np.bool_)
         self.priority_lowest: Int64s = np.full(self.capacity, PRIORITY_NONE, dtype=np.int64)
@@ -74,17 +74,17 @@ class Columns:
         self.volumes = VolumeColumns()
         self.nominations = Nominations()
         self.objects = Objects()
-        self.shapes = ShapeRegistry(self.resources, self.selectors, self.terms)
+        self.signatures = SignatureRegistry(self.resources, self.selectors, self.terms)
 
         self.usage_changes = ChangeLog()
         """Rows whose pods or nominations changed."""
         self.fact_changes = ChangeLog()
         """Rows whose node changed."""
-        self.pods: dict[str, PodRecord] = {}
+        self.pods: dict[str, PodInfo] = {}
         """All pods with a node, by uid, also those whose node is unknown."""
-        self.in_what_if = False
+        self.in_transaction = False
         self._shared: dict[object, object] = {}
-        self._homeless: dict[str, dict[str, PodRecord]] = {}
+        self._homeless: dict[str, dict[str, PodInfo]] = {}
         self._free_rows: list[int] = []
         self._live_rows: Rows | None = None
         self._arrivals = 0
@@ -145,11 +145,11 @@ class Columns:
 
     # Pods
 
-    def record(self, view: Pod) -> PodRecord:
-        """A pod as the scheduler remembers it, with the shape that it shares with others of its template."""
-        return PodRecord(view, self.shapes.intern(shape_key(view), view))
+    def record(self, view: Pod) -> PodInfo:
+        """A pod as the scheduler remembers it, with the signature that it shares with others of its template."""
+        return PodInfo(view, self.signatures.intern(signature_key(view), view))
 
-    def place(self, pod: PodRecord, node_name: str, *, homeless: bool = False) -> None:
+    def place(self, pod: PodInfo, node_name: str, *, homeless: bool = False) -> None:
         """Counts a pod on a node (or keeps it aside, if nobody knows the node)."""
         assert pod.row < 0, f"{pod} is placed already"
         pod.node_name = node_name
@@ -164,27 +164,30 @@ class Columns:
         self.add_to_row(pod, row)
         self.usage_changes.append(row)
 
-    def place_all(self, pods: Iterable[PodRecord]) -> None:
-        """Counts many pods, as `place` would one after the other. Those that only add numbers are added by shape."""
-        rows_by_shape: dict[Shape, list[int]] = {}
+    def place_all(self, pods: Iterable[PodInfo]) -> None:
+        """Counts many pods, as `place` would one after the other. Those that only add numbers are added by
+        signature."""
+        rows_by_signature: dict[PodSignature, list[int]] = {}
         for pod in pods:
-            row, shape = self.row_of.get(pod.node_name), pod.shape
-            is_plain = shape.registered and not (shape.terms or shape.host_ports or pod.volumes or pod.terminating)
+            row, signature = self.row_of.get(pod.node_name), pod.signature
+            is_plain = signature.registered and not (
+                signature.terms or signature.host_ports or pod.volumes or pod.terminating
+            )
             if row is None or not is_plain or pod.arrival:
                 self.place(pod, pod.node_name)
                 continue
             self._arrivals += 1
             pod.arrival, pod.row = self._arrivals, row
             self.pods[pod.uid] = self.pods_on[row][pod.uid] = pod
-            rows_by_shape.setdefault(shape, []).append(row)
-        for shape, rows in rows_by_shape.items():
-            shape.pods_placed += len(rows)
-            self.resources.add_all(rows, shape.request_vector)
-            self.selectors.place_all(shape.label_class, rows)
-            np.minimum.at(self.priority_lowest, rows, shape.priority)
+            rows_by_signature.setdefault(signature, []).append(row)
+        for signature, rows in rows_by_signature.items():
+            signature.pods_placed += len(rows)
+            self.resources.add_all(rows, signature.request_vector)
+            self.selectors.place_all(signature.label_class, rows)
+            np.minimum.at(self.priority_lowest, rows, signature.priority)
             self.usage_changes.extend(rows)
 
-    def displace(self, pod: PodRecord) -> None:
+    def displace(self, pod: PodInfo) -> None:
         """Takes a pod off its node."""
         del self.pods[pod.uid]
         if pod.row < 0:
@@ -196,12 +199,12 @@ class Columns:
         self.usage_changes.append(pod.row)
         self.take_from_row(pod)
 
-    def relabel(self, known: PodRecord, pod: PodRecord) -> None:
+    def relabel(self, known: PodInfo, pod: PodInfo) -> None:
         """A placed pod with other labels, or another owner. It takes the same of its node: only who counts pods by
         their labels hears of it, and whoever asks what changed."""
         assert known.row >= 0, f"{known} is on no row"
-        assert known.shape.family == pod.shape.family, f"{pod} differs from {known} in more"
-        row, before, after = known.row, known.shape, pod.shape
+        assert known.signature.family == pod.signature.family, f"{pod} differs from {known} in more"
+        row, before, after = known.row, known.signature, pod.signature
         before.pods_placed -= 1
         after.pods_placed += 1
         self.selectors.place(before.label_class, row, -1, known.terminating)
@@ -212,51 +215,51 @@ class Columns:
         self.pods[pod.uid] = self.pods_on[row][pod.uid] = pod
         self.usage_changes.append(row)
 
-    def add_to_row(self, pod: PodRecord, row: int) -> None:
+    def add_to_row(self, pod: PodInfo, row: int) -> None:
         """The sums of one row with one pod more. For `place` and transactions."""
-        shape = pod.shape
-        if not shape.registered:
-            shape = pod.shape = self.shapes.current(shape)
+        signature = pod.signature
+        if not signature.registered:
+            signature = pod.signature = self.signatures.current(signature)
         pod.row = row
-        shape.pods_placed += 1
+        signature.pods_placed += 1
         self.pods_on[row][pod.uid] = pod
-        self.resources.add(row, shape.request_vector)
-        self.selectors.place(shape.label_class, row, 1, pod.terminating)
-        if shape.terms:
+        self.resources.add(row, signature.request_vector)
+        self.selectors.place(signature.label_class, row, 1, pod.terminating)
+        if signature.terms:
             self._carry_terms(pod, row, 1)
-        if shape.host_ports:
-            self.ports.take(row, shape.host_ports)
+        if signature.host_ports:
+            self.ports.take(row, signature.host_ports)
         if pod.volumes:
             self.volumes.place(pod, row)
-        if shape.priority < self.priority_lowest[row]:
-            self.priority_lowest[row] = shape.priority
+        if signature.priority < self.priority_lowest[row]:
+            self.priority_lowest[row] = signature.priority
 
-    def take_from_row(self, pod: PodRecord) -> None:
+    def take_from_row(self, pod: PodInfo) -> None:
         """The exact reverse of `add_to_row`."""
-        shape, row = pod.shape, pod.row
+        signature, row = pod.signature, pod.row
         pods = self.pods_on[row]
         del pods[pod.uid]
-        shape.pods_placed -= 1
-        self.resources.take(row, shape.request_vector)
-        self.selectors.place(shape.label_class, row, -1, pod.terminating)
-        if shape.terms:
+        signature.pods_placed -= 1
+        self.resources.take(row, signature.request_vector)
+        self.selectors.place(signature.label_class, row, -1, pod.terminating)
+        if signature.terms:
             self._carry_terms(pod, row, -1)
-        if shape.host_ports:
-            self.ports.free(row, shape.host_ports)
+        if signature.host_ports:
+            self.ports.free(row, signature.host_ports)
         if pod.volumes:
             self.volumes.displace(pod, row)
-        if shape.priority == self.priority_lowest[row]:
-            self.priority_lowest[row] = min((p.shape.priority for p in pods.values()), default=PRIORITY_NONE)
+        if signature.priority == self.priority_lowest[row]:
+            self.priority_lowest[row] = min((p.signature.priority for p in pods.values()), default=PRIORITY_NONE)
         pod.row = -1
 
     # Nominations
 
-    def nominate(self, pod: PodRecord, node_name: str) -> None:
+    def nominate(self, pod: PodInfo, node_name: str) -> None:
         self.withdraw(pod)
         self.nominations.add(pod, node_name)
         self._nominations_changed(node_name)
 
-    def withdraw(self, pod: PodRecord) -> None:
+    def withdraw(self, pod: PodInfo) -> None:
         node_name = self.nominations.remove(pod)
         if node_name is not None:
             self._nominations_changed(node_name)
@@ -308,8 +311,8 @@ class Columns:
         self.unschedulable[row] = node.spec.unschedulable
         self.resources.set_allocatable(row, node_allocatable(node))
 
-    def _carry_terms(self, pod: PodRecord, row: int, count: int) -> None:
-        for term in pod.shape.terms:
+    def _carry_terms(self, pod: PodInfo, row: int, count: int) -> None:
+        for term in pod.signature.terms:
             term.place(row, count)
 
     def _nominations_changed(self, node_name: str) -> None:

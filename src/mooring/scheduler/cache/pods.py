@@ -1,20 +1,16 @@
-"""Pods as the scheduler remembers them: a small record each, and a shape shared by all that are alike.
+"""Pods as the scheduler keeps them: a small `PodInfo` each, and a `PodSignature` shared by all pods of a template.
 
-Comes in   pod views
-Goes out   `PodRecord` (who and where) and `Shape` (what it asks for), to the columns and the plugins
+A Deployment of 5,000 pods is 5,000 names and one signature. What a plugin derives from the specification is derived
+once per signature: the request vector, compiled selectors, the label class.
 
-A Deployment of 5,000 pods is 5,000 names and one shape. Everything that a plugin derives from the specification is
-derived once for the shape: its request vector, its compiled selectors, its place in the label classes. The shape is
-also the signature of decision 3: pods of one shape are the same to every plugin that reads rows alone.
-
- 1. A shape holds nothing that differs between pods of one template: no name, no uid, no node, no claims, no times.
-    Volumes belong to the record; only the images among them count for the shape.
- 2. Two pods have one shape exactly if the parts of their specifications that scheduling reads encode to the same
-    bytes. Encoding is the cheapest exact comparison there is: 3 µs for a usual pod.
- 3. Shapes whose specifications are the same, and that differ in labels and owner, are a family (`Shape.family`).
- 4. A pod that its kubelet granted what it asked for has the shape that it had while it was pending: the columns count
-    it already. Only a resize makes another one.
- 5. A shape that no pod uses is forgotten in sweeps (`ShapeRegistry.sweep`); one that comes back is registered again.
+1. A signature holds nothing that differs between pods of one template: no name, uid, node, claims or times. Volumes
+   belong to `PodInfo`; only image volumes count for the signature.
+2. Two pods share a signature exactly if the parts of their specifications that scheduling reads encode to the same
+   bytes. Encoding takes 3 µs for a usual pod, and is the cheapest exact comparison.
+3. `PodSignature.family` is equal for signatures that differ in labels and owner only.
+4. A pod whose kubelet granted what it requests keeps the signature that it had while it was pending. A resize changes
+   it.
+5. `SignatureRegistry.sweep` forgets signatures that no pod uses.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ _RESIZING = ("PodResizePending", "PodResizeInProgress")
 _encode_key = msgspec.msgpack.Encoder().encode
 
 
-class Shape:
+class PodSignature:
     """What all pods of one template have in common."""
 
     __slots__ = (
@@ -67,7 +63,7 @@ class Shape:
     def __init__(self, key: bytes, view: Pod) -> None:
         self.key = key
         self.view = view
-        """One pod of this shape. Read from it only what `shape_key` covers."""
+        """One pod of this signature. Read from it only what `shape_key` covers."""
         self.spec: PodSpec = view.spec
         self.namespace: str = view.metadata.namespace
         self.labels: Mapping[str, str] = view.metadata.labels
@@ -75,7 +71,7 @@ class Shape:
         self.priority: int = view.spec.priority or 0
         self.host_ports = host_ports(view.spec)
         self.memo: dict[object, object] = {}
-        """What plugins derived from this shape, by plugin. Forgotten with the shape."""
+        """What plugins derived from this signature, by plugin. Forgotten with the signature."""
         self.pods_placed = 0
         self.used_at = 0
         self.registered = False
@@ -87,17 +83,17 @@ class Shape:
 
     @property
     def family(self) -> bytes:
-        """The same for all shapes that ask the same of a node, whatever their labels are and whoever owns them."""
+        """The same for all signatures that ask the same of a node, whatever their labels are and whoever owns them."""
         if not self._family:
             self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
         return self._family
 
     def __repr__(self) -> str:
-        return f"Shape({self.namespace}, {dict(self.labels)})"
+        return f"PodSignature({self.namespace}, {dict(self.labels)})"
 
 
-class PodRecord:
-    """One pod: who it is, where it is, and which shape it has."""
+class PodInfo:
+    """One pod: who it is, where it is, and which signature it has."""
 
     __slots__ = (
         "arrival",
@@ -107,7 +103,7 @@ class PodRecord:
         "node_name",
         "nominated_node",
         "row",
-        "shape",
+        "signature",
         "start_s",
         "terminating",
         "uid",
@@ -115,11 +111,11 @@ class PodRecord:
         "volumes",
     )
 
-    def __init__(self, view: Pod, shape: Shape) -> None:
+    def __init__(self, view: Pod, signature: PodSignature) -> None:
         metadata, status = view.metadata, view.status
         self.name = metadata.name
         self.uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
-        self.shape = shape
+        self.signature = signature
         self.view: Pod | None = view
         """The whole view, for pending pods; dropped for placed ones, of which there may be a million."""
         self.volumes: tuple[Volume, ...] = tuple([v for v in view.spec.volumes if v != Volume(name=v.name)])
@@ -135,21 +131,21 @@ class PodRecord:
 
     @property
     def namespace(self) -> str:
-        return self.shape.namespace
+        return self.signature.namespace
 
     @property
     def key(self) -> str:
-        return f"{self.shape.namespace}/{self.name}"
+        return f"{self.signature.namespace}/{self.name}"
 
     @property
     def priority(self) -> int:
-        return self.shape.priority
+        return self.signature.priority
 
     def __repr__(self) -> str:
-        return f"PodRecord({self.key} on {self.node_name or 'no node'})"
+        return f"PodInfo({self.key} on {self.node_name or 'no node'})"
 
 
-def shape_key(view: Pod) -> bytes:
+def signature_key(view: Pod) -> bytes:
     """The bytes by which two pods are told apart: equal for pods that every plugin must treat alike."""
     metadata = view.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
@@ -176,7 +172,7 @@ def _spec_that_counts(spec: PodSpec) -> PodSpec:
 
 def _granted(view: Pod) -> object:
     """In-place resize: what a running pod counts for depends on what its kubelet has granted. None: what it asked for,
-    so that a pod that begins to run keeps its shape."""
+    so that a pod that begins to run keeps its signature."""
     status = view.status
     if not (status.container_statuses or status.init_container_statuses or status.resources or status.conditions):
         return None

@@ -149,7 +149,7 @@ class SelectorColumns:
         return found
 
     def forget_class(self, label_class: LabelClass) -> None:
-        """Drops a class that has no pods and no shape any more."""
+        """Drops a class that has no pods and no signature any more."""
         key = (label_class.namespace, frozenset(label_class.labels.items()))
         if label_class.rows or self._classes.get(key) is not label_class:
             return

@@ -80,7 +80,7 @@ class CarriedTerm:
         "column",
         "kind",
         "required_pair",
-        "shapes",
+        "signatures",
         "term",
         "weight",
     )
@@ -100,7 +100,7 @@ class CarriedTerm:
         self._few: dict[int, int] = {}
         self._many: Int64s | None = None
         self.carriers = 0
-        self.shapes = 0
+        self.signatures = 0
         self.required_pair: Pair | None = next(iter(term.selector.equality_pairs), None)
         self._namespace_labels = namespace_labels
 
@@ -144,7 +144,7 @@ class CarriedTerm:
 
 
 class TermColumns:
-    """The carried terms, shared between all shapes that say the same."""
+    """The carried terms, shared between all signatures that say the same."""
 
     __slots__ = ("_labels", "_namespace_labels", "_selectors", "_terms")
 
@@ -160,16 +160,16 @@ class TermColumns:
         self._terms: dict[object, CarriedTerm] = {}
 
     def adopt(self, terms: PodTerms) -> tuple[CarriedTerm, ...]:
-        """The carried terms of a shape that becomes known; each is watched by the label classes that it matches."""
+        """The carried terms of a signature that becomes known; each is watched by the label classes that it matches."""
         return tuple(
             self._adopt_one(term, kind, weight) for kind, written in terms.of_kind.items() for term, weight in written
         )
 
     def release(self, terms: Sequence[CarriedTerm]) -> None:
-        """A shape is forgotten: terms that no other shape says are forgotten with it."""
+        """A signature is forgotten: terms that no other signature says are forgotten with it."""
         for carried in terms:
-            carried.shapes -= 1
-            if carried.shapes == 0:
+            carried.signatures -= 1
+            if carried.signatures == 0:
                 self._selectors.unwatch(carried)
                 del self._terms[carried.kind, carried.weight, carried.term.key]
 
@@ -183,7 +183,7 @@ class TermColumns:
             column = self._labels.column(term.topology_key)
             carried = self._terms[key] = CarriedTerm(term, kind, weight, column, self._namespace_labels)
             self._selectors.watch(carried)
-        carried.shapes += 1
+        carried.signatures += 1
         return carried
 
 

@@ -18,7 +18,7 @@ from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.attachments import AttachmentColumns
 from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes
 from mooring.scheduler.cache.csinodes import CsiNodeColumns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 if TYPE_CHECKING:
     from mooring.scheduler.cache.columns import Columns
@@ -69,7 +69,7 @@ class VolumeColumns:
         self._csi_nodes: CsiNodeColumns | None = None
         self._attached: AttachedVolumes | None = None
 
-    def place(self, pod: PodRecord, row: int) -> None:
+    def place(self, pod: PodInfo, row: int) -> None:
         for claim in pod.claims:
             rows = self._users.setdefault(claim, {})
             rows[row] = rows.get(row, 0) + 1
@@ -79,7 +79,7 @@ class VolumeColumns:
         if self._attached is not None:
             self._attached.claimed.place(pod, row)
 
-    def displace(self, pod: PodRecord, row: int) -> None:
+    def displace(self, pod: PodInfo, row: int) -> None:
         for claim in pod.claims:
             rows = self._users[claim]
             rows[row] -= 1

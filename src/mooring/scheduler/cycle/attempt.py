@@ -18,7 +18,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.profile import FilterUse, Profile
 from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, refusal_of
@@ -59,7 +59,7 @@ class Attempt:
         "unseen",
     )
 
-    def __init__(self, pod: PodRecord, profile: Profile, columns: Columns, results: SignatureResults) -> None:
+    def __init__(self, pod: PodInfo, profile: Profile, columns: Columns, results: SignatureResults) -> None:
         self.pod = pod
         self.profile = profile
         self.columns = columns

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import field
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import FollowUp
 from mooring.scheduler.framework.status import Code, Refusal, Rejection
 
@@ -27,13 +27,13 @@ class PreemptionPlan:
     """Who has to go, so that the pod can run where."""
 
     node_name: str
-    victims: tuple[PodRecord, ...]
+    victims: tuple[PodInfo, ...]
 
 
 class Decision(msgspec.Struct, frozen=True):
     """What the scheduler decided about one pod."""
 
-    pod: PodRecord
+    pod: PodInfo
     node_name: str | None = None
     feasible_count: int = 0
     rejection: Rejection | None = None

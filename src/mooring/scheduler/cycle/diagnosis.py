@@ -30,7 +30,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(attempt: Attempt) -> Diagnosis:
-    """Who refused, and in which words; kept with the shape while only row-local filters have something to say."""
+    """Who refused, and in which words; kept with the signature while only row-local filters have something to say."""
     if attempt.rejection is not None:
         return _of_rejection(attempt, attempt.rejection)
     if not attempt.says_as_cached:

@@ -16,7 +16,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 
 class _Budget(NamedTuple):
@@ -38,16 +38,16 @@ class Budgets:
     def version(self) -> int:
         return self._store.version
 
-    def split(self, pods: Sequence[PodRecord]) -> tuple[list[PodRecord], list[PodRecord]]:
+    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """The pods whose eviction violates a budget, if all before them are evicted too, and the others."""
         self._compile()
         left: dict[int, int] = {}
-        violating: list[PodRecord] = []
-        others: list[PodRecord] = []
+        violating: list[PodInfo] = []
+        others: list[PodInfo] = []
         for pod in pods:
             violates = False
-            for budget in self._by_namespace.get(pod.namespace, ()) if pod.shape.labels else ():
-                if pod.name in budget.disrupted or not budget.matcher.matches(pod.shape.labels):
+            for budget in self._by_namespace.get(pod.namespace, ()) if pod.signature.labels else ():
+                if pod.name in budget.disrupted or not budget.matcher.matches(pod.signature.labels):
                     continue
                 left[id(budget)] = left.get(id(budget), budget.allowed) - 1
                 violates = violates or left[id(budget)] < 0

@@ -19,15 +19,15 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Float64s, Int64s, ReasonBits
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Plugin, Proceed, Reads
+from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Plugin, Proceed, Scope
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Rejection
 
-Nominated = dict[int, tuple[PodRecord, ...]]
+Nominated = dict[int, tuple[PodInfo, ...]]
 """By row: the nominated pods that count as if they were placed."""
 
 
@@ -69,7 +69,7 @@ class Explanation:
         return tuple(found)
 
 
-def explain(profile: Profile, columns: Columns, pod: PodRecord) -> Explanation:
+def explain(profile: Profile, columns: Columns, pod: PodInfo) -> Explanation:
     """Asks every filter of the profile that applies to the pod about every node."""
     states, everywhere = _prepare(profile, pod)
     rows: Int64s = np.flatnonzero(columns.alive[: columns.height]).astype(np.int64)
@@ -102,7 +102,7 @@ def explain(profile: Profile, columns: Columns, pod: PodRecord) -> Explanation:
     )
 
 
-def _prepare(profile: Profile, pod: PodRecord) -> tuple[dict[str, Any], list[Obstacle]]:
+def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obstacle]]:
     """The state of each filter that applies to the pod, by plugin; and what PreFilter plugins reject everywhere."""
     states: dict[str, Any] = {}
     everywhere: list[Obstacle] = []
@@ -128,7 +128,7 @@ def _prepare(profile: Profile, pod: PodRecord) -> tuple[dict[str, Any], list[Obs
     return states, everywhere
 
 
-def _nominated_pods(columns: Columns, pod: PodRecord) -> Nominated:
+def _nominated_pods(columns: Columns, pod: PodInfo) -> Nominated:
     found: Nominated = {}
     for row in columns.rows_named(columns.nominations.nodes()).tolist():
         pods = tuple(
@@ -144,7 +144,7 @@ def _nominated_pods(columns: Columns, pod: PodRecord) -> Nominated:
 def _filter(columns: Columns, plugin: Filter[Any], state: Any, rows: Int64s, nominated: Nominated) -> Int64s:
     """Per row: the filter's bits. As in kube-scheduler, the pod must fit with and without the nominated pods."""
     bits = plugin.filter(state, rows).astype(np.int64)
-    if not nominated or plugin.filter_reads is Reads.FACTS:
+    if not nominated or plugin.filter_scope is Scope.NODE:
         return bits
     nominated_rows = np.array(sorted(nominated), dtype=np.int64)
     if isinstance(plugin, Adjustable):
@@ -154,7 +154,7 @@ def _filter(columns: Columns, plugin: Filter[Any], state: Any, rows: Int64s, nom
                 difference[:, index] += plugin.contribution(state, pod, row)
         with_nominated: ReasonBits = plugin.filter_adjusted(state, nominated_rows, difference)
     else:
-        with WhatIf(columns) as transaction:
+        with Transaction(columns) as transaction:
             for row, pods in nominated.items():
                 for pod in pods:
                     transaction.place(pod, row)

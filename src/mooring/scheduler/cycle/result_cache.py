@@ -6,8 +6,8 @@ only about the rows that changed since. It is the only cache of plugin results.
 
 | scope of the plugin | its answer is computed again |
 |---|---|
-| `FACTS` | when the node changes |
-| `USAGE` | when the node or its pods change |
+| `NODE` | when the node changes |
+| `NODE_PODS` | when the node or its pods change |
 | `CLUSTER` | for every pod, by the cycle: it is not cached |
 
 Invariants:
@@ -30,9 +30,9 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord, Shape
-from mooring.scheduler.cache.whatif import WhatIf
-from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Reads, Skip
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
 
@@ -97,7 +97,7 @@ class PluginStates:
         "pre_score_rejection",
     )
 
-    def __init__(self, profile: Profile, pod: PodRecord) -> None:
+    def __init__(self, profile: Profile, pod: PodInfo) -> None:
         self.filters: dict[str, Any] = {}
         """The state of each row-local filter that applies, by plugin name."""
         self.pre_filter_results: dict[str, Rejection | Proceed[Any] | Skip] = {}
@@ -123,7 +123,7 @@ class PluginStates:
         yield from self.pod_scores
         yield from self.normalized_scores
 
-    def _run_pre_filters(self, profile: Profile, pod: PodRecord) -> None:
+    def _run_pre_filters(self, profile: Profile, pod: PodInfo) -> None:
         for use in profile.filters:
             if not use.is_row_local:
                 continue
@@ -138,10 +138,10 @@ class PluginStates:
                     continue
                 state = result.state
             self.filters[name] = state
-            reads_pods = use.plugin.filter_reads is Reads.USAGE
+            reads_pods = use.plugin.filter_scope is Scope.NODE_PODS
             (self.pod_filters if reads_pods else self.node_filters).append((use, state))
 
-    def _run_pre_scores(self, profile: Profile, pod: PodRecord) -> None:
+    def _run_pre_scores(self, profile: Profile, pod: PodInfo) -> None:
         for use in profile.scores:
             if not use.is_row_local:
                 continue
@@ -150,9 +150,9 @@ class PluginStates:
                 continue
             if isinstance(state, Rejection):
                 self.pre_score_rejection = self.pre_score_rejection or replace(state, plugin=use.plugin.name)
-            elif use.plugin.normalises:
+            elif use.plugin.normalizes:
                 self.normalized_scores.append((use, state))
-            elif use.plugin.score_reads is Reads.USAGE:
+            elif use.plugin.score_scope is Scope.NODE_PODS:
                 self.pod_scores.append((use, state))
             else:
                 self.node_scores.append((use, state))
@@ -161,9 +161,9 @@ class PluginStates:
 class SignatureResults:
     """The cached answers for one signature. Only this class writes them."""
 
-    def __init__(self, columns: Columns, states: PluginStates, pod: PodRecord, epochs: tuple[object, ...]) -> None:
+    def __init__(self, columns: Columns, states: PluginStates, pod: PodInfo, epochs: tuple[object, ...]) -> None:
         self.states = states
-        self.signature = pod.shape
+        self.signature = pod.signature
         """The signature of the pod that asked last: signatures that differ in labels alone may share results."""
         self.epochs = epochs
         self.arrays = RowArrays(0)
@@ -214,15 +214,15 @@ class SignatureResults:
         total = self.arrays.scores[rows]
         for index in self._varying:
             use, state = self.states.normalized_scores[index]
-            total = total + use.weight * use.plugin.normalise(state, self._raw_scores[index][rows], rows)
+            total = total + use.weight * use.plugin.normalize(state, self._raw_scores[index][rows], rows)
         return total
 
     # Updating
 
-    def update(self, pod: PodRecord, spare: list[RowArrays]) -> None:
+    def update(self, pod: PodInfo, spare: list[RowArrays]) -> None:
         """Bring the answers up to date. `spare` holds arrays of dropped signatures."""
         columns = self._columns
-        assert not columns.in_what_if, "answers inside of a transaction must not be cached"
+        assert not columns.in_transaction, "answers inside of a transaction must not be cached"
         nodes, pods = columns.fact_changes, columns.usage_changes
         if self._node_position == nodes.position and self._pods_position == pods.position:
             return
@@ -242,7 +242,7 @@ class SignatureResults:
                 self._update_all(pod, spare)
         self._node_position, self._pods_position = nodes.position, pods.position
 
-    def _update_all(self, pod: PodRecord, spare: list[RowArrays]) -> None:
+    def _update_all(self, pod: PodInfo, spare: list[RowArrays]) -> None:
         columns = self._columns
         while spare and len(spare[-1]) != columns.capacity:
             spare.pop()
@@ -254,7 +254,7 @@ class SignatureResults:
         if self.victims is not None:
             self.victims.forget(None)
 
-    def _update_some(self, pod: PodRecord, changed_nodes: Int64s, changed_pods: Int64s) -> None:
+    def _update_some(self, pod: PodInfo, changed_nodes: Int64s, changed_pods: Int64s) -> None:
         arrays, alive = self.arrays, self._columns.alive
         changed = np.union1d(changed_nodes, changed_pods)
         arrays.fits[changed[~alive[changed]]] = False
@@ -262,7 +262,7 @@ class SignatureResults:
         if self.victims is not None:
             self.victims.forget(changed)
 
-    def _compute(self, pod: PodRecord, node_rows: Rows, rows: Rows) -> None:
+    def _compute(self, pod: PodInfo, node_rows: Rows, rows: Rows) -> None:
         """Ask the plugins that read nodes alone about `node_rows`, and those that read pods about `rows`."""
         arrays, states = self.arrays, self.states
         self._best = self._normalized = None
@@ -285,7 +285,7 @@ class SignatureResults:
         if len(self._columns.nominations):
             self._add_nominated_pods(pod, rows)
 
-    def _update_single_rows(self, pod: PodRecord, rows: Sequence[int]) -> None:
+    def _update_single_rows(self, pod: PodInfo, rows: Sequence[int]) -> None:
         """As `_compute` for a few rows whose pods changed."""
         arrays, states = self.arrays, self.states
         for row in rows:
@@ -329,23 +329,23 @@ class SignatureResults:
             for index in self._varying:
                 use, state = self.states.normalized_scores[index]
                 raw = self._raw_scores[index][feasible]
-                normalized[feasible] += use.weight * use.plugin.normalise(state, raw, feasible)
+                normalized[feasible] += use.weight * use.plugin.normalize(state, raw, feasible)
             self._normalized = normalized
         return self._normalized
 
-    def _add_nominated_pods(self, pod: PodRecord, rows: Rows) -> None:
+    def _add_nominated_pods(self, pod: PodInfo, rows: Rows) -> None:
         columns = self._columns
         among = None if isinstance(rows, slice) else set(rows.tolist())
         for row in columns.rows_named(columns.nominations.nodes()).tolist():
             if among is None or row in among:
                 self._add_nominated_pods_of(pod, row)
 
-    def _add_nominated_pods_of(self, pod: PodRecord, row: int) -> None:
+    def _add_nominated_pods_of(self, pod: PodInfo, row: int) -> None:
         columns, arrays = self._columns, self.arrays
         nominated = [p for p in columns.nominations.on(columns.node_names[row]) if p.priority >= pod.priority]
         if not nominated:
             return
-        with WhatIf(columns) as transaction:
+        with Transaction(columns) as transaction:
             for each in nominated:
                 transaction.place(each, row)
             number, bits = _first_rejection(
@@ -364,7 +364,7 @@ class ResultCache:
     def __init__(self, profile: Profile, columns: Columns) -> None:
         self._profile = profile
         self._columns = columns
-        self._results: dict[Shape | bytes, SignatureResults] = {}
+        self._results: dict[PodSignature | bytes, SignatureResults] = {}
         """In the order of their last use."""
         self._spare: list[RowArrays] = []
         row_local: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
@@ -373,9 +373,9 @@ class ResultCache:
         """Built-in row-local plugins read neither labels nor owners: signatures with the same spec share results."""
         self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
 
-    def results_for(self, pod: PodRecord) -> SignatureResults:
+    def results_for(self, pod: PodInfo) -> SignatureResults:
         """The results for the pod's signature, up to date. Raises `PluginError`."""
-        key = self._key(pod.shape)
+        key = self._key(pod.signature)
         epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
         results = self._results.pop(key, None)
         if results is None or results.epochs != epochs:
@@ -383,12 +383,12 @@ class ResultCache:
                 self._spare.append(results.arrays)
             self._make_room()
             results = SignatureResults(self._columns, PluginStates(self._profile, pod), pod, epochs)
-        results.signature = pod.shape
+        results.signature = pod.signature
         results.update(pod, self._spare)  # if a plugin raises here, its half-written answers are dropped
         self._results[key] = results
         return results
 
-    def _key(self, signature: Shape) -> Shape | bytes:
+    def _key(self, signature: PodSignature) -> PodSignature | bytes:
         if not self._shares_families or signature in self._results:
             return signature
         # What preemption found depends on labels, so a signature with victims does not share its results.

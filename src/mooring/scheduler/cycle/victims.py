@@ -7,7 +7,7 @@ Many rows are examined together, in lockstep (see `experiment`): all pods of low
 still refuse are out; then the pods come back one by one, the most important first and those that a disruption budget
 protects before all others, and a pod whose return makes the row refuse again is a victim.
 
- 1. What was found out about a row holds until the row changes, for all pods of the shape, as long as no filter that
+ 1. What was found out about a row holds until the row changes, for all pods of the signature, as long as no filter that
     reads the cluster has a say (`forget` is called with the rows that changed).
 """
 
@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Float64s, Int64s, UInt8s, grown
-from mooring.scheduler.cache.pods import NO_START_S, PodRecord
+from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.disruption import Budgets
-from mooring.scheduler.cycle.experiment import Experiment
+from mooring.scheduler.cycle.dry_run import DryRun
 from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.framework.status import Code, Refusal, refusal_of
 
@@ -37,7 +37,7 @@ _PRIORITY_OFFSET = 2**31
 class Victims(NamedTuple):
     """Who has to leave a node, most important first, and how many of them break a budget."""
 
-    pods: tuple[PodRecord, ...]
+    pods: tuple[PodInfo, ...]
     violations: int
 
 
@@ -106,7 +106,7 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
     if not len(rows):
         return
     potential = [[p for p in columns.pods_on[row].values() if p.priority < priority] for row in rows.tolist()]
-    with Experiment(attempt, rows, attempt.profile.filters) as experiment:
+    with DryRun(attempt, rows, attempt.profile.filters) as experiment:
         for index, pods in enumerate(potential):
             for pod in pods:
                 experiment.remove(index, pod)
@@ -127,13 +127,13 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
             book.write_refusal(row, Refusal("", Code.ERROR, (text,)))
 
 
-def _reprieve(experiment: Experiment, potential: dict[int, list[PodRecord]], budgets: Budgets) -> dict[int, Victims]:
+def _reprieve(experiment: DryRun, potential: dict[int, list[PodInfo]], budgets: Budgets) -> dict[int, Victims]:
     """Lets back whoever may stay, row by row in lockstep; the others are the victims."""
-    orders: dict[int, tuple[list[PodRecord], int]] = {}
+    orders: dict[int, tuple[list[PodInfo], int]] = {}
     for index, pods in potential.items():
         violating, others = budgets.split(sorted(pods, key=importance_key))
         orders[index] = (violating + others, len(violating))
-    victims: dict[int, list[PodRecord]] = {index: [] for index in potential}
+    victims: dict[int, list[PodInfo]] = {index: [] for index in potential}
     violations = dict.fromkeys(potential, 0)
     for step in range(max((len(order) for order, _ in orders.values()), default=0)):
         at = np.array([index for index, (order, _) in orders.items() if step < len(order)], dtype=np.int64)
@@ -150,7 +150,7 @@ def _reprieve(experiment: Experiment, potential: dict[int, list[PodRecord]], bud
     }
 
 
-def importance_key(pod: PodRecord) -> tuple[int, bool, float, int]:
+def importance_key(pod: PodInfo) -> tuple[int, bool, float, int]:
     """Sorts the most important pod first: by priority, then by how long it has run; not started yet counts least."""
     if pod.start_s == NO_START_S:
         return (-pod.priority, True, 0.0, -pod.arrival)

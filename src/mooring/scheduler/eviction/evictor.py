@@ -28,7 +28,7 @@ from mooring.kit.tasks import run_bounded
 from mooring.scheduler.binding.binding import Binding
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.binding.pool import WorkerPool
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay, Run
 from mooring.scheduler.framework.plugin import FollowUp
@@ -64,7 +64,7 @@ class Evictor:
         self._clock = clock
         self._activate = activate
 
-    def start(self, pod: PodRecord, scheduler_name: str, plan: PreemptionPlan) -> None:
+    def start(self, pod: PodInfo, scheduler_name: str, plan: PreemptionPlan) -> None:
         """Evicts the victims of a plan, in the background."""
         victims = [victim for victim in plan.victims if not victim.terminating]
         if not victims:
@@ -73,11 +73,11 @@ class Evictor:
         run = self._under_way.begin(pod.uid)
         self._pool.start(partial(self._evict_all, run, pod, scheduler_name, plan.node_name, victims))
 
-    def follow_up(self, pod: PodRecord, work: FollowUp) -> None:
+    def follow_up(self, pod: PodInfo, work: FollowUp) -> None:
         """What else a PostFilter wants to have done (a claim's devices given back), in the background."""
         self._pool.start(partial(self._do, pod, work))
 
-    async def _do(self, pod: PodRecord, work: FollowUp) -> None:
+    async def _do(self, pod: PodInfo, work: FollowUp) -> None:
         try:
             await work()
         except Exception:
@@ -85,7 +85,7 @@ class Evictor:
             self._activate(pod.uid)
 
     async def _evict_all(
-        self, run: Run, pod: PodRecord, scheduler_name: str, node_name: str, victims: list[PodRecord]
+        self, run: Run, pod: PodInfo, scheduler_name: str, node_name: str, victims: list[PodInfo]
     ) -> None:
         started_s = self._clock.now_s()
         evict = partial(self._evict, pod, scheduler_name, node_name)
@@ -104,7 +104,7 @@ class Evictor:
         if not is_done or was_missed:
             self._activate(pod.uid)
 
-    async def _evict(self, pod: PodRecord, scheduler_name: str, node_name: str, victim: PodRecord) -> bool:
+    async def _evict(self, pod: PodInfo, scheduler_name: str, node_name: str, victim: PodInfo) -> bool:
         is_in_memory = self._send_back(victim)
         if not is_in_memory:
             try:
@@ -117,7 +117,7 @@ class Evictor:
         self._reports.preempted(victim, pod, node_name, scheduler_name, is_in_memory=is_in_memory)
         return True
 
-    def _send_back(self, victim: PodRecord) -> bool:
+    def _send_back(self, victim: PodInfo) -> bool:
         """Whether the victim was not on its node yet, and goes back to the queue."""
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:
@@ -125,7 +125,7 @@ class Evictor:
         binding = self._bindings.get(victim.uid)
         return binding is not None and binding.call_off(PLUGIN)
 
-    async def _delete(self, victim: PodRecord, scheduler_name: str) -> None:
+    async def _delete(self, victim: PodInfo, scheduler_name: str) -> None:
         condition = {
             "type": "DisruptionTarget",
             "status": "True",

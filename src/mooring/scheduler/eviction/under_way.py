@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 
 class Run:
@@ -17,7 +17,7 @@ class Run:
     __slots__ = ("last_victim",)
 
     def __init__(self) -> None:
-        self.last_victim: PodRecord | None = None
+        self.last_victim: PodInfo | None = None
         """Set when it is the only one left."""
 
 
@@ -27,7 +27,7 @@ class EvictionsUnderWay:
     A pod that was tried again, because its last victim was seen leaving before the answer came, may have two runs.
     """
 
-    def __init__(self, pods: Mapping[str, PodRecord]) -> None:
+    def __init__(self, pods: Mapping[str, PodInfo]) -> None:
         self._pods = pods
         """All pods with a node."""
         self._runs: dict[str, list[Run]] = {}

@@ -6,7 +6,7 @@ Goes out   decisions that extenders had their say in; bindings that an extender 
 
 from __future__ import annotations
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.asking import bind_with_extenders, decide_asking
@@ -29,10 +29,10 @@ class Asker:
         )
         self.objects = WholeObjects(keeps_placed_pods=sends_victims)
 
-    async def decide(self, pod: PodRecord) -> Decision:
+    async def decide(self, pod: PodInfo) -> Decision:
         return await decide_asking(self._engine, pod, self._transport, self.objects, self._standstill)
 
-    async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None:
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
         """SKIP if no extender binds this pod; None if one has."""
         try:
             is_bound = await bind_with_extenders(self._engine.extenders, pod, node_name, self._transport)

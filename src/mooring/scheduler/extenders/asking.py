@@ -17,7 +17,7 @@ from typing import Protocol
 
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.extenders import wire
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
@@ -37,12 +37,12 @@ class Decider(Protocol):
     @property
     def columns(self) -> Columns: ...
 
-    def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]: ...
+    def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]: ...
 
 
 async def decide_asking(
     engine: Decider,
-    pod: PodRecord,
+    pod: PodInfo,
     transport: Transport,
     objects: RawObjects,
     standstill: Standstill,
@@ -68,7 +68,7 @@ async def decide_asking(
 
 
 async def bind_with_extenders(
-    extenders: Sequence[Extender], pod: PodRecord, node_name: str, transport: Transport
+    extenders: Sequence[Extender], pod: PodInfo, node_name: str, transport: Transport
 ) -> bool:
     """Whether an extender has bound the pod; if not, the Bind plugins do. Raises `ExtenderError` if it failed."""
     for extender in extenders:
@@ -85,7 +85,7 @@ async def bind_with_extenders(
     return False
 
 
-async def _bind(extender: Extender, pod: PodRecord, node_name: str, transport: Transport) -> None:
+async def _bind(extender: Extender, pod: PodInfo, node_name: str, transport: Transport) -> None:
     verb = extender.settings.bind_verb
     body = wire.encode(wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name))
     raw = await transport.ask(extender, verb, body)

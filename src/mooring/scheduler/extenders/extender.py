@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.field_errors import quoted
 from mooring.api.views.pod import Container
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.config import types as config
 from mooring.scheduler.config.arguments import NodeResourcesFitArgs
@@ -83,10 +83,10 @@ class Extender:
     def url(self, verb: str) -> str:
         return f"{self.settings.url_prefix.rstrip('/')}/{verb}"
 
-    def is_interested(self, pod: PodRecord) -> bool:
+    def is_interested(self, pod: PodInfo) -> bool:
         if not self._managed:
             return True
-        spec = pod.shape.spec
+        spec = pod.signature.spec
         return self._is_managed(spec.containers) or self._is_managed(spec.init_containers)
 
     def narrowed(self, asked: Sequence[str], result: FilterResult) -> Narrowed | ExtenderFailure:

@@ -21,7 +21,7 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 import msgspec
 
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.victims import Victims
 from mooring.scheduler.extenders import wire
@@ -40,7 +40,7 @@ class RawObjects(Protocol):
 
     def node(self, name: str) -> bytes: ...
 
-    def pod(self, pod: PodRecord) -> bytes: ...
+    def pod(self, pod: PodInfo) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class FilterQuestion:
     """Which of these nodes can take the pod?"""
 
     extender: Extender
-    pod: PodRecord
+    pod: PodInfo
     node_names: tuple[str, ...]
 
     @property
@@ -67,7 +67,7 @@ class PrioritizeQuestion:
     """How good is each of these nodes?"""
 
     extender: Extender
-    pod: PodRecord
+    pod: PodInfo
     node_names: tuple[str, ...]
 
     @property
@@ -86,7 +86,7 @@ class PreemptQuestion:
     """On which of these nodes may these pods be evicted?"""
 
     extender: Extender
-    pod: PodRecord
+    pod: PodInfo
     victims: Mapping[str, Victims]
 
     @property
@@ -127,7 +127,7 @@ class ConsultsExtenders(Protocol):
 
 
 def consult_filters(
-    pod: PodRecord, node_names: tuple[str, ...], extenders: Sequence[Extender]
+    pod: PodInfo, node_names: tuple[str, ...], extenders: Sequence[Extender]
 ) -> Consultation[Narrowed | ExtenderFailure]:
     """Which nodes all extenders leave, in the order of the last that was asked, and what they said of the others."""
     refusals: dict[str, Refusal] = {}
@@ -150,7 +150,7 @@ def consult_filters(
 
 
 def consult_scores(
-    pod: PodRecord, node_names: tuple[str, ...], extenders: Sequence[Extender]
+    pod: PodInfo, node_names: tuple[str, ...], extenders: Sequence[Extender]
 ) -> Consultation[dict[str, dict[str, int]]]:
     """What each extender adds to the scores of nodes, by extender and node."""
     questions = tuple(
@@ -174,7 +174,7 @@ def consult_scores(
 
 
 def consult_about_victims(
-    pod: PodRecord, victims: Mapping[str, Victims], extenders: Sequence[Extender], columns: Columns
+    pod: PodInfo, victims: Mapping[str, Victims], extenders: Sequence[Extender], columns: Columns
 ) -> Consultation[Mapping[str, Victims] | ExtenderFailure]:
     """The candidates of preemption that all extenders leave, with the victims that they want."""
     for extender in extenders:
@@ -217,7 +217,7 @@ def _victims_of(
     return found
 
 
-def _nodes_body(extender: Extender, pod: PodRecord, node_names: tuple[str, ...], objects: RawObjects) -> bytes:
+def _nodes_body(extender: Extender, pod: PodInfo, node_names: tuple[str, ...], objects: RawObjects) -> bytes:
     whole_pod = msgspec.Raw(objects.pod(pod))
     if extender.settings.node_cache_capable:
         return wire.encode(wire.ExtenderArgs(whole_pod, None, node_names))
@@ -230,5 +230,5 @@ def _expected(answer: Answer, kind: type[Verdict]) -> Verdict | ExtenderFailure:
     return answer
 
 
-def _pass_over(extender: Extender, pod: PodRecord, failure: ExtenderFailure) -> None:
+def _pass_over(extender: Extender, pod: PodInfo, failure: ExtenderFailure) -> None:
     logger.info("extender %s failed for pod %s and is passed over: %s", extender.name, pod.key, failure.text)

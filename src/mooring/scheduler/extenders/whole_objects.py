@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mooring.api.whole import Whole
 from mooring.client.promise import Change
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 
 class WholeNodes:
@@ -61,7 +61,7 @@ class WholeObjects:
             raise LookupError(f"node {name} is gone")
         return found
 
-    def pod(self, pod: PodRecord) -> bytes:
+    def pod(self, pod: PodInfo) -> bytes:
         found = self.pods.raw.get(pod.uid)
         if found is None:
             raise LookupError(f"pod {pod.key} is gone")

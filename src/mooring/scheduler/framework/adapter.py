@@ -17,7 +17,7 @@ import numpy as np
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.guard import describe, is_interrupt, score_error
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Score, Skip
@@ -76,12 +76,12 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
 
     def __init__(self, plugin: NodePlugin, columns: Columns) -> None:
         self.name = plugin.name
-        self.normalises = isinstance(plugin, ScorePlugin) and plugin.normalises
+        self.normalizes = isinstance(plugin, ScorePlugin) and plugin.normalizes
         self._plugin = plugin
         self._columns = columns
         self._node_infos: list[NodeInfo] = []
 
-    def prepare(self, pod: PodRecord) -> NodePluginState | Skip:
+    def prepare(self, pod: PodInfo) -> NodePluginState | Skip:
         return self._state(pod)
 
     def filter(self, state: NodePluginState, rows: Rows) -> Int64s:
@@ -107,7 +107,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
     def reasons(self, state: NodePluginState) -> list[Reason]:
         return state.reasons
 
-    def prepare_score(self, pod: PodRecord) -> NodePluginState | Skip:
+    def prepare_score(self, pod: PodInfo) -> NodePluginState | Skip:
         return self._state(pod)
 
     def score(self, state: NodePluginState, rows: Rows) -> Int64s:
@@ -118,18 +118,18 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
         scores = []
         for row in _numbers(rows):
             try:
-                scores.append(_checked_score(plugin.score(pod, node_infos[row]), self.normalises))
+                scores.append(_checked_score(plugin.score(pod, node_infos[row]), self.normalizes))
             except BaseException as error:
                 if is_interrupt(error):
                     raise
                 raise score_error(self.name, self._text(pod, row, error)) from error
         return np.array(scores, dtype=np.int64)
 
-    def normalise(self, state: NodePluginState, scores: Int64s, rows: Rows) -> Int64s:
-        return scaled(scores) if self.normalises else scores
+    def normalize(self, state: NodePluginState, scores: Int64s, rows: Rows) -> Int64s:
+        return scaled(scores) if self.normalizes else scores
 
-    def _state(self, pod: PodRecord) -> NodePluginState | Skip:
-        view = pod.view if pod.view is not None else pod.shape.view
+    def _state(self, pod: PodInfo) -> NodePluginState | Skip:
+        view = pod.view if pod.view is not None else pod.signature.view
         try:
             return NodePluginState(self.name, view) if self._plugin.applies_to(view) else SKIP
         except BaseException as error:
@@ -159,11 +159,11 @@ def _checked_status(status: object) -> Status:
     return status
 
 
-def _checked_score(score: object, normalises: bool) -> int:
-    lowest, highest = (-RAW_SCORE_MAX, RAW_SCORE_MAX) if normalises else (0, SCORE_MAX)
+def _checked_score(score: object, normalizes: bool) -> int:
+    lowest, highest = (-RAW_SCORE_MAX, RAW_SCORE_MAX) if normalizes else (0, SCORE_MAX)
     if isinstance(score, _INTEGERS) and not isinstance(score, bool) and lowest <= score <= highest:
         return int(score)
-    advice = "" if normalises else "; with `normalises = True` any whole number is valid"
+    advice = "" if normalizes else "; with `normalizes = True` any whole number is valid"
     raise _AnswerError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
 
 

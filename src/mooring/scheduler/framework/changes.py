@@ -19,7 +19,7 @@ from mooring.api.resources import Nanos, RequestRules, pod_requests_nano
 from mooring.api.views.base import ResourceList
 from mooring.api.views.meta import Condition
 from mooring.api.views.node import Node
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
 
 _TAINT = ClusterEvent(Subject.NODE, Action.UPDATE_NODE_TAINT)
@@ -54,17 +54,17 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
     return events
 
 
-def pod_events(old: PodRecord, new: PodRecord, subject: Subject) -> list[ClusterEvent]:
+def pod_events(old: PodInfo, new: PodInfo, subject: Subject) -> list[ClusterEvent]:
     """The events that an update of a pod consists of: of a placed pod, or of a pending one, as `subject` says."""
     actions = []
-    if old.shape is not new.shape and old.shape.labels != new.shape.labels:
+    if old.signature is not new.signature and old.signature.labels != new.signature.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if old.shape is not new.shape and _is_scaled_down(old.shape, new.shape):
+    if old.signature is not new.signature and _is_scaled_down(old.signature, new.signature):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if _has_gates(old) and not _has_gates(new):
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     # Tolerations can only be added.
-    if len(old.shape.spec.tolerations) != len(new.shape.spec.tolerations):
+    if len(old.signature.spec.tolerations) != len(new.signature.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     if _has_other_claims(old, new):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
@@ -81,24 +81,24 @@ def _states(conditions: Sequence[Condition]) -> dict[str, str]:
     return {condition.type: condition.status for condition in conditions}
 
 
-def _is_scaled_down(old: Shape, new: Shape) -> bool:
+def _is_scaled_down(old: PodSignature, new: PodSignature) -> bool:
     """Whether the pod requests less of something than before, or no longer says how much."""
     before, after = _requests(old), _requests(new)
     return any(name not in after or milli_of_nano(nano) > milli_of_nano(after[name]) for name, nano in before.items())
 
 
-def _requests(shape: Shape) -> Nanos:
-    known = shape.memo.get(_requests)
+def _requests(signature: PodSignature) -> Nanos:
+    known = signature.memo.get(_requests)
     if known is None:
-        known = shape.memo[_requests] = pod_requests_nano(shape.view, _AS_RUNNING)
+        known = signature.memo[_requests] = pod_requests_nano(signature.view, _AS_RUNNING)
     return known  # type: ignore[return-value]
 
 
-def _has_gates(pod: PodRecord) -> bool:
+def _has_gates(pod: PodInfo) -> bool:
     return pod.view is not None and bool(pod.view.spec.scheduling_gates)
 
 
-def _has_other_claims(old: PodRecord, new: PodRecord) -> bool:
+def _has_other_claims(old: PodInfo, new: PodInfo) -> bool:
     if old.view is None or new.view is None:
         return False
     before, after = old.view.status, new.view.status

@@ -9,7 +9,7 @@ A wake may have a hint: a function that looks at the change and at the pod, and 
  1. A hint never says no when the change can help, except where kube-scheduler's own does. If it fails, the pod is
     woken.
  2. The names are Kubernetes' own: `Label` of an event is what metrics and logs call it.
- 3. What `old` and `new` are follows from the subject: `PodRecord`s for pods, views for everything else; `old` is None
+ 3. What `old` and `new` are follows from the subject: `PodInfo`s for pods, views for everything else; `old` is None
     for ADD, `new` is None for DELETE.
  4. A kind that has no subject of its own, a custom one say, is its own subject: its row, with the view to read it by.
  5. A record that is told as `old` still has the node, or the nomination, that the pod lost: hints ask for it.
@@ -23,7 +23,7 @@ from enum import Enum, IntFlag
 from typing import Any, NamedTuple, TypeAlias
 
 from mooring.api.kinds import Kind
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 
 class Action(IntFlag):
@@ -87,7 +87,7 @@ class ClusterEvent(NamedTuple):
         return self.custom_label or f"{_called(self.subject)}{_WORDS.get(self.action, '')}"
 
 
-Hint: TypeAlias = Callable[[PodRecord, Any, Any], bool]
+Hint: TypeAlias = Callable[[PodInfo, Any, Any], bool]
 """(sleeping pod, old, new): whether the change can make the pod schedulable, as far as this plugin is concerned."""
 
 
@@ -98,10 +98,10 @@ class Wake:
     subject: About
     actions: Action
     hint: Hint | None = None
-    by_shape: bool = False
-    """The hint reads only the shape of the sleeping pod, so that its answer holds for all pods of the shape."""
-    by_both_shapes: bool = False
-    """And of the other pod, which has a node, it reads only the shape: its answer holds for the next one, too."""
+    by_signature: bool = False
+    """The hint reads only the signature of the sleeping pod, so that its answer holds for all pods of the signature."""
+    by_both_signatures: bool = False
+    """And of the other pod, which has a node, it reads only the signature: its answer holds for the next one, too."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.subject, Kind):

@@ -77,7 +77,7 @@ _POINTS: Mapping[str, _Point] = {
     "prepare_score": _PRE_SCORE,
     "score": _SCORE,
     "score_row": _SCORE,
-    "normalise": _NORMALIZE,
+    "normalize": _NORMALIZE,
     "reserve": _Point("reserve", "running Reserve plugin {name}: {what}"),
     "unreserve": _ELSEWHERE,
     "released": _ELSEWHERE,
@@ -197,7 +197,7 @@ def _check_filter(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[A
 
 def _check_score(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
     scores = _check_array(plugin, point, answer, arguments[1])
-    return scores if getattr(plugin, "normalises", False) else _check_range(plugin, point, scores)
+    return scores if getattr(plugin, "normalizes", False) else _check_range(plugin, point, scores)
 
 
 def _check_normalized(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
@@ -216,7 +216,7 @@ def _check_range(plugin: Plugin, point: _Point, scores: Any) -> Any:
 def _check_score_of_row(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
     if isinstance(answer, bool) or not isinstance(answer, int):
         raise _unusable(plugin, point, f"found {answer!r}, wanted a whole number")
-    return answer if getattr(plugin, "normalises", False) else int(_check_range(plugin, point, np.array([answer]))[0])
+    return answer if getattr(plugin, "normalizes", False) else int(_check_range(plugin, point, np.array([answer]))[0])
 
 
 def _check_obstacles(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
@@ -252,5 +252,5 @@ _CHECKS: Mapping[str, _Check] = {
     "distances": _check_distances,
     "score": _check_score,
     "score_row": _check_score_of_row,
-    "normalise": _check_normalized,
+    "normalize": _check_normalized,
 }

@@ -25,7 +25,7 @@ import numpy as np
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS, ResourceColumns
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.status import Status
@@ -59,7 +59,7 @@ class FilterPlugin(NodePlugin, ABC):
 class ScorePlugin(NodePlugin, ABC):
     """Ranks the nodes that can run a pod."""
 
-    normalises: bool = False
+    normalizes: bool = False
     """`score` returns any integer, and the scores of all feasible nodes are scaled to 0 to 100."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class NodeInfo:
         return ResourceAmounts(self._columns.resources, self._row, _free)
 
     @property
-    def pods(self) -> tuple[PodRecord, ...]:
+    def pods(self) -> tuple[PodInfo, ...]:
         """The pods on the node, assumed pods included."""
         return tuple(self._columns.pods_on[self._row].values())
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mooring.scheduler.cache.arrays import Float64s, Int64s
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 
 Details = Mapping[str, str | int]
 
@@ -82,11 +82,11 @@ class Distances(NamedTuple):
 class ExplainContext:
     """The pod that is explained, and what the filters that explain it have in common."""
 
-    pod: PodRecord
-    nominated: Mapping[int, tuple[PodRecord, ...]] = field(default_factory=dict)
+    pod: PodInfo
+    nominated: Mapping[int, tuple[PodInfo, ...]] = field(default_factory=dict)
     """By row: the pods nominated to the node with at least the pod's priority. The pod must fit next to them."""
     kinds: frozenset[ObstacleKind] = frozenset()
     """The obstacle kinds of all filters that apply to the pod, so that no two filters explain the same thing."""
 
-    def nominated_to(self, row: int) -> tuple[PodRecord, ...]:
+    def nominated_to(self, row: int) -> tuple[PodInfo, ...]:
         return self.nominated.get(row, ())

@@ -1,19 +1,19 @@
-"""The extension points: what a plugin can be asked, in the order in which a pod meets them.
+"""The extension points of the scheduling framework, in the order in which a pod meets them.
 
-A plugin inherits the points that it serves; the class line is its contract. What `pre_filter` computes is handed to
-`filter`, what `pre_score` computes to `score`: typed values, not a dictionary of strings. What a plugin needs from
-outside it names as parameters of its constructor (`columns`, `arguments`, …, see `registry`).
+A plugin inherits the extension points that it implements. The result of `pre_filter` is passed to `filter`, that of
+`pre_score` to `score`: typed values, not a dictionary of strings. A plugin names the services that it needs as
+parameters of its constructor (`columns`, `arguments`, …; see `registry`).
 
-`filter` and `score` answer for many rows at once. A plugin says what its answer reads (`Reads`), and the less it
-reads, the longer the cycle may keep what it said:
+`filter` and `score` answer for many rows at once. A plugin declares the scope of its answers, and the cycle caches
+them accordingly:
 
-  FACTS     the node of the row alone             kept until the node changes
-  USAGE     that, and the pods on the row         kept until the node or its pods change
-  CLUSTER   anything                              asked again for every pod
+  NODE        the node of the row               until the node changes
+  NODE_PODS   the node and the pods on it       until either changes
+  CLUSTER     anything                          not at all: asked for every pod
 
- 1. A filter or score that reads FACTS or USAGE depends on the pod through its shape only, never through its name,
-    its volumes or its annotations: its answer is kept for all pods of the shape.
- 2. Nothing here awaits, except binding. A cycle is a function of columns, pod and seed.
+1. An answer with scope NODE or NODE_PODS depends on the pod through its signature only, never through its name,
+   volumes or annotations: it is cached for all pods of the signature.
+2. Nothing here awaits, except binding. A cycle is a function of columns, pod and seed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.status import Reason, Refusal, Rejection, refusal_of
@@ -39,11 +39,11 @@ State = TypeVar("State")
 ScoreState = TypeVar("ScoreState")
 
 
-class Reads(IntEnum):
+class Scope(IntEnum):
     """How far an answer for one row looks."""
 
-    FACTS = 0
-    USAGE = 1
+    NODE = 0
+    NODE_PODS = 1
     CLUSTER = 2
 
 
@@ -99,14 +99,14 @@ class PreEnqueue(Plugin, ABC):
     """May the pod enter the queue at all?"""
 
     @abstractmethod
-    def pre_enqueue(self, pod: PodRecord) -> Rejection | None: ...
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None: ...
 
 
 class QueueSort(Plugin, ABC):
     """In which order are pods tried?"""
 
     @abstractmethod
-    def queue_key(self, pod: PodRecord, queued_s: float) -> tuple[float, ...]:
+    def queue_key(self, pod: PodInfo, queued_s: float) -> tuple[float, ...]:
         """Pods with smaller keys come first."""
 
 
@@ -117,13 +117,13 @@ class PreFilter(Plugin, ABC, Generic[State]):
     """It skips every pod without volumes, and so need not be asked about one."""
 
     @abstractmethod
-    def pre_filter(self, pod: PodRecord) -> Proceed[State] | Skip | Rejection: ...
+    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Rejection: ...
 
 
 class Filter(Plugin, ABC, Generic[State]):
     """Which nodes can take the pod? The state comes from the plugin's `pre_filter`, or else from `prepare`."""
 
-    filter_reads: ClassVar[Reads] = Reads.CLUSTER
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
     filter_reasons: ClassVar[tuple[Reason, ...]] = ()
     wants_few_rows: ClassVar[bool] = False
     """Each row is dear to this filter: it is asked only about those that row-local and earlier filters let through."""
@@ -133,7 +133,7 @@ class Filter(Plugin, ABC, Generic[State]):
         if "filter" in cls.__dict__ and "filter_row" not in cls.__dict__:
             cls.filter_row = Filter.filter_row  # type: ignore[method-assign]  # an inherited one ignores the override
 
-    def prepare(self, pod: PodRecord) -> State | Skip:
+    def prepare(self, pod: PodInfo) -> State | Skip:
         """What `filter` needs to know of the pod, for a plugin that does not serve PreFilter."""
         return SKIP
 
@@ -179,7 +179,7 @@ class Adjustable(Filter[State], Generic[State]):
         """How many numbers describe what pods on a row contribute."""
 
     @abstractmethod
-    def contribution(self, state: State, pod: PodRecord, row: int) -> Sequence[int]:
+    def contribution(self, state: State, pod: PodInfo, row: int) -> Sequence[int]:
         """What one pod on this row adds to each measure."""
 
     @abstractmethod
@@ -187,7 +187,7 @@ class Adjustable(Filter[State], Generic[State]):
         """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
 
 
-Tell: TypeAlias = Callable[[PodRecord, Literal["Normal", "Warning"], str, str, str], None]
+Tell: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
 """An event about a pod: (pod, type, reason, action, note). The service `tell`."""
 
 FollowUp: TypeAlias = Callable[[], Awaitable[None]]
@@ -198,7 +198,7 @@ class FailedAttempt(Protocol):
     """What PostFilter plugins may read of an attempt that found no node. `cycle.attempt.Attempt` implements it."""
 
     @property
-    def pod(self) -> PodRecord: ...
+    def pod(self) -> PodInfo: ...
 
     @property
     def rejection(self) -> Rejection | None:
@@ -228,7 +228,7 @@ class PostFilterResult:
 
     nominated_node: str | None = None
     """None: leave the pod's nomination as it is. Empty: withdraw it."""
-    victims: tuple[PodRecord, ...] = ()
+    victims: tuple[PodInfo, ...] = ()
     rejection: Rejection | None = None
     follow_up: FollowUp | None = None
     """What the API server is to be told for it."""
@@ -238,33 +238,33 @@ class PreScore(Plugin, ABC, Generic[ScoreState]):
     """What does the score need to know, given the nodes that can take the pod?"""
 
     @abstractmethod
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> ScoreState | Skip | Rejection: ...
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Rejection: ...
 
 
 class Score(Plugin, ABC, Generic[ScoreState]):
     """How good is each node? The state comes from the plugin's `pre_score`, or else from `prepare_score`."""
 
-    score_reads: ClassVar[Reads] = Reads.CLUSTER
-    normalises: bool = False
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
+    normalizes: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "score" in cls.__dict__ and "score_row" not in cls.__dict__:
             cls.score_row = Score.score_row  # type: ignore[method-assign]  # as for `Filter`
 
-    def prepare_score(self, pod: PodRecord) -> ScoreState | Skip | Even:
+    def prepare_score(self, pod: PodInfo) -> ScoreState | Skip | Even:
         """What `score` needs to know of the pod, for a plugin that does not serve PreScore."""
         return SKIP
 
     @abstractmethod
     def score(self, state: ScoreState, rows: Rows) -> Int64s:
-        """A number for each row, 0 to SCORE_MAX; any number if the plugin `normalises`."""
+        """A number for each row, 0 to SCORE_MAX; any number if the plugin `normalizes`."""
 
     def score_row(self, state: ScoreState, row: int) -> int:
         """The same for a single row."""
         return int(self.score(state, np.array([row], dtype=np.int64))[0])
 
-    def normalise(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: ScoreState, scores: Int64s, rows: Rows) -> Int64s:
         """The scores of all feasible rows together, brought to 0 to SCORE_MAX. Equal scores stay equal."""
         return scores
 
@@ -273,12 +273,12 @@ class Reserve(Plugin, ABC):
     """The pod is about to be believed on a node: remember what that takes, or take it back."""
 
     @abstractmethod
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None: ...
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None: ...
 
     @abstractmethod
-    def unreserve(self, pod: PodRecord, node_name: str) -> None: ...
+    def unreserve(self, pod: PodInfo, node_name: str) -> None: ...
 
-    async def released(self, pod: PodRecord, node_name: str) -> None:
+    async def released(self, pod: PodInfo, node_name: str) -> None:
         """Tells the API server, after `unreserve`, what it had been told in PreBind and is not so any more."""
 
 
@@ -293,29 +293,29 @@ class Permit(Plugin, ABC):
     """Now, later, or not at all?"""
 
     @abstractmethod
-    def permit(self, pod: PodRecord, node_name: str) -> Wait | Rejection | None: ...
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None: ...
 
 
 class PreBind(Plugin, ABC):
     """Work that must be done before the pod is bound: volumes, devices."""
 
-    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+    def has_work(self, pod: PodInfo, node_name: str) -> bool:
         """Whether there is anything to do for this pod. If not, `pre_bind` is not called, and binding is quicker."""
         return True
 
     @abstractmethod
-    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None: ...
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None: ...
 
 
 class Bind(Plugin, ABC):
     """Tell the API server. The first plugin that does not skip has bound the pod. May raise what its client raises."""
 
     @abstractmethod
-    async def bind(self, pod: PodRecord, node_name: str) -> Skip | Rejection | None: ...
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None: ...
 
 
 class PostBind(Plugin, ABC):
     """The pod is bound. Nothing can be refused any more."""
 
     @abstractmethod
-    def post_bind(self, pod: PodRecord, node_name: str) -> None: ...
+    def post_bind(self, pod: PodInfo, node_name: str) -> None: ...

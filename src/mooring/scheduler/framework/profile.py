@@ -27,8 +27,8 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     QueueSort,
-    Reads,
     Reserve,
+    Scope,
     Score,
 )
 from mooring.scheduler.framework.status import Code
@@ -81,19 +81,19 @@ class Profile:
     prepared_filters: tuple[FilterUse, ...] = ()
     """Those among them without a PreFilter, or whose PreFilter the profile has disabled."""
     cluster_pre_filters: tuple[PreFilter[Any], ...] = ()
-    """The PreFilters whose answer is not kept with the shape."""
+    """The PreFilters whose answer is not kept with the signature."""
     cluster_pre_filters_without_volumes: tuple[PreFilter[Any], ...] = ()
     """Those of them that may have something to say about a pod without volumes."""
 
 
 def filter_use(plugin: Filter[Any], number: int) -> FilterUse:
-    is_row_local = plugin.filter_reads is not Reads.CLUSTER
+    is_row_local = plugin.filter_scope is not Scope.CLUSTER
     can_fail = type(plugin).reasons is not Filter.reasons or any(r.code is Code.ERROR for r in plugin.filter_reasons)
     return FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None, is_row_local, can_fail)
 
 
 def score_use(plugin: Score[Any], weight: int) -> ScoreUse:
     # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
-    reads = plugin.score_reads
-    is_row_local = reads is Reads.FACTS or (reads is Reads.USAGE and not plugin.normalises)
+    reads = plugin.score_scope
+    is_row_local = reads is Scope.NODE or (reads is Scope.NODE_PODS and not plugin.normalizes)
     return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local)

@@ -48,8 +48,8 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     QueueSort,
-    Reads,
     Reserve,
+    Scope,
     Score,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
@@ -226,7 +226,7 @@ def _problem_of_node_plugin(plugin: type[NodePlugin]) -> str | None:
         for_rows = POINTS[point]
         if issubclass(plugin, for_rows):
             return f"{called} inherits from both {per_node.__name__} and {for_rows.__name__}: keep one of them"
-        scope = f"{point.config_field}_reads"
+        scope = f"{point.config_field}_scope"
         if hasattr(plugin, scope):
             return (
                 f"{called} sets {scope}, but results of a {per_node.__name__} are not cached; remove it, or inherit "
@@ -245,8 +245,8 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
         return f"{called} has {len(reasons)} reasons; a filter can tell {REASONS_MAX} apart"
     if not reasons and plugin.reasons is Filter.reasons:
         return f"{called} can refuse but has no reasons: set filter_reasons, or define reasons(state)"
-    if issubclass(plugin, Adjustable) and plugin.filter_reads is not Reads.CLUSTER:
-        return f"{called} counts pods beyond its row (Adjustable), so filter_reads must be Reads.CLUSTER"
+    if issubclass(plugin, Adjustable) and plugin.filter_scope is not Scope.CLUSTER:
+        return f"{called} counts pods beyond its row (Adjustable), so filter_scope must be Scope.CLUSTER"
     return None
 
 

@@ -30,7 +30,7 @@ from mooring.client.promise import Change
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
 from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.cache.pods import NO_START_S, PodRecord
+from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
 from mooring.scheduler.framework.changes import pod_events
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Subject
@@ -59,9 +59,9 @@ class PodIntake:
         self._assumptions = assumptions
         self._waiting = waiting
         self._names = frozenset(scheduler_names)
-        self.pending: dict[str, PodRecord] = {}
+        self.pending: dict[str, PodInfo] = {}
         self._listed: set[str] = set()
-        self._arriving: dict[str, PodRecord] = {}
+        self._arriving: dict[str, PodInfo] = {}
         self._has_listed = False
 
     # What the reflector tells
@@ -182,7 +182,7 @@ class PodIntake:
         for event in pod_events(known, pod, Subject.ASSIGNED_POD):
             self._queue.wake(event, known, pod)
 
-    def _place(self, pod: PodRecord) -> None:
+    def _place(self, pod: PodInfo) -> None:
         pod.view = None  # a placed pod is counted, not read
         self._columns.place(pod, pod.node_name)
 
@@ -232,7 +232,7 @@ class PodIntake:
             self._columns.displace(known)
             self._queue.wake(ASSIGNED_POD_DELETE, known, None)
 
-    def _pending_is_gone(self, pod: PodRecord) -> None:
+    def _pending_is_gone(self, pod: PodInfo) -> None:
         self._queue.delete(pod.uid)
         self._columns.withdraw(pod)
         if pod.uid in self._assumptions:
@@ -256,7 +256,7 @@ class PodIntake:
         self._queue.wake(ASSIGNED_POD_DELETE, assumption.pod, None)
 
 
-def _is_confirmation(known: PodRecord, view: Pod) -> bool:
+def _is_confirmation(known: PodInfo, view: Pod) -> bool:
     """Whether this is the assumed pod just as it was, on the assumed node: what nearly every binding ends in."""
     assumed = known.view
     if assumed is None or view.spec.node_name != known.node_name:
@@ -276,19 +276,22 @@ def _started_s(view: Pod) -> float:
     return parse_rfc3339(view.status.start_time) if view.status.start_time is not None else NO_START_S
 
 
-def _counts_alike(known: PodRecord, pod: PodRecord) -> bool:
+def _counts_alike(known: PodInfo, pod: PodInfo) -> bool:
     """Whether the columns would count both the same: then nothing has to be taken away and added again."""
-    return known.shape is pod.shape and _is_used_alike(known, pod)
+    return known.signature is pod.signature and _is_used_alike(known, pod)
 
 
-def _takes_alike(known: PodRecord, pod: PodRecord) -> bool:
+def _takes_alike(known: PodInfo, pod: PodInfo) -> bool:
     """Whether both take the same of the same node, as every pod that is bound and given its zone's label then."""
     return (
-        known.row >= 0 and not known.volumes and known.shape.family == pod.shape.family and _is_used_alike(known, pod)
+        known.row >= 0
+        and not known.volumes
+        and known.signature.family == pod.signature.family
+        and _is_used_alike(known, pod)
     )
 
 
-def _is_used_alike(known: PodRecord, pod: PodRecord) -> bool:
+def _is_used_alike(known: PodInfo, pod: PodInfo) -> bool:
     return (
         known.node_name == pod.node_name
         and known.terminating == pod.terminating
@@ -297,5 +300,5 @@ def _is_used_alike(known: PodRecord, pod: PodRecord) -> bool:
     )
 
 
-def _is_at_most(priority: int, pod: PodRecord) -> bool:
+def _is_at_most(priority: int, pod: PodInfo) -> bool:
     return pod.priority <= priority

@@ -6,7 +6,7 @@ What goes wrong is raised, not returned: the binding cycle tells a refusal from 
 from __future__ import annotations
 
 from mooring.client.promise import Client
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Bind
 
 
@@ -16,5 +16,5 @@ class DefaultBinder(Bind):
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def bind(self, pod: PodRecord, node_name: str) -> None:
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
         await self._client.bind(pod.namespace, pod.name, pod.uid, node_name)

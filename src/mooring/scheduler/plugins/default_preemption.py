@@ -22,7 +22,7 @@ import numpy as np
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import DefaultPreemptionArgs
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.diagnosis import unavailable_text
@@ -64,7 +64,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         self._rows_by_name: Int64s = np.zeros(0, dtype=np.int64)
         self._ordered_at = -1
 
-    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
         """While its victims are being evicted, the pod would find them still there, and preempt again."""
         if self._evictions.is_running_for(pod.uid):
             return unresolvable("waiting for the preemption for this pod to be finished")
@@ -118,11 +118,11 @@ class DefaultPreemption(PreEnqueue, PostFilter):
 
     def wakes(self) -> tuple[Wake, ...]:
         # A pod that waits for its victims is woken by the plugins that refused it: they know what it lacks.
-        return (Wake(Subject.ASSIGNED_POD, Action.DELETE, never, by_shape=True),)
+        return (Wake(Subject.ASSIGNED_POD, Action.DELETE, never, by_signature=True),)
 
     def _why_not_eligible(self, attempt: Attempt) -> str | None:
         pod, columns = attempt.pod, self._columns
-        if pod.shape.spec.preemption_policy == "Never":
+        if pod.signature.spec.preemption_policy == "Never":
             return "not eligible due to preemptionPolicy=Never."
         row = columns.row_of.get(pod.nominated_node) if pod.nominated_node else None
         if row is None:
@@ -169,7 +169,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return min(max(share, self._arguments.min_candidate_nodes_absolute), count)
 
     def _book(self, attempt: Attempt) -> VictimBook:
-        """What is known already of the rows, if it can be kept for the pod's shape."""
+        """What is known already of the rows, if it can be kept for the pod's signature."""
         columns, pod, results = self._columns, attempt.pod, attempt.results
         if not attempt.says_as_cached or attempt.asked or columns.nominations.node_of(pod) is not None:
             book = VictimBook()

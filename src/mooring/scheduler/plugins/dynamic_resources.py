@@ -27,7 +27,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import DynamicResourcesArgs
 from mooring.scheduler.devices.answers import AnswerBook
 from mooring.scheduler.devices.capacity import consumption, fits
@@ -39,7 +39,7 @@ from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.devices.selection import is_selected, matches_class
 from mooring.scheduler.devices.usage import Usage
 from mooring.scheduler.framework.events import Wake
-from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     EVEN,
@@ -91,7 +91,7 @@ class DynamicResources(
     obstacle_kind = ObstacleKind.DEVICE
     filter_reasons = REASONS
     wants_few_rows = True
-    normalises = True
+    normalizes = True
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class DynamicResources(
 
     # PreEnqueue
 
-    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
         if pod.view is None or not pod.view.spec.resource_claims:
             return None
         try:
@@ -131,11 +131,11 @@ class DynamicResources(
 
     # Filter
 
-    def is_concerned(self, pod: PodRecord) -> bool:
+    def is_concerned(self, pod: PodInfo) -> bool:
         has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
         return has_claims or bool(self._ledger.by_resource)
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[PodDevices] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[PodDevices] | Skip | Rejection:
         if not self.is_concerned(pod):
             return SKIP
         state = self._state_of(pod)
@@ -150,9 +150,9 @@ class DynamicResources(
     def reasons(self, state: PodDevices) -> tuple[Reason, ...]:
         return state.reasons()
 
-    def _state_of(self, pod: PodRecord) -> PodDevices | Skip | Rejection:
+    def _state_of(self, pod: PodInfo) -> PodDevices | Skip | Rejection:
         """What there is to know before nodes are looked at."""
-        view = pod.view if pod.view is not None else pod.shape.view
+        view = pod.view if pod.view is not None else pod.signature.view
         try:
             claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
         except ClaimsMissingError as error:
@@ -206,13 +206,13 @@ class DynamicResources(
         except DeviceBindingError:
             return True
 
-    def _backed(self, pod: PodRecord) -> dict[str, int]:
+    def _backed(self, pod: PodInfo) -> dict[str, int]:
         by_resource = self._ledger.by_resource
-        known = pod.shape.memo.get(DynamicResources)
+        known = pod.signature.memo.get(DynamicResources)
         if isinstance(known, tuple) and known[0] == by_resource.revision:
             return dict(known[1])
-        backed = by_resource.backed(pod.shape.view)
-        pod.shape.memo[DynamicResources] = (by_resource.revision, backed)
+        backed = by_resource.backed(pod.signature.view)
+        pod.signature.memo[DynamicResources] = (by_resource.revision, backed)
         return backed
 
     # Explain
@@ -269,19 +269,19 @@ class DynamicResources(
 
     # Score
 
-    def prepare_score(self, pod: PodRecord) -> PodDevices | Even:
+    def prepare_score(self, pod: PodInfo) -> PodDevices | Even:
         state = self._latest
         return state if state is not None and state.pod is pod and state.scores_differ else EVEN
 
     def score(self, state: PodDevices, rows: Rows) -> Int64s:
         return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
 
-    def normalise(self, state: PodDevices, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: PodDevices, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=False)
 
     # Reserve
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         state = self._fresh_state(pod)
         if state is None or isinstance(state, Rejection):
             return state
@@ -310,7 +310,7 @@ class DynamicResources(
         self._reserved[pod.uid] = Reserved(state, node_name, allocations, part)
         return None
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         reserved = self._reserved.pop(pod.uid, None)
         if reserved is None or reserved.part is None:
             return
@@ -318,7 +318,7 @@ class DynamicResources(
             if self._claims.land(uid) and self._claims.get(key) is not None:
                 self._claims.restore(key)
 
-    async def released(self, pod: PodRecord, node_name: str) -> None:
+    async def released(self, pod: PodInfo, node_name: str) -> None:
         if pod.view is None or pod.uid in self._reserved:
             return  # it is on its way again, and needs its claims
         try:
@@ -327,7 +327,7 @@ class DynamicResources(
             return  # whoever deletes a claim takes its users off it
         await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
-    def _fresh_state(self, pod: PodRecord) -> PodDevices | Rejection | None:
+    def _fresh_state(self, pod: PodInfo) -> PodDevices | Rejection | None:
         """What was found out about the pod, if it is still so; looked up again otherwise."""
         state = self._latest
         if state is not None and state.pod is pod and state.revision == self._ledger.usage.revision:
@@ -337,7 +337,7 @@ class DynamicResources(
         again = self._state_of(pod)
         return None if again is SKIP else again
 
-    def granted(self, pod: PodRecord) -> tuple[tuple[str, AllocationResult], ...]:
+    def granted(self, pod: PodInfo) -> tuple[tuple[str, AllocationResult], ...]:
         """What a pod was given when it was believed on its node, claim by claim, until that is written."""
         reserved = self._reserved.get(pod.uid)
         if reserved is None or reserved.part is None:
@@ -346,10 +346,10 @@ class DynamicResources(
 
     # PreBind
 
-    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+    def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
         reserved = self._reserved.get(pod.uid)
         if reserved is None:
             return None

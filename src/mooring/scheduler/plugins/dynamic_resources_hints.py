@@ -9,7 +9,7 @@ Pods of one template have claims of their own, so the hints are asked for each p
 from __future__ import annotations
 
 from mooring.api.views.devices import ResourceClaim
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import ClaimBook
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.plugins.dynamic_resources_claims import ClaimsMissingError, claim_uid, claims_of
@@ -19,10 +19,10 @@ def device_wakes(book: ClaimBook) -> tuple[Wake, ...]:
     """What can help a pod that DynamicResources refused."""
     any_change = Action.ADD | Action.UPDATE
 
-    def claim_helps(pod: PodRecord, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    def claim_helps(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
         return claim_change_helps(book, pod, old, new)
 
-    def has_its_claims(pod: PodRecord, old: PodRecord | None, new: PodRecord) -> bool:
+    def has_its_claims(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
         return new.uid == pod.uid and _claims_or_none(book, new) is not None
 
     node_changes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
@@ -35,7 +35,7 @@ def device_wakes(book: ClaimBook) -> tuple[Wake, ...]:
     )
 
 
-def claim_change_helps(book: ClaimBook, pod: PodRecord, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+def claim_change_helps(book: ClaimBook, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
     """A claim came, or changed: were devices set free, or is it one that the pod waits for?"""
     claims = _claims_or_none(book, pod)
     if claims is None:
@@ -47,7 +47,7 @@ def claim_change_helps(book: ClaimBook, pod: PodRecord, old: ResourceClaim | Non
     return old is None or old.status != new.status
 
 
-def _claims_or_none(book: ClaimBook, pod: PodRecord) -> tuple[ResourceClaim, ...] | None:
+def _claims_or_none(book: ClaimBook, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
     """The claims of a pod; None while some of them are missing."""
     if pod.view is None:
         return ()

@@ -24,7 +24,7 @@ from mooring.api.views.devices import AllocationResult, ResourceClaim, ResourceC
 from mooring.api.views.pod import ContainerExtendedResourceRequest, Pod
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.answers import (
     CANNOT,
     FAILED,
@@ -84,7 +84,7 @@ class PodDevices:
 
     def __init__(
         self,
-        pod: PodRecord,
+        pod: PodInfo,
         view: Pod,
         claims: tuple[ResourceClaim, ...],
         backed: Mapping[str, int],

@@ -28,7 +28,7 @@ from mooring.api.views.devices import AllocationResult, ResourceClaim
 from mooring.client.errors import ClientError, ConflictError
 from mooring.client.promise import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimBook, UnknownClaimError
 from mooring.scheduler.plugins.dynamic_resources_claims import (
     DeviceBindingError,
@@ -71,7 +71,7 @@ class ClaimWriter:
 
     # PreBind
 
-    async def write(self, pod: PodRecord, reserved: Reserved) -> None:
+    async def write(self, pod: PodInfo, reserved: Reserved) -> None:
         """Tells the API server of all allocations of a pod. Raises `DeviceWriteError`."""
         part = reserved.part
         allocations: dict[str, AllocationResult] = (
@@ -83,7 +83,7 @@ class ClaimWriter:
         if part is not None and part.has_extended and part.specs[-1].devices.requests:
             await self._bind_extended(pod, reserved, part.uids[-1])
 
-    async def _bind(self, uid: str, key: str, pod: PodRecord, allocation: AllocationResult | None) -> ResourceClaim:
+    async def _bind(self, uid: str, key: str, pod: PodInfo, allocation: AllocationResult | None) -> ResourceClaim:
         is_known = False
         try:
             written = await self._retried(key, lambda claim: self._reserve(claim, pod, allocation))
@@ -93,7 +93,7 @@ class ClaimWriter:
             if allocation is not None:
                 self._claims.land(uid, for_all=is_known)
 
-    async def _reserve(self, claim: Raw, pod: PodRecord, allocation: AllocationResult | None) -> Raw:
+    async def _reserve(self, claim: Raw, pod: PodInfo, allocation: AllocationResult | None) -> Raw:
         """Adds an allocation, if there is one, and the pod to a claim."""
         key = _key_of(claim)
         if claim["metadata"].get("deletionTimestamp"):
@@ -116,7 +116,7 @@ class ClaimWriter:
         status["reservedFor"] = [*status.get("reservedFor", ()), consumer]
         return await self._update(claim, doing, subresource="status")
 
-    async def _bind_extended(self, pod: PodRecord, reserved: Reserved, uid: str) -> None:
+    async def _bind_extended(self, pod: PodInfo, reserved: Reserved, uid: str) -> None:
         """Creates the claim that stands for the pod's extended resources, and tells the pod of it."""
         part = reserved.part
         assert part is not None, f"{pod} was allocated nothing"
@@ -150,9 +150,7 @@ class ClaimWriter:
         except ClientError as error:
             raise DeviceWriteError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
 
-    async def _bind_created(
-        self, created: ResourceClaim, pod: PodRecord, allocation: AllocationResult
-    ) -> ResourceClaim:
+    async def _bind_created(self, created: ResourceClaim, pod: PodInfo, allocation: AllocationResult) -> ResourceClaim:
         return await self._retried(created.key, lambda claim: self._reserve(claim, pod, allocation))
 
     def has_to_wait(self, reserved: Reserved) -> bool:
@@ -187,7 +185,7 @@ class ClaimWriter:
 
     # Taking back
 
-    async def release(self, pod: PodRecord, claims: Sequence[ResourceClaim], of_extended: ResourceClaim | None) -> None:
+    async def release(self, pod: PodInfo, claims: Sequence[ResourceClaim], of_extended: ResourceClaim | None) -> None:
         """Takes the pod off its claims, and deletes the claim that stands for its extended resources."""
         for claim in claims:
             if claim.status.allocation is None or not is_reserved_for(claim, pod.uid):

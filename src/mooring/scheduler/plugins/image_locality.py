@@ -11,8 +11,8 @@ import numpy as np
 from mooring.api.images import normalized_image_name
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.framework.plugin import SCORE_MAX, Reads, Score
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.framework.plugin import SCORE_MAX, Scope, Score
 
 _MIB = 1024 * 1024
 THRESHOLD_MIN = 23 * _MIB
@@ -24,7 +24,7 @@ WantedImages = tuple[tuple[str, ...], int]
 
 class ImageLocality(Score[WantedImages]):
     name = "ImageLocality"
-    score_reads = Reads.FACTS
+    score_scope = Scope.NODE
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -33,8 +33,8 @@ class ImageLocality(Score[WantedImages]):
         # What an image on one node is worth depends on how many nodes have it, and on how many there are.
         return self._columns.images.version, self._columns.node_count if self._columns.images.holders else 0
 
-    def prepare_score(self, pod: PodRecord) -> WantedImages:
-        spec = pod.shape.spec
+    def prepare_score(self, pod: PodInfo) -> WantedImages:
+        spec = pod.signature.spec
         containers = (*spec.init_containers, *spec.containers)
         references = [container.image for container in containers]
         references += [volume.image.reference for volume in spec.volumes if volume.image is not None]

@@ -21,12 +21,12 @@ from mooring.api.views.workloads import Namespace
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
 from mooring.scheduler.config.arguments import InterPodAffinityArgs
 from mooring.scheduler.framework.events import Wake
-from mooring.scheduler.framework.normalise import by_table
+from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
@@ -99,7 +99,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         Reason("node(s) didn't match pod anti-affinity rules"),
         Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE),
     )
-    normalises = True
+    normalizes = True
 
     def __init__(self, columns: Columns, arguments: InterPodAffinityArgs) -> None:
         self._columns = columns
@@ -109,14 +109,14 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Filter
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[Required] | Skip | Rejection:
-        shape = pod.shape
-        if _is_indifferent(shape):
+    def pre_filter(self, pod: PodInfo) -> Proceed[Required] | Skip | Rejection:
+        signature = pod.signature
+        if _is_indifferent(signature):
             return SKIP
-        own = self._own_terms(shape)
+        own = self._own_terms(signature)
         if own.error is not None:
             return unresolvable(f"parsing pod: {own.error}")
-        disliking_terms = _disliking(shape)
+        disliking_terms = _disliking(signature)
         carried = [term for term in disliking_terms if term.carriers]
         if not carried and own.affinity is None and not own.anti_affinity:
             return SKIP
@@ -155,15 +155,15 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
     def measures(self, state: Required) -> int:
         return 3
 
-    def contribution(self, state: Required, pod: PodRecord, row: int) -> Sequence[int]:
-        shape, own = pod.shape, state.own
-        is_friend = own.affinity is not None and own.affinity.counter.matches(shape.namespace, shape.labels)
+    def contribution(self, state: Required, pod: PodInfo, row: int) -> Sequence[int]:
+        signature, own = pod.signature, state.own
+        is_friend = own.affinity is not None and own.affinity.counter.matches(signature.namespace, signature.labels)
         disliked_here = sum(
-            term.counter.matches(shape.namespace, shape.labels) and term.column.codes[row] != ABSENT
+            term.counter.matches(signature.namespace, signature.labels) and term.column.codes[row] != ABSENT
             for term in own.anti_affinity
         )
         # Terms are shared: a pod that says the same twice was counted twice.
-        carried = list(map(id, shape.terms))
+        carried = list(map(id, signature.terms))
         dislikes_here = sum(
             carried.count(id(term)) for term in state.disliking_terms if term.column.codes[row] != ABSENT
         )
@@ -238,7 +238,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
                 pods = [
                     pod
                     for pod in self._pods_in_domain(term.column, row)
-                    if term.counter.matches(pod.namespace, pod.shape.labels)
+                    if term.counter.matches(pod.namespace, pod.signature.labels)
                 ]
                 text = (
                     f"keeps away from {_selector_text(part, namespace)}: {_pods_text(pods)} "
@@ -254,7 +254,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             code = int(term.column.codes[row])
             if code == ABSENT or not term.domain_counts()[code] or term.column in explained:
                 continue
-            carriers = [pod for pod in self._pods_in_domain(term.column, row) if term in pod.shape.terms]
+            carriers = [pod for pod in self._pods_in_domain(term.column, row) if term in pod.signature.terms]
             if carriers:
                 domain = "" if term.column.key == HOSTNAME else f" from {domain_text(term.column, code)}"
                 text = f"{_pods_text(carriers)} {'keep' if len(carriers) > 1 else 'keeps'} it away{domain}"
@@ -268,7 +268,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
     def _matching_pods(self, counter: Counter, column: LabelColumn, code: int) -> int:
         return int(self._columns.selectors.fresh(counter).domains(column, self._columns.height)[code])
 
-    def _pods_in_domain(self, column: LabelColumn, row: int) -> Iterator[PodRecord]:
+    def _pods_in_domain(self, column: LabelColumn, row: int) -> Iterator[PodInfo]:
         """The pods of the row's domain, those on the row itself first."""
         rows = np.flatnonzero(column.codes[: self._columns.height] == column.codes[row])
         for other in sorted(rows.tolist(), key=lambda other: other != row):
@@ -276,14 +276,16 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Score
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Preferred | Skip:
-        shape = pod.shape
-        if _is_indifferent(shape):
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Preferred | Skip:
+        signature = pod.signature
+        if _is_indifferent(signature):
             return SKIP
-        own = self._own_terms(shape)
+        own = self._own_terms(signature)
         if self._ignores_preferences_of_placed and not own.preferred:
             return SKIP
-        weighed = [(term, self._weight(term)) for term in _speaking_of(shape) if term.carriers and self._weight(term)]
+        weighed = [
+            (term, self._weight(term)) for term in _speaking_of(signature) if term.carriers and self._weight(term)
+        ]
         worth = self._by_topology(weighed)
         is_anybody_counted = bool(weighed)
         for term in own.preferred:
@@ -295,7 +297,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
     def score(self, state: Preferred, rows: Rows) -> Int64s:
         return _at_rows(state.worth, rows, np.zeros(length_of(rows), dtype=np.int64))
 
-    def normalise(self, state: Preferred, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: Preferred, scores: Int64s, rows: Rows) -> Int64s:
         lowest, highest = int(scores.min()), int(scores.max())
         if highest == lowest:
             return np.zeros(len(scores), dtype=np.int64)
@@ -327,15 +329,15 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
             _add_worth(worth, term.column, term.domain_counts(), weight)
         return worth
 
-    def _own_terms(self, shape: Shape) -> OwnTerms:
+    def _own_terms(self, signature: PodSignature) -> OwnTerms:
         version = self._namespaces.version
-        known = shape.memo.get(self)
+        known = signature.memo.get(self)
         if known is None or known[0] != version:  # type: ignore[index]
-            known = shape.memo[self] = (version, self._compile(shape))
+            known = signature.memo[self] = (version, self._compile(signature))
         return known[1]  # type: ignore[index,no-any-return]
 
-    def _compile(self, shape: Shape) -> OwnTerms:
-        terms = PodTerms(shape.view)
+    def _compile(self, signature: PodSignature) -> OwnTerms:
+        terms = PodTerms(signature.view)
         required = [term for term, _ in terms.of_kind.get(TermKind.AFFINITY_REQUIRED, ())]
         affinity = self._own_term(required, 1) if required else None
         anti = terms.of_kind.get(TermKind.ANTI_AFFINITY_REQUIRED, ())
@@ -344,7 +346,7 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         return OwnTerms(
             affinity=affinity,
             affinity_columns=tuple(self._columns.labels.column(term.topology_key) for term in required),
-            matches_itself=affinity is not None and affinity.counter.matches(shape.namespace, shape.labels),
+            matches_itself=affinity is not None and affinity.counter.matches(signature.namespace, signature.labels),
             anti_affinity=tuple(self._own_term([term], 1) for term, _ in anti),
             preferred=(
                 *(self._own_term([term], weight) for term, weight in liked),
@@ -366,21 +368,21 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         return term.namespaces.union(selected)
 
 
-def _disliking(shape: Shape) -> tuple[CarriedTerm, ...]:
-    """Those of them that keep pods of this shape away."""
-    return tuple([term for term in _speaking_of(shape) if term.kind is TermKind.ANTI_AFFINITY_REQUIRED])
+def _disliking(signature: PodSignature) -> tuple[CarriedTerm, ...]:
+    """Those of them that keep pods of this signature away."""
+    return tuple([term for term in _speaking_of(signature) if term.kind is TermKind.ANTI_AFFINITY_REQUIRED])
 
 
-def _speaking_of(shape: Shape) -> Sequence[CarriedTerm]:
-    """The terms that some pod may carry and that speak of pods of this shape."""
-    return shape.label_class.terms  # type: ignore[return-value]
+def _speaking_of(signature: PodSignature) -> Sequence[CarriedTerm]:
+    """The terms that some pod may carry and that speak of pods of this signature."""
+    return signature.label_class.terms  # type: ignore[return-value]
 
 
-def _is_indifferent(shape: Shape) -> bool:
+def _is_indifferent(signature: PodSignature) -> bool:
     """Whether a pod says nothing about others, and nobody says anything about it."""
-    affinity = shape.spec.affinity
+    affinity = signature.spec.affinity
     says_nothing = affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None)
-    return says_nothing and not shape.label_class.terms
+    return says_nothing and not signature.label_class.terms
 
 
 def _judge(verdicts: dict[LabelColumn, UInt8s], column: LabelColumn, is_rejected: Bools, verdict: int) -> None:
@@ -423,7 +425,7 @@ def _selector_text(part: Part, namespace: str) -> str:
     return f"{selector} of namespace {', '.join(sorted(part.namespaces)) or '(none)'}"
 
 
-def _pods_text(pods: Sequence[PodRecord]) -> str:
+def _pods_text(pods: Sequence[PodInfo]) -> str:
     if not pods:
         return "a pod"
     others = len(pods) - 1

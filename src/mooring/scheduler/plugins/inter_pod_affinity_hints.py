@@ -21,7 +21,7 @@ from typing import NamedTuple
 from mooring.api.errors import ObjectError
 from mooring.api.views.node import Node
 from mooring.api.views.pod import PodAffinityTerm
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.terms import AffinityTerm
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import is_about_itself, takes_up_room
@@ -39,50 +39,50 @@ class RequiredTerms(NamedTuple):
 def inter_pod_affinity_wakes() -> tuple[Wake, ...]:
     """What can help a pod that InterPodAffinity refused."""
     return (
-        Wake(Subject.ASSIGNED_POD, Action.ADD, _is_a_friend, by_shape=True, by_both_shapes=True),
-        Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, _changes_sides, by_shape=True),
-        Wake(Subject.ASSIGNED_POD, Action.DELETE, _was_an_enemy, by_shape=True),
+        Wake(Subject.ASSIGNED_POD, Action.ADD, _is_a_friend, by_signature=True, by_both_signatures=True),
+        Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, _changes_sides, by_signature=True),
+        Wake(Subject.ASSIGNED_POD, Action.DELETE, _was_an_enemy, by_signature=True),
         Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL, is_about_itself),
-        Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _joins_another_domain, by_shape=True),
+        Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _joins_another_domain, by_signature=True),
     )
 
 
-def _is_a_friend(pod: PodRecord, old: None, new: PodRecord) -> bool:
+def _is_a_friend(pod: PodInfo, old: None, new: PodInfo) -> bool:
     if not takes_up_room(new):
         return False
-    terms = _required_terms(pod.shape)
+    terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None:
         return True
-    return _all_speak_of(terms.affinity, new.shape)
+    return _all_speak_of(terms.affinity, new.signature)
 
 
-def _changes_sides(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+def _changes_sides(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
     """A placed pod has other labels: has it become a friend, or is it no enemy any more?"""
     if not takes_up_room(old) or not takes_up_room(new):
         return False
-    terms = _required_terms(pod.shape)
+    terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None:
         return True
-    before, after = old.shape, new.shape
+    before, after = old.signature, new.signature
     becomes_friend = not _all_speak_of(terms.affinity, before) and _all_speak_of(terms.affinity, after)
     was_enemy = _all_speak_of(terms.anti_affinity, before) and not _all_speak_of(terms.anti_affinity, after)
     return becomes_friend or was_enemy
 
 
-def _was_an_enemy(pod: PodRecord, old: PodRecord, new: None) -> bool:
+def _was_an_enemy(pod: PodInfo, old: PodInfo, new: None) -> bool:
     """A pod is gone: did one of the two keep the other away?"""
     if not takes_up_room(old):
         return False
-    terms = _required_terms(pod.shape)
-    if terms.affinity is None or terms.anti_affinity is None or _all_speak_of(terms.anti_affinity, old.shape):
+    terms = _required_terms(pod.signature)
+    if terms.affinity is None or terms.anti_affinity is None or _all_speak_of(terms.anti_affinity, old.signature):
         return True
-    of_other = _required_terms(old.shape).anti_affinity
-    return of_other is None or _all_speak_of(of_other, pod.shape)
+    of_other = _required_terms(old.signature).anti_affinity
+    return of_other is None or _all_speak_of(of_other, pod.signature)
 
 
-def _joins_another_domain(pod: PodRecord, old: Node | None, new: Node) -> bool:
+def _joins_another_domain(pod: PodInfo, old: Node | None, new: Node) -> bool:
     """A node came, or has other labels: may the pod find friends around it, or no enemies?"""
-    terms = _required_terms(pod.shape)
+    terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None:
         return True
     after = new.metadata.labels
@@ -104,31 +104,33 @@ def _leaves(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bo
     return key in before and after.get(key) != before[key]
 
 
-def _all_speak_of(terms: Terms, shape: Shape) -> bool:
-    """Whether there are terms, and a pod of the shape matches each of them."""
-    return bool(terms) and all(_speaks_of(term, shape) for term in terms)
+def _all_speak_of(terms: Terms, signature: PodSignature) -> bool:
+    """Whether there are terms, and a pod of the signature matches each of them."""
+    return bool(terms) and all(_speaks_of(term, signature) for term in terms)
 
 
-def _speaks_of(term: AffinityTerm, shape: Shape) -> bool:
-    in_reach = shape.namespace in term.namespaces or term.namespace_selector.matches({})
-    return in_reach and term.selector.matches(shape.labels)
+def _speaks_of(term: AffinityTerm, signature: PodSignature) -> bool:
+    in_reach = signature.namespace in term.namespaces or term.namespace_selector.matches({})
+    return in_reach and term.selector.matches(signature.labels)
 
 
-def _required_terms(shape: Shape) -> RequiredTerms:
-    known = shape.memo.get(_required_terms)
+def _required_terms(signature: PodSignature) -> RequiredTerms:
+    known = signature.memo.get(_required_terms)
     if known is None:
-        affinity = shape.spec.affinity
+        affinity = signature.spec.affinity
         near = affinity.pod_affinity if affinity is not None else None
         apart = affinity.pod_anti_affinity if affinity is not None else None
-        known = shape.memo[_required_terms] = RequiredTerms(
-            _compiled(near.required_during_scheduling_ignored_during_execution if near is not None else (), shape),
-            _compiled(apart.required_during_scheduling_ignored_during_execution if apart is not None else (), shape),
+        known = signature.memo[_required_terms] = RequiredTerms(
+            _compiled(near.required_during_scheduling_ignored_during_execution if near is not None else (), signature),
+            _compiled(
+                apart.required_during_scheduling_ignored_during_execution if apart is not None else (), signature
+            ),
         )
     return known  # type: ignore[return-value]
 
 
-def _compiled(terms: Sequence[PodAffinityTerm], shape: Shape) -> Terms | None:
+def _compiled(terms: Sequence[PodAffinityTerm], signature: PodSignature) -> Terms | None:
     try:
-        return tuple(AffinityTerm(term, shape.namespace) for term in terms)
+        return tuple(AffinityTerm(term, signature.namespace) for term in terms)
     except ObjectError:
         return None

@@ -31,12 +31,12 @@ from mooring.api.views.pod import PodSpec
 from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.config.arguments import NodeAffinityArgs
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Reads, Score, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
 
 _ENFORCED = 1
@@ -54,13 +54,13 @@ class NodeAffinity(
 ):
     name = "NodeAffinity"
     obstacle_kind = ObstacleKind.NODE_LABEL
-    filter_reads = Reads.FACTS
+    filter_scope = Scope.NODE
     filter_reasons = (
         Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE),
         Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE),
     )
-    score_reads = Reads.FACTS
-    normalises = True
+    score_scope = Scope.NODE
+    normalizes = True
 
     def __init__(self, columns: Columns, arguments: NodeAffinityArgs) -> None:
         self._columns = columns
@@ -72,11 +72,11 @@ class NodeAffinity(
         self._added_preferred: tuple[PreferredTerm, ...] = compile_preferred(preferred)
         self._adds_preferences = bool(preferred)
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[RequiredNodeAffinity] | Skip | Rejection:
-        required = _required_selector(pod.shape.spec)
-        if required is None and self._added_required is None and not pod.shape.spec.node_selector:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredNodeAffinity] | Skip | Rejection:
+        required = _required_selector(pod.signature.spec)
+        if required is None and self._added_required is None and not pod.signature.spec.node_selector:
             return SKIP
-        state = required_node_affinity(pod.shape.view)
+        state = required_node_affinity(pod.signature.view)
         names = named_nodes(required) if required is not None else None
         if names is not None and not names:
             return unresolvable("pod affinity terms conflict")
@@ -99,10 +99,10 @@ class NodeAffinity(
         distinct = {obstacle.text: obstacle for obstacle in failing}
         return list(distinct.values()) or super().explain(state, row, bits, context)
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> PreferredTerms | Skip | Rejection:
-        affinity = pod.shape.spec.affinity
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> PreferredTerms | Skip | Rejection:
+        affinity = pod.signature.spec.affinity
         try:
-            own = preferred_node_affinity(pod.shape.view)
+            own = preferred_node_affinity(pod.signature.view)
         except NodeSelectorError as error:
             return failure(str(error))
         has_own = (
@@ -117,17 +117,17 @@ class NodeAffinity(
     def score(self, state: PreferredTerms, rows: Rows) -> Int64s:
         return self._nodes.preference(state.terms, rows)
 
-    def normalise(self, state: PreferredTerms, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: PreferredTerms, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=False)
 
     def wakes(self) -> tuple[Wake, ...]:
-        return (Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._becomes_wanted, by_shape=True),)
+        return (Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._becomes_wanted, by_signature=True),)
 
-    def _becomes_wanted(self, pod: PodRecord, old: Node | None, new: Node) -> bool:
+    def _becomes_wanted(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """A node came, or has other labels: does it match now, as it did not before?"""
         if self._added_required is not None and not _matches(self._added_required, new):
             return False
-        demands = _demands(pod.shape)
+        demands = _demands(pod.signature)
         if not _matches(demands, new):
             return demands.fault_for(new.metadata.labels) != ""  # what cannot be judged may help
         return old is None or not _matches(demands, old)
@@ -151,10 +151,10 @@ def _required_selector(spec: PodSpec) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
 
 
-def _demands(shape: Shape) -> RequiredNodeAffinity:
-    known = shape.memo.get(_demands)
+def _demands(signature: PodSignature) -> RequiredNodeAffinity:
+    known = signature.memo.get(_demands)
     if known is None:
-        known = shape.memo[_demands] = required_node_affinity(shape.view)
+        known = signature.memo[_demands] = required_node_affinity(signature.view)
     return known  # type: ignore[return-value]
 
 

@@ -8,10 +8,10 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 Features = frozenset[str]
@@ -23,14 +23,14 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
     name = "NodeDeclaredFeatures"
     obstacle_kind = ObstacleKind.FEATURE
-    filter_reads = Reads.FACTS
+    filter_scope = Scope.NODE
     filter_reasons = (Reason("node(s) didn't match Pod's required features", Code.UNRESOLVABLE),)
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[Features] | Skip:
-        needed = needed_features(pod.shape.spec)
+    def pre_filter(self, pod: PodInfo) -> Proceed[Features] | Skip:
+        needed = needed_features(pod.signature.spec)
         return Proceed(needed) if needed else SKIP
 
     def filter(self, state: Features, rows: Rows) -> Int64s:
@@ -47,7 +47,9 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise, by_shape=True),
+            Wake(
+                Subject.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise, by_signature=True
+            ),
             Wake(Subject.PENDING_POD, Action.UPDATE, _needs_otherwise),
         )
 
@@ -63,9 +65,9 @@ def needed_features(spec: PodSpec) -> Features:
     return frozenset(needed)
 
 
-def _declares_otherwise(pod: PodRecord, old: Node | None, new: Node) -> bool:
+def _declares_otherwise(pod: PodInfo, old: Node | None, new: Node) -> bool:
     return old is None or old.status.declared_features != new.status.declared_features
 
 
-def _needs_otherwise(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
-    return new.uid == pod.uid and needed_features(old.shape.spec) != needed_features(new.shape.spec)
+def _needs_otherwise(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+    return new.uid == pod.uid and needed_features(old.signature.spec) != needed_features(new.signature.spec)

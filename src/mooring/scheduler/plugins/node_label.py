@@ -17,10 +17,10 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.policy_arguments import node_label_arguments
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Reads, Score, Skip
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 Wishes = tuple[tuple[LabelColumn, bool], ...]
@@ -29,9 +29,9 @@ Wishes = tuple[tuple[LabelColumn, bool], ...]
 
 class NodeLabel(Filter[Wishes], Score[Wishes]):
     name = "NodeLabel"
-    filter_reads = Reads.FACTS
+    filter_scope = Scope.NODE
     filter_reasons = (Reason("node(s) didn't have the requested labels", Code.UNRESOLVABLE),)
-    score_reads = Reads.FACTS
+    score_scope = Scope.NODE
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         labels, wanted = columns.labels, node_label_arguments(arguments)
@@ -44,7 +44,7 @@ class NodeLabel(Filter[Wishes], Score[Wishes]):
             *((labels.column(key), False) for key in wanted.absent_labels_preference),
         )
 
-    def prepare(self, pod: PodRecord) -> Wishes | Skip:
+    def prepare(self, pod: PodInfo) -> Wishes | Skip:
         return self._demands or SKIP
 
     def filter(self, state: Wishes, rows: Rows) -> Int64s:
@@ -53,7 +53,7 @@ class NodeLabel(Filter[Wishes], Score[Wishes]):
             is_met &= _is_met(wish, rows)
         return np.where(is_met, 0, 1)
 
-    def prepare_score(self, pod: PodRecord) -> Wishes | Skip:
+    def prepare_score(self, pod: PodInfo) -> Wishes | Skip:
         return self._preferences or SKIP
 
     def score(self, state: Wishes, rows: Rows) -> Int64s:

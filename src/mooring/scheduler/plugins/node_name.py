@@ -10,7 +10,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Filter, Skip
 from mooring.scheduler.framework.status import Code, Reason
@@ -23,7 +23,7 @@ class NodeName(Filter[int]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodRecord) -> int | Skip:
+    def prepare(self, pod: PodInfo) -> int | Skip:
         wanted = pod.view.spec.node_name if pod.view is not None else ""
         return self._columns.row_of.get(wanted, -1) if wanted else SKIP
 

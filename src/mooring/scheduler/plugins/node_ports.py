@@ -8,12 +8,12 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import takes_up_room
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Reads, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.status import Reason
 
 HostPorts = tuple[HostPort, ...]
@@ -22,14 +22,14 @@ HostPorts = tuple[HostPort, ...]
 class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
     name = "NodePorts"
     obstacle_kind = ObstacleKind.HOST_PORT
-    filter_reads = Reads.USAGE
+    filter_scope = Scope.NODE_PODS
     filter_reasons = (Reason("node(s) didn't have free ports for the requested pod ports"),)
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[HostPorts] | Skip:
-        return Proceed(pod.shape.host_ports) if pod.shape.host_ports else SKIP
+    def pre_filter(self, pod: PodInfo) -> Proceed[HostPorts] | Skip:
+        return Proceed(pod.signature.host_ports) if pod.signature.host_ports else SKIP
 
     def filter(self, state: HostPorts, rows: Rows) -> Int64s:
         return self._columns.ports.conflicts(state, self._columns.height)[rows].astype(np.int64)
@@ -45,27 +45,27 @@ class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_a_port, by_shape=True),
+            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_a_port, by_signature=True),
             Wake(Subject.NODE, Action.ADD),
         )
 
 
-def _frees_a_port(pod: PodRecord, old: PodRecord, new: None) -> bool:
+def _frees_a_port(pod: PodInfo, old: PodInfo, new: None) -> bool:
     """A pod is gone: did it have a port that this one wants?"""
-    freed = old.shape.host_ports
+    freed = old.signature.host_ports
     return (
         bool(freed)
         and takes_up_room(old)
-        and any(_collide(mine, port) for mine in pod.shape.host_ports for port in freed)
+        and any(_collide(mine, port) for mine in pod.signature.host_ports for port in freed)
     )
 
 
-def _holder(pods: Sequence[PodRecord], wanted: HostPort) -> PodRecord | None:
+def _holder(pods: Sequence[PodInfo], wanted: HostPort) -> PodInfo | None:
     """The first pod with a port that collides."""
-    return next((pod for pod in pods if any(_collide(wanted, port) for port in pod.shape.host_ports)), None)
+    return next((pod for pod in pods if any(_collide(wanted, port) for port in pod.signature.host_ports)), None)
 
 
-def _obstacle(port: HostPort, holder: PodRecord) -> Obstacle:
+def _obstacle(port: HostPort, holder: PodInfo) -> Obstacle:
     address = f" on {port.address}" if port.address != ANY_ADDRESS else ""
     details: dict[str, str | int] = {
         "protocol": port.protocol,

@@ -15,9 +15,9 @@ from mooring.api.resource_names import is_scalar_resource
 from mooring.api.resources import balanced_score_requests
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
-from mooring.scheduler.framework.plugin import SKIP, PreScore, Reads, Score, Skip
+from mooring.scheduler.framework.plugin import SKIP, PreScore, Scope, Score, Skip
 from mooring.scheduler.plugins.allocation import Level, balance_score, evenness, one_balance_score, one_evenness
 from mooring.scheduler.plugins.device_levels import DeviceLevels
 
@@ -37,7 +37,7 @@ class Balanced(NamedTuple):
 
 class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
     name = "NodeResourcesBalancedAllocation"
-    score_reads = Reads.USAGE
+    score_scope = Scope.NODE_PODS
 
     def __init__(self, columns: Columns, arguments: NodeResourcesBalancedAllocationArgs) -> None:
         self._columns = columns
@@ -49,8 +49,8 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
     def epoch(self) -> object:
         return self._devices.epoch()
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Balanced | Skip:
-        requests = balanced_score_requests(pod.shape.view)
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Balanced | Skip:
+        requests = balanced_score_requests(pod.signature.view)
         if not any(requests.get(name, 0) for name in self._names):
             return SKIP
         return Balanced(

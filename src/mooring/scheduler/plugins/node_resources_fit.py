@@ -27,7 +27,7 @@ from mooring.api.resource_names import (
 from mooring.api.resources import fit_filter_requests, fit_score_requests
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.config.arguments import (
     LEAST_ALLOCATED,
@@ -44,7 +44,7 @@ from mooring.scheduler.framework.obstacle import (
     Obstacle,
     ObstacleKind,
 )
-from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Reads, Score
+from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Scope, Score
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.allocation import (
     Level,
@@ -82,8 +82,8 @@ class Added(NamedTuple):
 class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score[Added]):
     name = "NodeResourcesFit"
     obstacle_kind = ObstacleKind.RESOURCE
-    filter_reads = Reads.USAGE
-    score_reads = Reads.USAGE
+    filter_scope = Scope.NODE_PODS
+    score_scope = Scope.NODE_PODS
 
     def __init__(self, columns: Columns, arguments: NodeResourcesFitArgs) -> None:
         self._columns = columns
@@ -100,10 +100,10 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             else None
         )
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[Wanted] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Wanted] | Rejection:
         requests = {
             name: amount
-            for name, amount in fit_filter_requests(pod.shape.view).items()
+            for name, amount in fit_filter_requests(pod.signature.view).items()
             if amount > 0 and not self._is_ignored(name)
         }
         if len(requests) > REASONS_MAX - 2:
@@ -174,7 +174,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         for row, pods in context.nominated.items():
             place = int(np.searchsorted(rows, row))
             for pod in pods:
-                vector = pod.shape.request_vector
+                vector = pod.signature.request_vector
                 reserved[: len(vector), place] += vector
         has_no_pod_slot = used[PODS, rows] + reserved[PODS] >= allocatable[PODS, rows]
         counts = has_no_pod_slot.astype(np.int64)
@@ -189,8 +189,8 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             sizes += np.minimum(missing / amount, 1.0) + np.where(never_fits, NEVER_FITS_SIZE, 0.0)
         return Distances(counts, sizes)
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Added:
-        requests = fit_score_requests(pod.shape.view)
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Added:
+        requests = fit_score_requests(pod.signature.view)
         return Added(
             tuple(
                 (self._score_slot(spec.name), requests.get(spec.name, 0), spec.weight)
@@ -253,9 +253,9 @@ def _place(name: str) -> int:
     return _TOLD_FIRST.index(name) if name in _TOLD_FIRST else len(_TOLD_FIRST)
 
 
-def _requests_of(pods: Sequence[PodRecord], slot: int) -> dict[str, int]:
+def _requests_of(pods: Sequence[PodInfo], slot: int) -> dict[str, int]:
     """What each pod requests of a resource, by the pod's key."""
-    vectors = ((pod.key, pod.shape.request_vector) for pod in pods)
+    vectors = ((pod.key, pod.signature.request_vector) for pod in pods)
     return {key: int(vector[slot]) for key, vector in vectors if slot < len(vector) and vector[slot]}
 
 

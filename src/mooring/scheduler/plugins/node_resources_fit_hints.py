@@ -18,7 +18,7 @@ from mooring.api.resources import RequestRules, fit_filter_requests, node_alloca
 from mooring.api.views.devices import DeviceClass
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
 from mooring.scheduler.devices.extended import ClassesByResource
 from mooring.scheduler.framework.events import Action, Subject, Wake
@@ -38,16 +38,16 @@ class FitHints:
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_room, by_shape=True),
-            Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, _frees_what_is_requested, by_shape=True),
+            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_room, by_signature=True),
+            Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, _frees_what_is_requested, by_signature=True),
             Wake(Subject.PENDING_POD, Action.UPDATE_POD_SCALE_DOWN, is_about_itself),
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._may_fit_now, by_shape=True),
-            Wake(Subject.DEVICE_CLASS, Action.ADD | Action.UPDATE, _stands_behind_a_request, by_shape=True),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._may_fit_now, by_signature=True),
+            Wake(Subject.DEVICE_CLASS, Action.ADD | Action.UPDATE, _stands_behind_a_request, by_signature=True),
         )
 
-    def _may_fit_now(self, pod: PodRecord, old: Node | None, new: Node) -> bool:
+    def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """A node came, or offers something else: is it large enough, and has something grown that the pod requests?"""
-        wanted, offered = _wanted(pod.shape), self._offered(new)
+        wanted, offered = _wanted(pod.signature), self._offered(new)
         if offered.get(PODS, 0) < 1:
             return False
         for name, amount in wanted.items():
@@ -72,11 +72,11 @@ class FitHints:
         return offered
 
 
-def _frees_room(pod: PodRecord, old: PodRecord, new: None) -> bool:
+def _frees_room(pod: PodInfo, old: PodInfo, new: None) -> bool:
     return takes_up_room(old)
 
 
-def _frees_what_is_requested(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+def _frees_what_is_requested(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
     """A placed pod requests less: is it less of something that the sleeping one requests?"""
     wanted, before, after = _requested(pod), _requested(old), _requested(new)
     return any(
@@ -86,27 +86,27 @@ def _frees_what_is_requested(pod: PodRecord, old: PodRecord, new: PodRecord) -> 
     )
 
 
-def _stands_behind_a_request(pod: PodRecord, old: DeviceClass | None, new: DeviceClass) -> bool:
+def _stands_behind_a_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> bool:
     """A device class came, or stands behind another resource: does the pod request that?"""
     named = new.spec.extended_resource_name
     if old is not None and (old.spec.extended_resource_name or "") == (named or ""):
         return False
-    requested = pod_requests_nano(pod.shape.view, _BY_SPEC)
+    requested = pod_requests_nano(pod.signature.view, _BY_SPEC)
     if old is None and DEVICE_CLASS_PREFIX + new.metadata.name in requested:
         return True
     return named is not None and named in requested
 
 
-def _requested(pod: PodRecord) -> Sequence[int]:
+def _requested(pod: PodInfo) -> Sequence[int]:
     """What a pod takes from its node, by the resource's slot (the count of pods is the same for all)."""
-    amounts: list[int] = pod.shape.request_vector.tolist()
+    amounts: list[int] = pod.signature.request_vector.tolist()
     return amounts
 
 
-def _wanted(shape: Shape) -> Amounts:
+def _wanted(signature: PodSignature) -> Amounts:
     """What a node must have for a pod; what it requests nothing of is left out."""
-    known = shape.memo.get(_wanted)
+    known = signature.memo.get(_wanted)
     if known is None:
-        requests = fit_filter_requests(shape.view)
-        known = shape.memo[_wanted] = {name: amount for name, amount in requests.items() if amount > 0}
+        requests = fit_filter_requests(signature.view)
+        known = signature.memo[_wanted] = {name: amount for name, amount in requests.items() if amount > 0}
     return known  # type: ignore[return-value]

@@ -8,24 +8,24 @@ from mooring.api.tolerations import UNSCHEDULABLE_TAINT, is_tolerated
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Filter, Reads, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, Scope, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 
 class NodeUnschedulable(Filter[None]):
     name = "NodeUnschedulable"
     obstacle_kind = ObstacleKind.CORDON
-    filter_reads = Reads.FACTS
+    filter_scope = Scope.NODE
     filter_reasons = (Reason("node(s) were unschedulable", Code.UNRESOLVABLE),)
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodRecord) -> Skip | None:
-        return SKIP if is_tolerated(UNSCHEDULABLE_TAINT, pod.shape.spec.tolerations) else None
+    def prepare(self, pod: PodInfo) -> Skip | None:
+        return SKIP if is_tolerated(UNSCHEDULABLE_TAINT, pod.signature.spec.tolerations) else None
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         return self._columns.unschedulable[rows].astype(np.int64)
@@ -36,15 +36,15 @@ class NodeUnschedulable(Filter[None]):
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens, by_shape=True),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens, by_signature=True),
             Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordons),
         )
 
 
-def _opens(pod: PodRecord, old: Node | None, new: Node) -> bool:
+def _opens(pod: PodInfo, old: Node | None, new: Node) -> bool:
     """A node came, or changed: does it take pods now, as it did not before?"""
     return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
 
 
-def _tolerates_cordons(pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
-    return new.uid == pod.uid and is_tolerated(UNSCHEDULABLE_TAINT, new.shape.spec.tolerations)
+def _tolerates_cordons(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+    return new.uid == pod.uid and is_tolerated(UNSCHEDULABLE_TAINT, new.signature.spec.tolerations)

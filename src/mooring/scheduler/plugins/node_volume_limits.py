@@ -37,7 +37,7 @@ from mooring.scheduler.cache.claimed_volumes import (
     volume_of_inline,
 )
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
@@ -79,7 +79,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         self._claims = columns.objects.of(PersistentVolumeClaim)
         self._attached = columns.volumes.attached(columns)
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[NewVolumes] | Skip:
+    def pre_filter(self, pod: PodInfo) -> Proceed[NewVolumes] | Skip:
         volumes = [volume for volume in pod.volumes if may_be_attached(volume)]
         if not volumes:
             return SKIP
@@ -142,7 +142,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
                 first = next(uid for uid in self._columns.pods_on[row] if uid in faults[row])
                 refusals[place] = state.bit(Reason(faults[row][first], Code.ERROR))
 
-    def _new_volumes(self, pod: PodRecord, volumes: list[Volume]) -> NewVolumes:
+    def _new_volumes(self, pod: PodInfo, volumes: list[Volume]) -> NewVolumes:
         state = NewVolumes()
         for volume in volumes:
             found = self._look_up(pod, volume)
@@ -155,7 +155,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
                 state.by_driver.setdefault(found.driver, {})[found] = None
         return state
 
-    def _look_up(self, pod: PodRecord, volume: Volume) -> AttachableVolume | Reason | None:
+    def _look_up(self, pod: PodInfo, volume: Volume) -> AttachableVolume | Reason | None:
         name = claim_named_by(volume, pod.name)
         if name is None:
             try:

@@ -21,10 +21,10 @@ from mooring.api.views.workloads import ReplicaSet, ReplicationController, Servi
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import Wake
-from mooring.scheduler.framework.normalise import by_table
+from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
@@ -85,17 +85,17 @@ class Soft(NamedTuple):
 
 
 class _Wish:
-    """The hard or the soft constraints of a shape."""
+    """The hard or the soft constraints of a signature."""
 
     __slots__ = ("constraints", "reach_key", "requires_all", "selectors_version")
 
     def __init__(
-        self, shape: Shape, constraints: tuple[Constraint, ...], requires_all: bool, selectors_version: int
+        self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool, selectors_version: int
     ) -> None:
         self.constraints = constraints
         self.requires_all = requires_all
         """Whether a node without one of the labels counts for none of them."""
-        self.reach_key = reach_key(shape, constraints, requires_all)
+        self.reach_key = reach_key(signature, constraints, requires_all)
         self.selectors_version = selectors_version
 
 
@@ -106,7 +106,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         Reason("node(s) didn't match pod topology spread constraints"),
         Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE),
     )
-    normalises = True
+    normalizes = True
 
     def __init__(self, columns: Columns, arguments: PodTopologySpreadArgs) -> None:
         self._columns = columns
@@ -121,14 +121,14 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Filter
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
         try:
-            wish = self._wish(pod.shape, HARD)
+            wish = self._wish(pod.signature, HARD)
         except LabelSelectorError as error:
             return failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
-        reaches = self._reaches(pod.shape, wish)
+        reaches = self._reaches(pod.signature, wish)
         counted = [self._count_hard(c, r) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
         return Proceed(tuple(counted))
 
@@ -148,10 +148,10 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
     def measures(self, state: tuple[Hard, ...]) -> int:
         return len(state)
 
-    def contribution(self, state: tuple[Hard, ...], pod: PodRecord, row: int) -> list[int]:
+    def contribution(self, state: tuple[Hard, ...], pod: PodInfo, row: int) -> list[int]:
         # As in kube-scheduler, a terminating pod counts here although it was not counted before.
-        shape = pod.shape
-        return [int(h.eligible[row] and h.constraint.selects(shape.namespace, shape.labels)) for h in state]
+        signature = pod.signature
+        return [int(h.eligible[row] and h.constraint.selects(signature.namespace, signature.labels)) for h in state]
 
     def filter_adjusted(self, state: tuple[Hard, ...], rows: Int64s, difference: Int64s) -> Int64s:
         bits = np.zeros(len(rows), dtype=np.int64)
@@ -188,14 +188,14 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Score
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Soft | Skip | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Rejection:
         try:
-            wish = self._wish(pod.shape, SOFT)
+            wish = self._wish(pod.signature, SOFT)
         except LabelSelectorError as error:
             return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
-        reaches = self._reaches(pod.shape, wish)
+        reaches = self._reaches(pod.signature, wish)
         ignored = ~reaches.labelled if wish.requires_all and not reaches.all_labelled else None
         scored = feasible if ignored is None else _only(feasible, reaches.labelled)
         counted = [self._count_soft(c, r, scored) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
@@ -219,7 +219,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         scores = rounded_sum(parts)
         return scores if state.ignored is None else np.where(state.ignored[rows], 0, scores)
 
-    def normalise(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
         ignored = None if state.ignored is None else state.ignored[rows]
         scored = scores if ignored is None else scores[~ignored]
         lowest, highest = (int(scored.min()), int(scored.max())) if len(scored) else (0, 0)
@@ -255,26 +255,26 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
     def wakes(self) -> tuple[Wake, ...]:
         has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
         return SpreadHints(
-            lambda shape: self._wish(shape, HARD).constraints, are_in_the_shape=not has_hard_defaults
+            lambda signature: self._wish(signature, HARD).constraints, are_in_the_signature=not has_hard_defaults
         ).wakes()
 
-    def _wish(self, shape: Shape, action: str) -> _Wish:
-        """The constraints of a shape. Raises `LabelSelectorError`."""
-        known = shape.memo.get((self, action))
+    def _wish(self, signature: PodSignature, action: str) -> _Wish:
+        """The constraints of a signature. Raises `LabelSelectorError`."""
+        known = signature.memo.get((self, action))
         if known is not None and known.selectors_version == self._selectors_version:  # type: ignore[attr-defined]
             return known  # type: ignore[return-value]
-        if shape.spec.topology_spread_constraints:
-            constraints = own_constraints(self._columns, shape, action)
+        if signature.spec.topology_spread_constraints:
+            constraints = own_constraints(self._columns, signature, action)
         else:
-            constraints = default_constraints(self._columns, shape, self._defaults, action)
+            constraints = default_constraints(self._columns, signature, self._defaults, action)
         # The system's soft defaults count every node, whatever labels it lacks.
-        requires_all = action == HARD or bool(shape.spec.topology_spread_constraints) or not self._system_defaults
-        wish = shape.memo[self, action] = _Wish(shape, constraints, requires_all, self._selectors_version)
+        requires_all = action == HARD or bool(signature.spec.topology_spread_constraints) or not self._system_defaults
+        wish = signature.memo[self, action] = _Wish(signature, constraints, requires_all, self._selectors_version)
         return wish
 
-    def _reaches(self, shape: Shape, wish: _Wish) -> Reaches:
+    def _reaches(self, signature: PodSignature, wish: _Wish) -> Reaches:
         """Which nodes count for the constraints."""
-        return self._domains.reaches(wish.reach_key, shape, wish.constraints, wish.requires_all)
+        return self._domains.reaches(wish.reach_key, signature, wish.constraints, wish.requires_all)
 
     def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
         if old is None or new is None or old.spec.selector != new.spec.selector:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.views.node import Node
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import takes_up_room
 from mooring.scheduler.plugins.spread_constraints import Constraint
@@ -24,54 +24,56 @@ Constraints = Sequence[Constraint]
 
 
 class SpreadHints:
-    """The hints, over the hard constraints that the plugin has compiled for a shape."""
+    """The hints, over the hard constraints that the plugin has compiled for a signature."""
 
-    def __init__(self, constraints_of: Callable[[Shape], Constraints], *, are_in_the_shape: bool) -> None:
+    def __init__(self, constraints_of: Callable[[PodSignature], Constraints], *, are_in_the_signature: bool) -> None:
         self._constraints_of = constraints_of
-        self._are_in_the_shape = are_in_the_shape
-        """Whether a shape always has the same constraints; default ones depend on the services that there are."""
+        self._are_in_the_signature = are_in_the_signature
+        """Whether a signature always has the same constraints; default ones depend on the services that there are."""
 
     def wakes(self) -> tuple[Wake, ...]:
         changes_of_node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            Wake(Subject.ASSIGNED_POD, Action.ADD, self._counts_now, True, by_both_shapes=self._are_in_the_shape),
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, self._counted, by_shape=True),
-            Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, self._counts_otherwise, by_shape=True),
+            Wake(
+                Subject.ASSIGNED_POD, Action.ADD, self._counts_now, True, by_both_signatures=self._are_in_the_signature
+            ),
+            Wake(Subject.ASSIGNED_POD, Action.DELETE, self._counted, by_signature=True),
+            Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, self._counts_otherwise, by_signature=True),
             Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION, self._changes_itself),
-            Wake(Subject.NODE, changes_of_node, self._changes_domains, by_shape=True),
+            Wake(Subject.NODE, changes_of_node, self._changes_domains, by_signature=True),
         )
 
-    def _counts_now(self, pod: PodRecord, old: None, new: PodRecord) -> bool:
+    def _counts_now(self, pod: PodInfo, old: None, new: PodInfo) -> bool:
         return self._counts(pod, new)
 
-    def _counted(self, pod: PodRecord, old: PodRecord, new: None) -> bool:
+    def _counted(self, pod: PodInfo, old: PodInfo, new: None) -> bool:
         return self._counts(pod, old)
 
-    def _counts(self, pod: PodRecord, other: PodRecord) -> bool:
+    def _counts(self, pod: PodInfo, other: PodInfo) -> bool:
         if other.namespace != pod.namespace or not takes_up_room(other):
             return False
-        constraints, labels = self._readable(pod), other.shape.labels
+        constraints, labels = self._readable(pod), other.signature.labels
         return constraints is None or any(each.selector.matches(labels) for each in constraints)
 
-    def _counts_otherwise(self, pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+    def _counts_otherwise(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
         if new.namespace != pod.namespace or not takes_up_room(old) or not takes_up_room(new):
             return False
         constraints = self._readable(pod)
-        return constraints is None or _match_otherwise(constraints, old.shape.labels, new.shape.labels)
+        return constraints is None or _match_otherwise(constraints, old.signature.labels, new.signature.labels)
 
-    def _changes_itself(self, pod: PodRecord, old: PodRecord, new: PodRecord) -> bool:
+    def _changes_itself(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
         """The pod has other labels, or tolerates more nodes: is it spread otherwise now?"""
         if new.uid != pod.uid:
             return False
         constraints = self._readable(pod)
         if constraints is None:
             return True
-        tolerates_otherwise = old.shape.spec.tolerations != new.shape.spec.tolerations
+        tolerates_otherwise = old.signature.spec.tolerations != new.signature.spec.tolerations
         if tolerates_otherwise and any(each.honours_taints for each in constraints):
             return True
-        return _match_otherwise(constraints, old.shape.labels, new.shape.labels)
+        return _match_otherwise(constraints, old.signature.labels, new.signature.labels)
 
-    def _changes_domains(self, pod: PodRecord, old: Node | None, new: Node | None) -> bool:
+    def _changes_domains(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         """A node came, went or changed: does it count now or did it before, and if both, in another way?"""
         constraints = self._readable(pod)
         if constraints is None:
@@ -86,10 +88,10 @@ class SpreadHints:
             before.get(each.column.key) != after.get(each.column.key) for each in constraints
         )
 
-    def _readable(self, pod: PodRecord) -> Constraints | None:
+    def _readable(self, pod: PodInfo) -> Constraints | None:
         """The pod's hard constraints; None if they cannot be read."""
         try:
-            return self._constraints_of(pod.shape)
+            return self._constraints_of(pod.signature)
         except LabelSelectorError:
             return None
 

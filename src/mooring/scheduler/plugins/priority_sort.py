@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import QueueSort
 
 
 class PrioritySort(QueueSort):
     name = "PrioritySort"
 
-    def queue_key(self, pod: PodRecord, queued_s: float) -> tuple[float, ...]:
-        return (-pod.shape.priority, queued_s)
+    def queue_key(self, pod: PodInfo, queued_s: float) -> tuple[float, ...]:
+        return (-pod.signature.priority, queued_s)

@@ -15,21 +15,21 @@ from typing import ClassVar
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 from mooring.scheduler.config.policy_arguments import strategy_arguments
-from mooring.scheduler.framework.plugin import PreScore, Reads, Score
+from mooring.scheduler.framework.plugin import PreScore, Scope, Score
 from mooring.scheduler.plugins.node_resources_fit import Added, NodeResourcesFit
 
 
 class _ResourceStrategy(PreScore[Added], Score[Added]):
-    score_reads = Reads.USAGE
+    score_scope = Scope.NODE_PODS
     strategy: ClassVar[str]
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         self._fit = NodeResourcesFit(columns, strategy_arguments(self.name, self.strategy, arguments))
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Added:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Added:
         return self._fit.pre_score(pod, feasible)
 
     def epoch(self) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import is_about_itself
 from mooring.scheduler.framework.plugin import PreEnqueue
@@ -12,7 +12,7 @@ from mooring.scheduler.framework.status import Rejection, unresolvable
 class SchedulingGates(PreEnqueue):
     name = "SchedulingGates"
 
-    def pre_enqueue(self, pod: PodRecord) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
         gates = pod.view.spec.scheduling_gates if pod.view is not None else ()
         if not gates:
             return None

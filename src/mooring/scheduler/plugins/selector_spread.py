@@ -22,7 +22,7 @@ from mooring.api.views.workloads import ReplicaSet, ReplicationController, Servi
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.config.policy_arguments import refuse_arguments
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
@@ -47,7 +47,7 @@ class Fellows(NamedTuple):
 
 class SelectorSpread(PreScore[Fellows], Score[Fellows]):
     name = "SelectorSpread"
-    normalises = True
+    normalizes = True
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         refuse_arguments(self.name, arguments)
@@ -59,13 +59,13 @@ class SelectorSpread(PreScore[Fellows], Score[Fellows]):
         columns.objects.of(ReplicaSet).listen(self._selectors_changed)
         columns.objects.of(StatefulSet).listen(self._selectors_changed)
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Fellows | Skip:
-        shape = pod.shape
-        if shape.spec.topology_spread_constraints:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Fellows | Skip:
+        signature = pod.signature
+        if signature.spec.topology_spread_constraints:
             return SKIP
-        known = shape.memo.get(self)
+        known = signature.memo.get(self)
         if known is None or known[0] != self._selectors_version:  # type: ignore[index]
-            known = shape.memo[self] = (self._selectors_version, self._fellows(shape))
+            known = signature.memo[self] = (self._selectors_version, self._fellows(signature))
         fellows: Fellows = known[1]  # type: ignore[index]
         if fellows.counter is None:
             return fellows
@@ -76,14 +76,14 @@ class SelectorSpread(PreScore[Fellows], Score[Fellows]):
             return np.zeros(length_of(rows), dtype=np.int64)
         return state.counter.rows[rows]
 
-    def normalise(self, state: Fellows, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: Fellows, scores: Int64s, rows: Rows) -> Int64s:
         return spread_score(scores, self._zones.codes()[rows])
 
-    def _fellows(self, shape: Shape) -> Fellows:
-        selector = default_selector(self._columns.objects, shape)
+    def _fellows(self, signature: PodSignature) -> Fellows:
+        selector = default_selector(self._columns.objects, signature)
         if selector.matches_everything:
             return Fellows(None)
-        part = Part(frozenset((shape.namespace,)), selector)
+        part = Part(frozenset((signature.namespace,)), selector)
         return Fellows(self._columns.selectors.counter((part,), wants_terminating=False))
 
     def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:

@@ -29,7 +29,7 @@ from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.node_order import NodeOrder
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.config.policy_arguments import service_affinity_arguments
 from mooring.scheduler.framework.events import Action, Subject, Wake
@@ -40,7 +40,7 @@ NOWHERE = -1
 
 
 class Kin(NamedTuple):
-    """What a shape has to do with services: found out once, until a service changes."""
+    """What a signature has to do with services: found out once, until a service changes."""
 
     has_service: bool
     same_labels: Counter
@@ -75,7 +75,7 @@ class Spread(NamedTuple):
 class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
     name = "ServiceAffinity"
     filter_reasons = (Reason("node(s) didn't match service affinity"),)
-    normalises = True
+    normalizes = True
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         self._columns = columns
@@ -87,18 +87,18 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
 
     # Filter
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[Bonds] | Skip:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Bonds] | Skip:
         if not self._shared:
             return SKIP
-        shape, kin = pod.shape, self._kin(pod.shape)
-        chosen = shape.spec.node_selector
+        signature, kin = pod.signature, self._kin(pod.signature)
+        chosen = signature.spec.node_selector
         said = tuple((column, chosen[column.key]) for column in self._shared if column.key in chosen)
         unsaid = tuple(column for column in self._shared if column.key not in chosen) if kin.has_service else ()
         first, second, count = self._nodes_of_kin(kin) if unsaid else (NOWHERE, NOWHERE, 0)
         if not said and first == NOWHERE:
             return SKIP
         selector = kin.same_labels.parts[0].selector
-        return Proceed(Bonds(shape.namespace, selector, said, unsaid, first, second, count))
+        return Proceed(Bonds(signature.namespace, selector, said, unsaid, first, second, count))
 
     def filter(self, state: Bonds, rows: Rows) -> Int64s:
         return np.where(_says_so(state, rows) & _is_like(state, state.first, rows), 0, 1)
@@ -106,8 +106,8 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
     def measures(self, state: Bonds) -> int:
         return 1
 
-    def contribution(self, state: Bonds, pod: PodRecord, row: int) -> Sequence[int]:
-        return (int(pod.namespace == state.namespace and state.selector.matches(pod.shape.labels)),)
+    def contribution(self, state: Bonds, pod: PodInfo, row: int) -> Sequence[int]:
+        return (int(pod.namespace == state.namespace and state.selector.matches(pod.signature.labels)),)
 
     def filter_adjusted(self, state: Bonds, rows: Int64s, difference: Int64s) -> Int64s:
         # A pod that is added comes last, so it is the first only where there is no other, and a node is like itself.
@@ -124,10 +124,10 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
 
     # Score
 
-    def prepare_score(self, pod: PodRecord) -> Spread | Skip:
+    def prepare_score(self, pod: PodInfo) -> Spread | Skip:
         if not self._spread_over:
             return SKIP
-        counter = self._kin(pod.shape).of_service
+        counter = self._kin(pod.signature).of_service
         return Spread(self._columns.selectors.fresh(counter) if counter is not None else None)
 
     def score(self, state: Spread, rows: Rows) -> Int64s:
@@ -135,7 +135,7 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
             return np.zeros(length_of(rows), dtype=np.int64)
         return state.counter.rows[rows]
 
-    def normalise(self, state: Spread, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: Spread, scores: Int64s, rows: Rows) -> Int64s:
         points = np.zeros(len(scores), dtype=np.float64)
         for column in self._spread_over:
             points += elsewhere_share(scores, column.codes[rows]) / float(len(self._spread_over))
@@ -143,19 +143,21 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
 
     # Both
 
-    def _kin(self, shape: Shape) -> Kin:
-        known = shape.memo.get(self)
+    def _kin(self, signature: PodSignature) -> Kin:
+        known = signature.memo.get(self)
         if known is None or known[0] != self._services.version:  # type: ignore[index]
-            known = shape.memo[self] = (self._services.version, self._find_kin(shape))
+            known = signature.memo[self] = (self._services.version, self._find_kin(signature))
         return known[1]  # type: ignore[index,no-any-return]
 
-    def _find_kin(self, shape: Shape) -> Kin:
-        services = sorted(_services_of(shape, self._services.in_namespace(shape.namespace)), key=lambda each: each.key)
+    def _find_kin(self, signature: PodSignature) -> Kin:
+        services = sorted(
+            _services_of(signature, self._services.in_namespace(signature.namespace)), key=lambda each: each.key
+        )
         selector = services[0].spec.selector if services else None
         return Kin(
             has_service=bool(services),
-            same_labels=self._counter(shape.namespace, shape.labels, wants_terminating=True),
-            of_service=self._counter(shape.namespace, selector, wants_terminating=False) if selector else None,
+            same_labels=self._counter(signature.namespace, signature.labels, wants_terminating=True),
+            of_service=self._counter(signature.namespace, selector, wants_terminating=False) if selector else None,
         )
 
     def _counter(self, namespace: str, labels: Mapping[str, str], *, wants_terminating: bool) -> Counter:
@@ -167,10 +169,12 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
             return ()
         return (
             # Where a pod of its kind comes, goes or stops being one, another node may be the one to be like.
-            Wake(Subject.ASSIGNED_POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, _is_kin, by_shape=True),
+            Wake(
+                Subject.ASSIGNED_POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, _is_kin, by_signature=True
+            ),
             Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL),
             Wake(Subject.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL),
-            Wake(Subject.SERVICE, Action.UPDATE | Action.DELETE, _is_in_namespace, by_shape=True),
+            Wake(Subject.SERVICE, Action.UPDATE | Action.DELETE, _is_in_namespace, by_signature=True),
         )
 
 
@@ -206,18 +210,22 @@ def _is_like(state: Bonds, example: int, rows: Rows) -> Bools:
     return answer
 
 
-def _services_of(shape: Shape, services: Iterable[Service]) -> list[Service]:
-    return [each for each in services if each.spec.selector is not None and _selects(each.spec.selector, shape.labels)]
+def _services_of(signature: PodSignature, services: Iterable[Service]) -> list[Service]:
+    return [
+        each for each in services if each.spec.selector is not None and _selects(each.spec.selector, signature.labels)
+    ]
 
 
 def _selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in selector.items())
 
 
-def _is_kin(pod: PodRecord, old: PodRecord | None, new: PodRecord | None) -> bool:
+def _is_kin(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     placed = [each for each in (old, new) if each is not None]
-    return any(each.namespace == pod.namespace and _selects(pod.shape.labels, each.shape.labels) for each in placed)
+    return any(
+        each.namespace == pod.namespace and _selects(pod.signature.labels, each.signature.labels) for each in placed
+    )
 
 
-def _is_in_namespace(pod: PodRecord, old: Service | None, new: Service | None) -> bool:
+def _is_in_namespace(pod: PodInfo, old: Service | None, new: Service | None) -> bool:
     return any(each is not None and each.metadata.namespace == pod.namespace for each in (old, new))

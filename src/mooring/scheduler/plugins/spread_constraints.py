@@ -20,7 +20,7 @@ from mooring.api.views.workloads import ReplicaSet, ReplicationController, Servi
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import LabelColumn
 from mooring.scheduler.cache.objects import Objects
-from mooring.scheduler.cache.pods import Shape
+from mooring.scheduler.cache.pods import PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 
 HARD = "DoNotSchedule"
@@ -54,39 +54,39 @@ class Constraint(NamedTuple):
         return namespace == self.namespace and self.selector.matches(labels)
 
 
-def own_constraints(columns: Columns, shape: Shape, action: str) -> tuple[Constraint, ...]:
+def own_constraints(columns: Columns, signature: PodSignature, action: str) -> tuple[Constraint, ...]:
     """The pod's own constraints with this action. Raises `LabelSelectorError`."""
     return tuple(
-        _compiled(columns, shape, constraint, _narrowed(constraint, shape.labels))
-        for constraint in shape.spec.topology_spread_constraints
+        _compiled(columns, signature, constraint, _narrowed(constraint, signature.labels))
+        for constraint in signature.spec.topology_spread_constraints
         if constraint.when_unsatisfiable == action
     )
 
 
 def default_constraints(
-    columns: Columns, shape: Shape, defaults: Sequence[TopologySpreadConstraint], action: str
+    columns: Columns, signature: PodSignature, defaults: Sequence[TopologySpreadConstraint], action: str
 ) -> tuple[Constraint, ...]:
     """The profile's constraints with this action, for a pod that belongs to a service or a controller."""
     wanted = [constraint for constraint in defaults if constraint.when_unsatisfiable == action]
     if not wanted:
         return ()
-    selector = default_selector(columns.objects, shape)
+    selector = default_selector(columns.objects, signature)
     if selector.matches_everything:
         return ()
-    return tuple(_compiled(columns, shape, constraint, selector) for constraint in wanted)
+    return tuple(_compiled(columns, signature, constraint, selector) for constraint in wanted)
 
 
-def default_selector(objects: Objects, shape: Shape) -> LabelMatcher:
+def default_selector(objects: Objects, signature: PodSignature) -> LabelMatcher:
     """Whom the pod is spread against: the labels of its services and the selector of its controller, together."""
     pairs: dict[str, str] = {}
-    for service in objects.of(Service).in_namespace(shape.namespace):
+    for service in objects.of(Service).in_namespace(signature.namespace):
         selector = service.spec.selector
-        if selector is not None and all(shape.labels.get(key) == value for key, value in selector.items()):
+        if selector is not None and all(signature.labels.get(key) == value for key, value in selector.items()):
             pairs |= selector
-    owner = shape.owner
+    owner = signature.owner
     if owner is None:
         return matcher_of_pairs(pairs)
-    key = f"{shape.namespace}/{owner.name}"
+    key = f"{signature.namespace}/{owner.name}"
     if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
         controller = objects.of(ReplicationController).get(key)
         if controller is not None:
@@ -118,14 +118,14 @@ def _narrowed(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -
 
 
 def _compiled(
-    columns: Columns, shape: Shape, constraint: TopologySpreadConstraint, selector: LabelMatcher
+    columns: Columns, signature: PodSignature, constraint: TopologySpreadConstraint, selector: LabelMatcher
 ) -> Constraint:
     counter = None
     if selector != EVERYTHING:
-        part = Part(frozenset((shape.namespace,)), selector)
+        part = Part(frozenset((signature.namespace,)), selector)
         counter = columns.selectors.counter((part,), wants_terminating=False)
     return Constraint(
-        namespace=shape.namespace,
+        namespace=signature.namespace,
         max_skew=constraint.max_skew,
         column=columns.labels.column(constraint.topology_key),
         selector=selector,
@@ -133,6 +133,6 @@ def _compiled(
         min_domains=constraint.min_domains if constraint.min_domains is not None else 1,
         honours_affinity=constraint.node_affinity_policy != "Ignore",
         honours_taints=constraint.node_taints_policy == "Honor",
-        matches_itself=selector.matches(shape.labels),
+        matches_itself=selector.matches(signature.labels),
         is_per_host=constraint.topology_key == HOSTNAME,
     )

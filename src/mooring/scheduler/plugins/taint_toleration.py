@@ -22,12 +22,12 @@ from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Toleration
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import is_about_itself
-from mooring.scheduler.framework.normalise import scaled_to_best
+from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Filter, PreScore, Reads, Score
+from mooring.scheduler.framework.plugin import Filter, PreScore, Scope, Score
 from mooring.scheduler.framework.status import Code, Reason
 
 Tolerations = tuple[Toleration, ...]
@@ -38,18 +38,18 @@ VERDICTS_MAX = 1024
 class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerations]):
     name = "TaintToleration"
     obstacle_kind = ObstacleKind.TAINT
-    filter_reads = Reads.FACTS
+    filter_scope = Scope.NODE
     filter_reasons = (Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE),)
-    score_reads = Reads.FACTS
-    normalises = True
+    score_scope = Scope.NODE
+    normalizes = True
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._taints = columns.taints
         self._verdicts: dict[tuple[bool, Tolerations], Int64s] = {}
 
-    def prepare(self, pod: PodRecord) -> Tolerations:
-        return pod.shape.spec.tolerations
+    def prepare(self, pod: PodInfo) -> Tolerations:
+        return pod.signature.spec.tolerations
 
     def filter(self, state: Tolerations, rows: Rows) -> Int64s:
         if len(self._taints.sets) == 1:  # nobody is tainted
@@ -72,20 +72,20 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
             counts = np.where(self._columns.unschedulable[rows], without_cordon, counts)
         return Distances(counts, counts.astype(np.float64) * HARDNESS[ObstacleKind.TAINT])
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Tolerations:
-        return tolerations_of_preferences(pod.shape.spec.tolerations)
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Tolerations:
+        return tolerations_of_preferences(pod.signature.spec.tolerations)
 
     def score(self, state: Tolerations, rows: Rows) -> Int64s:
         if len(self._taints.sets) == 1:
             return np.zeros(length_of(rows), dtype=np.int64)
         return self._verdict(False, state)[self._taints.set_of_row[rows]]
 
-    def normalise(self, state: Tolerations, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: Tolerations, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=True)
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _becomes_tolerable, by_shape=True),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _becomes_tolerable, by_signature=True),
             Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, is_about_itself),
         )
 
@@ -120,9 +120,9 @@ def _obstacle(taint: Taint) -> Obstacle:
     return Obstacle(TaintToleration.name, ObstacleKind.TAINT, f"tolerate {label}:{taint.effect}", details)
 
 
-def _becomes_tolerable(pod: PodRecord, old: Node | None, new: Node) -> bool:
+def _becomes_tolerable(pod: PodInfo, old: Node | None, new: Node) -> bool:
     """A node came, or changed: does the pod tolerate its taints now, as it did not before?"""
-    tolerations = pod.shape.spec.tolerations
+    tolerations = pod.signature.spec.tolerations
     if find_untolerated_taint(new.spec.taints, tolerations) is not None:
         return False
     return old is None or find_untolerated_taint(old.spec.taints, tolerations) is not None

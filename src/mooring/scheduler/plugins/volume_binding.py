@@ -42,7 +42,7 @@ from mooring.client.errors import ClientError
 from mooring.client.promise import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import VolumeBindingArgs
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
@@ -53,8 +53,8 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     Proceed,
-    Reads,
     Reserve,
+    Scope,
     Score,
     Skip,
 )
@@ -89,7 +89,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
     name = "VolumeBinding"
     obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
-    score_reads = Reads.FACTS
+    score_scope = Scope.NODE
     filter_reasons = REASONS
 
     def __init__(self, columns: Columns, arguments: VolumeBindingArgs, client: Client) -> None:
@@ -109,7 +109,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     # Filter
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[PodClaims] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[PodClaims] | Skip | Rejection:
         named = _claims_named(pod)
         if not named:
             return SKIP
@@ -142,7 +142,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     # Score
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> Skip:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Skip:
         return SKIP
 
     def score(self, state: None, rows: Rows) -> Int64s:
@@ -150,7 +150,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     # Reserve
 
-    def reserve(self, pod: PodRecord, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         if not pod.volumes:
             return None
         named = _claims_named(pod)
@@ -168,7 +168,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         self._reserved[pod.uid] = self._assume(claims, choices, row)
         return None
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
         reserved = self._reserved.pop(pod.uid, None)
         if reserved is None:
             return
@@ -177,16 +177,16 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         for claim in reserved.assumed_claims:
             self._claims.restore(claim)
 
-    def reserved_for(self, pod: PodRecord) -> Reserved | None:
+    def reserved_for(self, pod: PodInfo) -> Reserved | None:
         """What `reserve` decided for a pod and is not written yet; None if nothing is left to be done."""
         return self._reserved.get(pod.uid)
 
     # PreBind
 
-    def has_work(self, pod: PodRecord, node_name: str) -> bool:
+    def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
         reserved = self._reserved[pod.uid]
         given: list[tuple[PersistentVolume, str]] = []
         ordered: list[PersistentVolumeClaim] = []
@@ -207,14 +207,14 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         self._reserved.pop(pod.uid, None)
         return None
 
-    def _why_in_vain(self, pod: PodRecord, node_name: str) -> str | None:
+    def _why_in_vain(self, pod: PodInfo, node_name: str) -> str | None:
         if node_name not in self._columns.row_of:
             return f'failed to get node "{node_name}": {not_found_text("node", node_name)}'
         if pod.uid not in self._columns.pods:
             return f"pod does not exist any more: {not_found_text('pod', pod.name)}"
         return None
 
-    def _keep(self, pod: PodRecord, written: PersistentVolume | PersistentVolumeClaim) -> None:
+    def _keep(self, pod: PodInfo, written: PersistentVolume | PersistentVolumeClaim) -> None:
         """The API server knows: it is no assumption any more that could be taken back."""
         reserved = self._reserved.get(pod.uid)
         if reserved is not None:
@@ -249,7 +249,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
     # The claims of a pod
 
     @staticmethod
-    def _problem_of(pod: PodRecord, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> str | None:
+    def _problem_of(pod: PodInfo, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> str | None:
         """Why a pod with this volume cannot be scheduled for now, wherever."""
         if claim is None:
             if is_ephemeral(volume):
@@ -294,7 +294,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _claims_named(pod: PodRecord) -> list[tuple[Volume, str, str]]:
+def _claims_named(pod: PodInfo) -> list[tuple[Volume, str, str]]:
     """The volumes of a pod that need a claim, with the claim's name and key."""
     named = []
     for volume in pod.volumes:

@@ -3,8 +3,8 @@
 Comes in   claims, classes, drivers, capacities, CSINodes and attachments as they change; pods that are gone
 Goes out   whether that can help a sleeping pod
 
-Pods of one shape have volumes of their own, so hints that look at the pod's volumes are asked for each pod. Those that
-look at the change alone are marked as `by_shape`.
+Pods of one signature have volumes of their own, so hints that look at the pod's volumes are asked for each pod. Those
+that look at the change alone are marked as `by_shape`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mooring.api.views.storage import (
 )
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.csinodes import MIGRATED_PLUGINS
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import takes_up_room
 
@@ -32,13 +32,13 @@ def volume_binding_wakes() -> tuple[Wake, ...]:
     """What can help a pod that VolumeBinding refused."""
     any_change = Action.ADD | Action.UPDATE
     return (
-        Wake(Subject.STORAGE_CLASS, any_change, _is_allowed_elsewhere, by_shape=True),
+        Wake(Subject.STORAGE_CLASS, any_change, _is_allowed_elsewhere, by_signature=True),
         Wake(Subject.PERSISTENT_VOLUME_CLAIM, any_change, needs_claim),
         Wake(Subject.PERSISTENT_VOLUME, any_change),
         Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-        Wake(Subject.CSI_NODE, any_change, _migrates_otherwise, by_shape=True),
+        Wake(Subject.CSI_NODE, any_change, _migrates_otherwise, by_signature=True),
         Wake(Subject.CSI_DRIVER, Action.UPDATE, _stops_counting),
-        Wake(Subject.CSI_STORAGE_CAPACITY, any_change, _has_more_space, by_shape=True),
+        Wake(Subject.CSI_STORAGE_CAPACITY, any_change, _has_more_space, by_signature=True),
     )
 
 
@@ -46,19 +46,19 @@ def node_volume_limits_wakes() -> tuple[Wake, ...]:
     """What can help a pod that NodeVolumeLimits refused."""
     return (
         Wake(Subject.CSI_NODE, Action.ADD),
-        Wake(Subject.CSI_NODE, Action.UPDATE, _raises_a_limit, by_shape=True),
-        Wake(Subject.ASSIGNED_POD, Action.DELETE, _may_detach, by_shape=True),
+        Wake(Subject.CSI_NODE, Action.UPDATE, _raises_a_limit, by_signature=True),
+        Wake(Subject.ASSIGNED_POD, Action.DELETE, _may_detach, by_signature=True),
         Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, needs_claim),
         Wake(Subject.VOLUME_ATTACHMENT, Action.DELETE, _may_attach_instead),
     )
 
 
-def names_claim(pod: PodRecord, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+def names_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
     """A claim came, or changed: does the pod name it? (The claims of ephemeral volumes are not named, but implied.)"""
     return bool(pod.claims) and new.key in pod.claims
 
 
-def needs_claim(pod: PodRecord, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+def needs_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
     """A claim came, or changed: does the pod need it, be it for an ephemeral volume?"""
     metadata = new.metadata
     return metadata.namespace == pod.namespace and any(
@@ -74,25 +74,25 @@ def may_be_attached(volume: Volume) -> bool:
 # --- VolumeBinding ----------------------------------------------------------------------------------------------
 
 
-def _is_allowed_elsewhere(pod: PodRecord, old: StorageClass | None, new: StorageClass) -> bool:
+def _is_allowed_elsewhere(pod: PodInfo, old: StorageClass | None, new: StorageClass) -> bool:
     return old is None or old.allowed_topologies != new.allowed_topologies
 
 
-def _migrates_otherwise(pod: PodRecord, old: CSINode | None, new: CSINode) -> bool:
+def _migrates_otherwise(pod: PodInfo, old: CSINode | None, new: CSINode) -> bool:
     if old is None:
         return True
     before, after = old.metadata.annotations, new.metadata.annotations
     return before.get(MIGRATED_PLUGINS, "") != after.get(MIGRATED_PLUGINS, "")
 
 
-def _stops_counting(pod: PodRecord, old: CSIDriver, new: CSIDriver) -> bool:
+def _stops_counting(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> bool:
     """A driver no longer tells its capacity. kube-scheduler asks for volumes in the pod itself, not for its claims."""
     if not old.spec.storage_capacity or new.spec.storage_capacity:
         return False
     return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.volumes)
 
 
-def _has_more_space(pod: PodRecord, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+def _has_more_space(pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
     if old is None:
         return True
     before, after = _largest_volume(old), _largest_volume(new)
@@ -106,7 +106,7 @@ def _largest_volume(capacity: CSIStorageCapacity) -> RawQuantity | None:
 # --- NodeVolumeLimits -------------------------------------------------------------------------------------------
 
 
-def _raises_a_limit(pod: PodRecord, old: CSINode, new: CSINode) -> bool:
+def _raises_a_limit(pod: PodInfo, old: CSINode, new: CSINode) -> bool:
     """A driver without a limit counts as one that attaches nothing, as in kube-scheduler."""
     before = _limits(old)
     return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
@@ -117,12 +117,12 @@ def _limits(node: CSINode) -> dict[str, int]:
     return {each.name: (each.allocatable.count or 0) if each.allocatable is not None else 0 for each in drivers}
 
 
-def _may_detach(pod: PodRecord, old: PodRecord, new: None) -> bool:
+def _may_detach(pod: PodInfo, old: PodInfo, new: None) -> bool:
     """A pod is gone: does a volume of some driver go with it?"""
     return bool(old.volumes) and takes_up_room(old) and any(may_be_attached(volume) for volume in old.volumes)
 
 
-def _may_attach_instead(pod: PodRecord, old: VolumeAttachment, new: None) -> bool:
+def _may_attach_instead(pod: PodInfo, old: VolumeAttachment, new: None) -> bool:
     """A volume was detached: does the pod bring one that may take its place?"""
     return any(
         volume.persistent_volume_claim is not None or _may_be_of(old.spec.attacher, volume) for volume in pod.volumes

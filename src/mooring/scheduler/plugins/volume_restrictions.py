@@ -21,7 +21,7 @@ from mooring.api.storage import READ_WRITE_ONCE_POD, not_found_text
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.volumes import Disk, disks_of
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
@@ -64,7 +64,7 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
         self._columns = columns
         self._claims = columns.objects.of(PersistentVolumeClaim)
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[Restricted] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Restricted] | Skip | Rejection:
         if not pod.volumes:
             return SKIP
         exclusive: list[str] = []
@@ -88,7 +88,7 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
     def measures(self, state: Restricted) -> int:
         return _MEASURES
 
-    def contribution(self, state: Restricted, pod: PodRecord, row: int) -> tuple[int, int]:
+    def contribution(self, state: Restricted, pod: PodInfo, row: int) -> tuple[int, int]:
         others = disks_of(pod.volumes)
         return _claims_named(state, pod), int(
             any(mine.conflicts_with(other) for mine in state.disks for other in others)
@@ -108,7 +108,7 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
                 found.append(Obstacle(self.name, ObstacleKind.VOLUME, text, {"claim": key, "usedBy": user.key}))
         return found or super().explain(state, row, bits, context)
 
-    def _user_of(self, claim: str) -> PodRecord | None:
+    def _user_of(self, claim: str) -> PodInfo | None:
         rows = self._columns.volumes.users_of(claim)
         return next((pod for row in rows for pod in self._columns.pods_on[row].values() if claim in pod.claims), None)
 
@@ -133,7 +133,7 @@ def _refusals(disk_holders: Int64s, claims_in_use: Int64s | int) -> Int64s:
     return np.where(disk_holders > 0, _NO_DISK, claim_refusal)
 
 
-def _claims_named(state: Restricted, pod: PodRecord) -> int:
+def _claims_named(state: Restricted, pod: PodInfo) -> int:
     return sum(
         volume.persistent_volume_claim is not None
         and volume.persistent_volume_claim.claim_name in state.exclusive_claims
@@ -141,7 +141,7 @@ def _claims_named(state: Restricted, pod: PodRecord) -> int:
     )
 
 
-def _frees_a_volume(pod: PodRecord, old: PodRecord, new: None) -> bool:
+def _frees_a_volume(pod: PodInfo, old: PodInfo, new: None) -> bool:
     """A pod is gone: did it hold a disk, or use a claim, that this one wants? Whether alone is not looked up."""
     if not pod.volumes or not old.volumes or old.namespace != pod.namespace:
         return False

@@ -19,7 +19,7 @@ from mooring.api.storage import WAIT_FOR_FIRST_CONSUMER, class_of_claim, not_fou
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
@@ -42,7 +42,7 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
         self._classes = columns.objects.of(StorageClass)
         self._reach = Reach(columns)
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[Zones] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Zones] | Skip | Rejection:
         if not pod.claims:
             return SKIP
         zones: list[LabelledZones] = []
@@ -59,10 +59,10 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.STORAGE_CLASS, Action.ADD, _waits_for_consumer, by_shape=True),
+            Wake(Subject.STORAGE_CLASS, Action.ADD, _waits_for_consumer, by_signature=True),
             Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, names_claim),
-            Wake(Subject.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _is_zoned_otherwise, by_shape=True),
+            Wake(Subject.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _is_zoned_otherwise, by_signature=True),
         )
 
     def _volume_of(self, key: str, name: str) -> PersistentVolume | Rejection | None:
@@ -105,11 +105,11 @@ def zones_of(volume: PersistentVolume) -> list[LabelledZones]:
     return found
 
 
-def _waits_for_consumer(pod: PodRecord, old: None, new: StorageClass) -> bool:
+def _waits_for_consumer(pod: PodInfo, old: None, new: StorageClass) -> bool:
     return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _is_zoned_otherwise(pod: PodRecord, old: PersistentVolume | None, new: PersistentVolume) -> bool:
+def _is_zoned_otherwise(pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume) -> bool:
     return old is None or _zone_sets(old) != _zone_sets(new)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ClusterEvent
 from mooring.scheduler.queue.moves import Cause, Room
 
@@ -62,9 +62,9 @@ class QueuedPod:
         "was_flushed",
     )
 
-    def __init__(self, pod: PodRecord, now_s: float) -> None:
+    def __init__(self, pod: PodInfo, now_s: float) -> None:
         self.pod = pod
-        self.scheduler_name: str = pod.shape.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        self.scheduler_name: str = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
         self.attempts = 0
         """How often it was popped."""
         self.queued_s = now_s
@@ -89,7 +89,7 @@ class QueuedPod:
         self.label = ""
         self.popped = pod
         """The pod as it was popped last: what is being tried."""
-        self.newer: PodRecord | None = None
+        self.newer: PodInfo | None = None
         """What the watch told of the pod while it was in flight."""
         self.is_gone = False
         """It was deleted, or bound by somebody else, while it was in flight."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANYTHING, Action, ClusterEvent, Hint, Subject, Wake
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.waking import wakes_of
@@ -51,20 +51,20 @@ class Hearing(NamedTuple):
 
     certain: Verdict
     """What is said without looking at the pod or the change."""
-    by_shape: tuple[Question, ...]
-    """To be asked once for all pods of a shape."""
+    by_signature: tuple[Question, ...]
+    """To be asked once for all pods of a signature."""
     by_pod: tuple[Question, ...]
-    is_by_both_shapes: bool = False
-    """Whether the answer follows from the shapes of the two pods alone."""
+    is_by_both_signatures: bool = False
+    """Whether the answer follows from the signatures of the two pods alone."""
 
-    def verdict(self, pod: PodRecord, old: Any, new: Any) -> Verdict:
-        return ask(self.by_pod, ask(self.by_shape, self.certain, pod, old, new), pod, old, new)
+    def verdict(self, pod: PodInfo, old: Any, new: Any) -> Verdict:
+        return ask(self.by_pod, ask(self.by_signature, self.certain, pod, old, new), pod, old, new)
 
 
 FOR_EVERYBODY: Final = Hearing(Verdict.AFTER_BACKOFF, (), ())
 
 
-def ask(questions: Sequence[Question], so_far: Verdict, pod: PodRecord, old: Any, new: Any) -> Verdict:
+def ask(questions: Sequence[Question], so_far: Verdict, pod: PodInfo, old: Any, new: Any) -> Verdict:
     """The best verdict of those that can improve the one so far."""
     for question in questions:
         if question.worth > so_far and _says_yes(question, pod, old, new):
@@ -107,21 +107,21 @@ class Ears:
         if is_for_everybody(event):
             return FOR_EVERYBODY
         certain = Verdict.SLEEP
-        by_shape: list[Question] = []
+        by_signature: list[Question] = []
         by_pod: list[Question] = []
-        is_by_both_shapes = True
+        is_by_both_signatures = True
         for plugin, wake in self._wakes_of(scheduler_name, rejectors | pending):
             if not wake.hears(event):
                 continue
             worth = Verdict.AT_ONCE if plugin in pending else Verdict.AFTER_BACKOFF
-            is_by_both_shapes = is_by_both_shapes and wake.by_both_shapes
+            is_by_both_signatures = is_by_both_signatures and wake.by_both_signatures
             if wake.hint is None:
                 certain = max(certain, worth)
             else:
-                (by_shape if wake.by_shape else by_pod).append(Question(plugin, wake.hint, worth))
-        if certain is Verdict.SLEEP and not by_shape and not by_pod:
+                (by_signature if wake.by_signature else by_pod).append(Question(plugin, wake.hint, worth))
+        if certain is Verdict.SLEEP and not by_signature and not by_pod:
             return None
-        return Hearing(certain, tuple(by_shape), tuple(by_pod), is_by_both_shapes)
+        return Hearing(certain, tuple(by_signature), tuple(by_pod), is_by_both_signatures)
 
     def _wakes_of(self, scheduler_name: str, plugins: frozenset[str]) -> Iterator[tuple[str, Wake]]:
         known = self._wakes[scheduler_name]
@@ -133,7 +133,7 @@ class Ears:
             yield plugin, ANYTHING
 
 
-def _says_yes(question: Question, pod: PodRecord, old: Any, new: Any) -> bool:
+def _says_yes(question: Question, pod: PodInfo, old: Any, new: Any) -> bool:
     try:
         return question.hint(pod, old, new)
     except Exception:

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from mooring.kit.clock import Clock
 from mooring.kit.heap import KeyedHeap
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import (
     FORCE_ACTIVATE,
     PENDING_POD_ADD,
@@ -90,14 +90,14 @@ class SchedulingQueue:
 
     # What the watch tells
 
-    def add(self, pod: PodRecord) -> None:
+    def add(self, pod: PodInfo) -> None:
         """A pod without a node was created."""
         if pod.uid in self._entries:
             self.update(pod, pod, ())
         else:
             self._come(pod, Cause.ADDED, _CAME)
 
-    def update(self, old: PodRecord, new: PodRecord, events: Sequence[ClusterEvent]) -> None:
+    def update(self, old: PodInfo, new: PodInfo, events: Sequence[ClusterEvent]) -> None:
         """A pod without a node was changed; `events` are what the change is called (subject PENDING_POD)."""
         entry = self._entries.get(new.uid)
         if entry is None:
@@ -127,7 +127,7 @@ class SchedulingQueue:
         return bool(self._sleepers or self._in_flight)
 
     def wake(
-        self, event: ClusterEvent, old: Any = None, new: Any = None, only: Callable[[PodRecord], bool] | None = None
+        self, event: ClusterEvent, old: Any = None, new: Any = None, only: Callable[[PodInfo], bool] | None = None
     ) -> int:
         """Something happened: tries those again whom it may help, `only` those if given. Returns how many.
 
@@ -142,7 +142,7 @@ class SchedulingQueue:
             self._in_flight.record(Happening(event, old, new))
         return len(woken)
 
-    def activate(self, pods: Iterable[PodRecord]) -> None:
+    def activate(self, pods: Iterable[PodInfo]) -> None:
         """A plugin wants these to be tried now; those in flight will be tried again if they come back."""
         for pod in pods:
             entry = self._entries.get(pod.uid)
@@ -287,7 +287,7 @@ class SchedulingQueue:
 
     # What becomes of a pod
 
-    def _come(self, pod: PodRecord, cause: Cause, label: str) -> None:
+    def _come(self, pod: PodInfo, cause: Cause, label: str) -> None:
         entry = QueuedPod(pod, self._clock.now_s())
         assert entry.scheduler_name in self._gates, f"{pod} asks for {entry.scheduler_name}, which is no profile here"
         self._try_again(entry, Verdict.AT_ONCE, cause, label)
@@ -301,7 +301,7 @@ class SchedulingQueue:
             return self._rooms.move(entry, room_for(entry), cause, label)
         return self._rooms.move(entry, Room.ACTIVE, cause, label)
 
-    def _wake_by_own_change(self, entry: QueuedPod, old: PodRecord, events: Sequence[ClusterEvent]) -> None:
+    def _wake_by_own_change(self, entry: QueuedPod, old: PodInfo, events: Sequence[ClusterEvent]) -> None:
         for event in events:
             # Even if it is gated: its own change is looked at by all who refused it, whatever its gate hears.
             audience = self._sleepers.audience(entry, None)

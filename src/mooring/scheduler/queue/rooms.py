@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mooring.kit.clock import Clock
 from mooring.kit.heap import KeyedHeap
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.queue.backoff import BackoffRooms, end_s
 from mooring.scheduler.queue.entry import QueuedPod, Whereabouts
 from mooring.scheduler.queue.in_flight import InFlight
@@ -77,8 +77,8 @@ class Rooms:
             self._moved(queue, label)
         return to
 
-    def renew(self, entry: QueuedPod, pod: PodRecord) -> None:
-        """Replaces the pod's record where it waits: its order or its shape may be another."""
+    def renew(self, entry: QueuedPod, pod: PodInfo) -> None:
+        """Replaces the pod's record where it waits: its order or its signature may be another."""
         if entry.room in ASLEEP:
             self.sleepers.remove(entry)
             entry.pod = pod

@@ -5,19 +5,21 @@ Goes out   the pods that an event may help; those that have slept too long
 
 Thousands may sleep while thousands of events come in every second, nearly all of which help none of them. So pods
 that were refused by the same plugins sleep together, as one audience; whether an audience hears a kind of event is
-found out once. Within it, pods of one shape are asked about together where the hint reads nothing but the shape.
+found out once. Within it, pods of one signature are asked about together where the hint reads nothing but the
+signature.
 
  1. An event that no audience hears costs one look-up, however many sleep.
  2. Gated pods hear only what the plugin that gated them hears, and what is for everybody.
  3. Whoever has slept for `asleep_s_max`, since its last attempt or since it was last woken for that, is handed out by
     `first_overslept`: hints are written by people, and a missing one would strand a pod. kube-scheduler looks every 30
     seconds; here the alarm is exact.
- 4. What an event costs grows with the shapes (with the pods, for hints that read the pod) of the audiences that hear
-    it: about a microsecond and the hint itself for each. Pods that differ in a label, as those of a StatefulSet do,
-    have each their own shape: ten thousand of them, refused by a plugin that hears assigned pods, make every such
-    event dear. What helps is that such events repeat: one about a pod of a shape that woke nobody wakes nobody the next
-    time either, if the hints read the shapes of both pods and nothing else, until somebody of a new shape sleeps.
- 5. Everything is handed out in a fixed order: audiences, shapes and pods in the order in which they came.
+ 4. What an event costs grows with the signatures (with the pods, for hints that read the pod) of the audiences that
+    hear it: about a microsecond and the hint itself for each. Pods that differ in a label, as those of a StatefulSet
+    do, have each their own signature: ten thousand of them, refused by a plugin that hears assigned pods, make every
+    such event dear. What helps is that such events repeat: one about a pod of a signature that woke nobody wakes
+    nobody the next time either, if the hints read the signatures of both pods and nothing else, until somebody of a
+    new signature sleeps.
+ 5. Everything is handed out in a fixed order: audiences, signatures and pods in the order in which they came.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mooring.kit.heap import KeyedHeap
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.framework.events import ClusterEvent
 from mooring.scheduler.framework.hints import takes_up_room
 from mooring.scheduler.queue.entry import QueuedPod
@@ -43,11 +45,11 @@ AudienceKey = tuple[str, frozenset[str], frozenset[str], str | None]
 class Audience:
     """Those who were refused by the same plugins, and hear the same events."""
 
-    __slots__ = ("_ears", "_hearings", "by_shape", "key")
+    __slots__ = ("_ears", "_hearings", "by_signature", "key")
 
     def __init__(self, key: AudienceKey, ears: Ears) -> None:
         self.key = key
-        self.by_shape: dict[Shape, dict[str, QueuedPod]] = {}
+        self.by_signature: dict[PodSignature, dict[str, QueuedPod]] = {}
         self._ears = ears
         self._hearings: dict[ClusterEvent, Hearing | None] = {}
 
@@ -63,7 +65,7 @@ class Audience:
             self._hearings[event] = heard
             return heard
 
-    def verdict(self, pod: PodRecord, event: ClusterEvent, old: Any, new: Any) -> Verdict:
+    def verdict(self, pod: PodInfo, event: ClusterEvent, old: Any, new: Any) -> Verdict:
         """Whether an event makes one pod of this audience worth another try."""
         heard = self.hearing(event)
         return Verdict.SLEEP if heard is None else heard.verdict(pod, old, new)
@@ -81,8 +83,8 @@ class Sleepers:
         self._listening: dict[ClusterEvent, tuple[tuple[Audience, Hearing], ...]] = {}
         self._by_end: KeyedHeap[str, QueuedPod] = KeyedHeap.ordered_by(self.end_s)
         self._gated = 0
-        self._slept_on: set[tuple[ClusterEvent, Shape]] = set()
-        """Events about pods of a shape that woke nobody of those who sleep."""
+        self._slept_on: set[tuple[ClusterEvent, PodSignature]] = set()
+        """Events about pods of a signature that woke nobody of those who sleep."""
 
     def __len__(self) -> int:
         return len(self._by_end)
@@ -98,9 +100,9 @@ class Sleepers:
     def add(self, entry: QueuedPod) -> None:
         assert entry.audience is None, f"{entry} sleeps already"
         audience = self.audience(entry, entry.gated_by)
-        siblings = audience.by_shape.get(entry.pod.shape)
+        siblings = audience.by_signature.get(entry.pod.signature)
         if siblings is None:
-            siblings = audience.by_shape[entry.pod.shape] = {}
+            siblings = audience.by_signature[entry.pod.signature] = {}
             self._slept_on.clear()  # somebody new may be woken by what left the others asleep
         siblings[entry.pod.uid] = entry
         entry.audience = audience
@@ -108,12 +110,12 @@ class Sleepers:
         self._gated += entry.gated_by is not None
 
     def remove(self, entry: QueuedPod) -> None:
-        audience, shape = entry.audience, entry.pod.shape
+        audience, signature = entry.audience, entry.pod.signature
         assert audience is not None, f"{entry} does not sleep"
-        siblings = audience.by_shape[shape]
+        siblings = audience.by_signature[signature]
         del siblings[entry.pod.uid]
         if not siblings:
-            del audience.by_shape[shape]
+            del audience.by_signature[signature]
         entry.audience = None
         self._by_end.delete(entry.pod.uid)
         self._gated -= audience.key[3] is not None
@@ -124,27 +126,27 @@ class Sleepers:
         audience = self._audiences.get(key)
         if audience is None:
             if len(self._audiences) >= AUDIENCES_MAX:
-                self._audiences = {key: kept for key, kept in self._audiences.items() if kept.by_shape}
+                self._audiences = {key: kept for key, kept in self._audiences.items() if kept.by_signature}
             audience = self._audiences[key] = Audience(key, self._ears)
             self._listening.clear()
         return audience
 
     def woken_by(
-        self, event: ClusterEvent, old: Any, new: Any, only: Callable[[PodRecord], bool] | None
+        self, event: ClusterEvent, old: Any, new: Any, only: Callable[[PodInfo], bool] | None
     ) -> list[tuple[QueuedPod, Verdict]]:
         """Whom an event may help, with how soon to try."""
         found: list[tuple[QueuedPod, Verdict]] = []
         listeners = self._listeners(event)
         if not listeners:
             return found
-        about = (event, new.shape) if isinstance(new, PodRecord) and takes_up_room(new) else None
+        about = (event, new.signature) if isinstance(new, PodInfo) and takes_up_room(new) else None
         if about in self._slept_on:
             return found
         for audience, hearing in listeners:
             by_pod = hearing.by_pod
-            for siblings in audience.by_shape.values():
+            for siblings in audience.by_signature.values():
                 anybody = next(iter(siblings.values()))
-                for_all = ask(hearing.by_shape, hearing.certain, anybody.pod, old, new)
+                for_all = ask(hearing.by_signature, hearing.certain, anybody.pod, old, new)
                 if for_all is Verdict.SLEEP and not by_pod:
                     continue
                 for entry in siblings.values():
@@ -153,7 +155,12 @@ class Sleepers:
                     verdict = ask(by_pod, for_all, entry.pod, old, new) if by_pod else for_all
                     if verdict is not Verdict.SLEEP:
                         found.append((entry, verdict))
-        if about is not None and not found and only is None and all(heard.is_by_both_shapes for _, heard in listeners):
+        if (
+            about is not None
+            and not found
+            and only is None
+            and all(heard.is_by_both_signatures for _, heard in listeners)
+        ):
             if len(self._slept_on) >= SLEPT_ON_MAX:
                 self._slept_on.clear()
             self._slept_on.add(about)
@@ -183,7 +190,7 @@ class Sleepers:
         return max(entry.queued_s, entry.flushed_s) + self._asleep_s_max
 
     def entries(self) -> Iterator[QueuedPod]:
-        """Everybody, by audience and shape."""
+        """Everybody, by audience and signature."""
         for audience in self._audiences.values():
-            for siblings in audience.by_shape.values():
+            for siblings in audience.by_signature.values():
                 yield from siblings.values()

@@ -4,7 +4,7 @@ Comes in   the plugins of a profile, and a die that says which cycles are looked
 Goes out   durations by plugin and extension point, to the metrics
 
 In a sampled cycle the plugins' methods are wrapped by a stopwatch, and unwrapped after it; all other cycles run the
-methods themselves and pay nothing. What is kept for a shape is not asked, so it takes no time and is not told.
+methods themselves and pay nothing. What is kept for a signature is not asked, so it takes no time and is not told.
 
  1. Wrapping changes only how a method is looked up on the plugin, never what it answers.
 """
@@ -27,7 +27,7 @@ TIMED = {
     "PostFilter": ("post_filter",),
     "PreScore": ("pre_score",),
     "Score": ("score", "score_row"),
-    "ScoreExtensionNormalize": ("normalise",),
+    "ScoreExtensionNormalize": ("normalize",),
 }
 """The methods of plugins that are timed, by what Kubernetes calls their point."""
 

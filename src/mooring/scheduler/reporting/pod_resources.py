@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from mooring.api.quantity import NANO, quantity_nano
 from mooring.api.resources import RequestRules, pod_requests_nano
 from mooring.api.views.pod import Container, Pod
-from mooring.scheduler.cache.pods import PodRecord, Shape
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 
 LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
 _BYTES = ("memory", "storage", "ephemeral-storage")
@@ -29,7 +29,7 @@ _MEMO = "pod resources"
 Amounts = Mapping[str, float]
 
 
-def pod_resources_text(pods: Iterable[PodRecord]) -> bytes:
+def pod_resources_text(pods: Iterable[PodInfo]) -> bytes:
     """The whole page."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_PodResources(pods))
@@ -37,7 +37,7 @@ def pod_resources_text(pods: Iterable[PodRecord]) -> bytes:
 
 
 class _PodResources(Collector):
-    def __init__(self, pods: Iterable[PodRecord]) -> None:
+    def __init__(self, pods: Iterable[PodInfo]) -> None:
         self._pods = pods
 
     def describe(self) -> Iterator[Metric]:
@@ -47,8 +47,8 @@ class _PodResources(Collector):
         limits = GaugeMetricFamily("kube_pod_resource_limit", "What a pod may use at most, by resource.", labels=LABELS)
         requests = GaugeMetricFamily("kube_pod_resource_request", "What a pod requests, by resource.", labels=LABELS)
         for pod in self._pods:
-            requested, limited = _amounts(pod.shape)
-            spec = pod.shape.spec
+            requested, limited = _amounts(pod.signature)
+            spec = pod.signature.spec
             priority = str(spec.priority) if spec.priority is not None else ""
             who = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
             for family, amounts in ((requests, requested), (limits, limited)):
@@ -66,11 +66,11 @@ def unit_of(resource: str) -> str:
     return "integer" if resource.startswith("attachable-volumes-") else ""
 
 
-def _amounts(shape: Shape) -> tuple[Amounts, Amounts]:
-    known = shape.memo.get(_MEMO)
+def _amounts(signature: PodSignature) -> tuple[Amounts, Amounts]:
+    known = signature.memo.get(_MEMO)
     if known is None:
-        pod = shape.view
-        known = shape.memo[_MEMO] = (_whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod)))
+        pod = signature.view
+        known = signature.memo[_MEMO] = (_whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod)))
     assert isinstance(known, tuple)
     return known
 

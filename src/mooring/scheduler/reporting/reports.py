@@ -19,7 +19,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.events import EventRecorder, EventType
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
@@ -93,7 +93,7 @@ class Reports:
 
     def failed(
         self,
-        pod: PodRecord,
+        pod: PodInfo,
         view: Pod | None,
         profile: Profile,
         message: str,
@@ -117,30 +117,30 @@ class Reports:
         condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
         self._status.write(view, condition, nominated_node)
 
-    def skipped(self, pod: PodRecord, scheduler_name: str) -> None:
+    def skipped(self, pod: PodInfo, scheduler_name: str) -> None:
         note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
         self._event(pod, scheduler_name, "Warning", "FailedScheduling", "Scheduling", note)
 
-    def tell(self, pod: PodRecord, type_: EventType, reason: str, action: str, note: str) -> None:
+    def tell(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
         """What a plugin has to say about a pod."""
-        scheduler_name = pod.shape.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        scheduler_name = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
         self._event(pod, scheduler_name, type_, reason, action, note)
 
     # Nominations and Permit
 
-    def expect(self, pod: PodRecord, node_name: str) -> None:
+    def expect(self, pod: PodInfo, node_name: str) -> None:
         """The pod will take a while to get to its node: others may want to know where it is going."""
         if pod.view is not None:
             self._status.write(pod.view, nominated_node=node_name)
 
-    def silence(self, pod: PodRecord) -> asyncio.Event | None:
+    def silence(self, pod: PodInfo) -> asyncio.Event | None:
         """The pod is about to be bound: what its status should have said before is not said any more.
 
         If it is being said just now: what is set when that is over.
         """
         return self._status.silence(pod.uid)
 
-    def nomination_is_void(self, pod: PodRecord) -> None:
+    def nomination_is_void(self, pod: PodInfo) -> None:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node="")
 
@@ -154,7 +154,7 @@ class Reports:
         self._metrics.preemption_victims.observe(victim_count)
 
     def preempted(
-        self, victim: PodRecord, pod: PodRecord, node_name: str, scheduler_name: str, *, is_in_memory: bool
+        self, victim: PodInfo, pod: PodInfo, node_name: str, scheduler_name: str, *, is_in_memory: bool
     ) -> None:
         note = f"Preempted by pod {pod.uid} on node {node_name}"
         if is_in_memory:
@@ -173,7 +173,7 @@ class Reports:
 
     def _event(
         self,
-        pod: PodRecord,
+        pod: PodInfo,
         scheduler_name: str,
         type_: EventType,
         reason: str,
@@ -186,7 +186,7 @@ class Reports:
         )
 
 
-def _reference(pod: PodRecord) -> ObjectReference:
+def _reference(pod: PodInfo) -> ObjectReference:
     revision = pod.view.metadata.resource_version if pod.view is not None else ""
     return ObjectReference(
         api_version=Pod.api_version,

@@ -130,8 +130,8 @@ def test_who_avoids_a_pod(topology: str, hermits: int, text: str) -> None:
 
 
 def test_replicas_that_avoid_each_other_are_told_once() -> None:
-    shape: dict[str, Any] = {"labels": WEB, "apart": [pods_like(HOSTNAME, app="web")]}
-    assert texts("n1", pod("new", **shape), *ZONES, pod("old", on="n1", **shape)) == [
+    signature: dict[str, Any] = {"labels": WEB, "apart": [pods_like(HOSTNAME, app="web")]}
+    assert texts("n1", pod("new", **signature), *ZONES, pod("old", on="n1", **signature)) == [
         "keeps away from app=web: default/old runs on this node"
     ]
 

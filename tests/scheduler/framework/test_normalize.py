@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.framework.normalise import by_table, scaled_to_best
+from mooring.scheduler.framework.normalize import by_table, scaled_to_best
 
 
 @pytest.mark.parametrize(

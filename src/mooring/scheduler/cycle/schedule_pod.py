@@ -23,14 +23,14 @@ from msgspec.structs import replace
 
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
-from mooring.scheduler.cycle.filtering import ask_everywhere, begin, look
+from mooring.scheduler.cycle.filter_nodes import ask_everywhere, begin, look
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.sampling import Sampling
-from mooring.scheduler.cycle.scoring import best_rows, cluster_scores, scores_in_full
+from mooring.scheduler.cycle.score_nodes import best_rows, cluster_scores, scores_in_full
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
@@ -61,7 +61,7 @@ def no_time() -> float:
     return 0.0
 
 
-class Cycle:
+class SchedulingCycle:
     """Decides for the pods of one profile."""
 
     def __init__(
@@ -80,14 +80,14 @@ class Cycle:
         self._sampling = sampling
         self._cache = ResultCache(profile, columns)
 
-    def decide(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+    def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Where does this pod go, if it may be tried at all?"""
         try:
             return self._held_back(pod) or self.decide_admitted(pod, in_full=in_full)
         except PluginError as error:
             return failed_decision(pod, error.rejection, error.step)
 
-    def decide_admitted(self, pod: PodRecord, *, in_full: bool = False) -> Decision:
+    def decide_admitted(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Where does this pod go? The queue has asked PreEnqueue already."""
         started_s = self._now_s()
         try:
@@ -109,7 +109,7 @@ class Cycle:
         """Those of the last cycle. Hardly anybody wants to know."""
         return Steps(*self._last_times_s)
 
-    def _held_back(self, pod: PodRecord) -> Decision | None:
+    def _held_back(self, pod: PodInfo) -> Decision | None:
         """What PreEnqueue says against it."""
         for gate in self.profile.pre_enqueue:
             rejection = gate.pre_enqueue(pod)
@@ -118,7 +118,7 @@ class Cycle:
                 return Decision(pod, rejection=rejection, rejectors=frozenset((gate.name,)))
         return None
 
-    def _look(self, pod: PodRecord, in_full: bool) -> Attempt | Decision:
+    def _look(self, pod: PodInfo, in_full: bool) -> Attempt | Decision:
         """Which nodes can take it; or the end of the cycle, if nobody can be asked or somebody failed."""
         if pod.terminating:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
@@ -257,7 +257,7 @@ class WaysOut:
         return True
 
 
-def failed_decision(pod: PodRecord, rejection: Rejection, error: str) -> Decision:
+def failed_decision(pod: PodInfo, rejection: Rejection, error: str) -> Decision:
     """A cycle that ends in an error: what went wrong is what the event says."""
     return Decision(pod, rejection=rejection, message=rejection.message, error=error, clears_nomination=True)
 

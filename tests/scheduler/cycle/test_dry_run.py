@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cycle.experiment import Experiment
+from mooring.scheduler.cycle.dry_run import DryRun
 from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.engine import Engine
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
@@ -23,7 +23,7 @@ class Trial:
         attempt = attempt_of(engine, view)
         rows = np.array(list(engine.columns.row_of.values()), dtype=np.int64)
         self._attempt = attempt
-        self.experiment = Experiment(attempt, rows, attempt.profile.filters)
+        self.experiment = DryRun(attempt, rows, attempt.profile.filters)
 
     def remove(self, name: str) -> None:
         pod = self._engine.columns.pods[f"default/{name}"]

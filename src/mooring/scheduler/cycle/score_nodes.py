@@ -3,9 +3,9 @@
 Comes in   an attempt with feasible rows
 Goes out   the best rows; and, when asked in full, what each plugin contributed to each feasible row
 
-Scores of row-local plugins are kept with the shape; a total is those plus what the plugins say that read the cluster.
-Which rows a plugin normalises over decides its numbers, so normalised scores are kept only while the feasible rows
-are just the ones that the row-local filters let through.
+Scores of row-local plugins are kept with the signature; a total is those plus what the plugins say that read the
+cluster. Which rows a plugin normalises over decides its numbers, so normalised scores are kept only while the
+feasible rows are just the ones that the row-local filters let through.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _is_even(use: ScoreUse, attempt: Attempt) -> bool:
 
 def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     scores = use.plugin.score(state, rows)
-    if use.plugin.normalises:
-        scores = use.plugin.normalise(state, scores, rows)
+    if use.plugin.normalizes:
+        scores = use.plugin.normalize(state, scores, rows)
     return scores if use.weight == 1 else use.weight * scores
 
 

@@ -20,24 +20,24 @@ from typing import Any
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, UInt8s
-from mooring.scheduler.cache.pods import PodRecord
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.result_cache import FITS
-from mooring.scheduler.framework.plugin import Adjustable, Reads
+from mooring.scheduler.framework.plugin import Adjustable, Scope
 from mooring.scheduler.framework.profile import FilterUse
 
 
-class Experiment:
+class DryRun:
     """Some rows, changed as an experiment. A context manager: leaving it takes everything back."""
 
     def __init__(self, attempt: Attempt, rows: Int64s, filters: Sequence[FilterUse]) -> None:
         self._attempt = attempt
         self._rows = rows
-        self._what_if = WhatIf(attempt.columns)
+        self._transaction = Transaction(attempt.columns)
         # What reads only facts says the same as before, and that is kept.
         self._uses = [
-            use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_reads is not Reads.FACTS
+            use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_scope is not Scope.NODE
         ]
         self._differences: dict[str, Int64s] = {}
         self._adjustables: list[tuple[Adjustable[Any], Any]] = []
@@ -45,24 +45,24 @@ class Experiment:
             if isinstance(use.plugin, Adjustable):
                 state = attempt.states[use.plugin.name]
                 self._adjustables.append((use.plugin, state))
-                shape = (use.plugin.measures(state), len(rows))
-                self._differences[use.plugin.name] = np.zeros(shape, dtype=np.int64)
+                signature = (use.plugin.measures(state), len(rows))
+                self._differences[use.plugin.name] = np.zeros(signature, dtype=np.int64)
 
-    def __enter__(self) -> Experiment:
+    def __enter__(self) -> DryRun:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._what_if.rollback()
+        self._transaction.rollback()
 
-    def add(self, index: int, pod: PodRecord) -> None:
+    def add(self, index: int, pod: PodInfo) -> None:
         """Puts a pod onto the row at this place of `rows`."""
-        self._what_if.place(pod, int(self._rows[index]))
+        self._transaction.place(pod, int(self._rows[index]))
         self._adjust(index, pod, 1)
 
-    def remove(self, index: int, pod: PodRecord) -> None:
-        self._what_if.displace(pod)
+    def remove(self, index: int, pod: PodInfo) -> None:
+        self._transaction.displace(pod)
         self._adjust(index, pod, -1)
 
     def refusals(self, at: Int64s) -> tuple[UInt8s, Int64s]:
@@ -98,7 +98,7 @@ class Experiment:
 
     def refusals_beside_nominated(self, at: Int64s) -> tuple[UInt8s, Int64s]:
         """As `refusals`, where each row must take the pod with its nominated pods and without them."""
-        added: list[tuple[int, PodRecord]] = []
+        added: list[tuple[int, PodInfo]] = []
         columns, pod = self._attempt.columns, self._attempt.pod
         if len(columns.nominations):
             for index in at.tolist():
@@ -115,7 +115,7 @@ class Experiment:
         refused = first != FITS
         return np.where(refused, first, plain_first), np.where(refused, bits, plain_bits)
 
-    def _adjust(self, index: int, pod: PodRecord, count: int) -> None:
+    def _adjust(self, index: int, pod: PodInfo, count: int) -> None:
         row = int(self._rows[index])
         for plugin, state in self._adjustables:
             contribution = plugin.contribution(state, pod, row)

@@ -10,7 +10,7 @@ import pytest
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
@@ -45,8 +45,8 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[str] | Rejection:
-        match pod.shape.labels.get("wish", ""):
+    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Rejection:
+        match pod.signature.labels.get("wish", ""):
             case "reject":
                 return unschedulable("not today")
             case "reject-for-good":
@@ -63,8 +63,8 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
         bits = {"refuse": 1, "break": 2}.get(state, 0)
         return np.where(numbers < 2, bits, 0)
 
-    def pre_score(self, pod: PodRecord, feasible: Rows) -> str | Rejection:
-        wish = pod.shape.labels.get("wish", "")
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Rejection:
+        wish = pod.signature.labels.get("wish", "")
         return failure("cannot weigh") if wish == "fail-scores" else wish
 
     def score(self, state: str, rows: Rows) -> Int64s:

@@ -14,23 +14,23 @@ from __future__ import annotations
 from types import TracebackType
 
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.ports import HostPort
 
 
-class WhatIf:
+class Transaction:
     """An open experiment. Use it as a context manager: leaving it rolls back."""
 
     __slots__ = ("_columns", "_steps", "_touched")
 
     def __init__(self, columns: Columns) -> None:
-        assert not columns.in_what_if, "one experiment at a time: another what-if is still open"
-        columns.in_what_if = True
+        assert not columns.in_transaction, "one experiment at a time: another what-if is still open"
+        columns.in_transaction = True
         self._columns = columns
-        self._steps: list[tuple[PodRecord, int, bool, tuple[HostPort, ...], str]] = []
-        self._touched: dict[int, dict[str, PodRecord]] = {}
+        self._steps: list[tuple[PodInfo, int, bool, tuple[HostPort, ...], str]] = []
+        self._touched: dict[int, dict[str, PodInfo]] = {}
 
-    def __enter__(self) -> WhatIf:
+    def __enter__(self) -> Transaction:
         return self
 
     def __exit__(
@@ -38,14 +38,14 @@ class WhatIf:
     ) -> None:
         self.rollback()
 
-    def place(self, pod: PodRecord, row: int) -> None:
+    def place(self, pod: PodInfo, row: int) -> None:
         columns = self._columns
         self._touch(row)
         self._steps.append((pod, row, True, self._taken_ports(pod, row), pod.node_name))
         pod.node_name = columns.node_names[row]
         columns.add_to_row(pod, row)
 
-    def displace(self, pod: PodRecord) -> None:
+    def displace(self, pod: PodInfo) -> None:
         row = pod.row
         self._touch(row)
         self._steps.append((pod, row, False, self._taken_ports(pod, row), pod.node_name))
@@ -60,18 +60,18 @@ class WhatIf:
             else:
                 columns.add_to_row(pod, row)
             pod.node_name = node_name
-            columns.ports.free(row, pod.shape.host_ports)
+            columns.ports.free(row, pod.signature.host_ports)
             columns.ports.take(row, taken_before)
         for row, pods in self._touched.items():
             columns.pods_on[row] = pods
         self._touched.clear()
-        columns.in_what_if = False
+        columns.in_transaction = False
 
     def _touch(self, row: int) -> None:
         if row not in self._touched:
             self._touched[row] = self._columns.pods_on[row]
             self._columns.pods_on[row] = dict(self._columns.pods_on[row])
 
-    def _taken_ports(self, pod: PodRecord, row: int) -> tuple[HostPort, ...]:
-        ports = pod.shape.host_ports
+    def _taken_ports(self, pod: PodInfo, row: int) -> tuple[HostPort, ...]:
+        ports = pod.signature.host_ports
         return self._columns.ports.taken_of(row, ports) if ports else ()

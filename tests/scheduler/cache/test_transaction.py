@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.scheduler.cache.resources import CPU
-from mooring.scheduler.cache.whatif import WhatIf
+from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.engine import Engine
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
@@ -19,7 +19,7 @@ def test_an_experiment_is_seen_while_it_lasts() -> None:
     engine = engine_of(node("n1"), node("n2"), pod("a", cpu=1, on="n1"))
     columns = engine.columns
     resident, stranger = columns.pods["default/a"], columns.record(pod("b", cpu=2))
-    with WhatIf(columns) as experiment:
+    with Transaction(columns) as experiment:
         experiment.displace(resident)
         experiment.place(stranger, columns.row_of["n1"])
         experiment.place(resident, columns.row_of["n2"])
@@ -33,16 +33,16 @@ def test_an_experiment_is_seen_while_it_lasts() -> None:
 
 def test_there_is_one_experiment_at_a_time() -> None:
     columns = engine_of(node("n1")).columns
-    with WhatIf(columns), pytest.raises(AssertionError, match="one experiment at a time"):
-        WhatIf(columns)
-    with WhatIf(columns):
-        assert columns.in_what_if
-    assert not columns.in_what_if
+    with Transaction(columns), pytest.raises(AssertionError, match="one experiment at a time"):
+        Transaction(columns)
+    with Transaction(columns):
+        assert columns.in_transaction
+    assert not columns.in_transaction
 
 
 def test_an_experiment_that_fails_is_taken_back_too() -> None:
     engine = engine_of(node("n1"), pod("a", cpu=1, on="n1"))
-    with pytest.raises(KeyError), WhatIf(engine.columns) as experiment:
+    with pytest.raises(KeyError), Transaction(engine.columns) as experiment:
         experiment.displace(engine.columns.pods["default/a"])
         raise KeyError("something else went wrong")
     assert cpu_milli(engine, "n1") == 1000
@@ -51,7 +51,7 @@ def test_an_experiment_that_fails_is_taken_back_too() -> None:
 def test_the_order_of_a_rows_pods_comes_back() -> None:
     engine = engine_of(node("n1"), *(pod(name, on="n1") for name in "abc"))
     columns = engine.columns
-    with WhatIf(columns) as experiment:
+    with Transaction(columns) as experiment:
         first = columns.pods["default/a"]
         experiment.displace(first)
         experiment.place(first, 0)
@@ -63,8 +63,8 @@ def test_a_port_that_was_taken_before_is_taken_after() -> None:
     engine = engine_of(node("n1"), pod("a", ports=["80"], on="n1"))
     columns = engine.columns
     twin = columns.record(pod("twin", ports=["80"]))
-    with WhatIf(columns) as experiment:
+    with Transaction(columns) as experiment:
         experiment.place(twin, 0)
         experiment.displace(twin)
-        assert not columns.ports.conflicts_at(twin.shape.host_ports, 0), "the first of two frees it"
-    assert columns.ports.conflicts_at(twin.shape.host_ports, 0)
+        assert not columns.ports.conflicts_at(twin.signature.host_ports, 0), "the first of two frees it"
+    assert columns.ports.conflicts_at(twin.signature.host_ports, 0)

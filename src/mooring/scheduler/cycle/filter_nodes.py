@@ -1,6 +1,6 @@
 """Filtering: which nodes can take the pod.
 
-Comes in   a pod, its profile, the columns, and what is kept of its shape
+Comes in   a pod, its profile, the columns, and what is kept of its signature
 Goes out   an `Attempt` with the feasible rows, or with why there are none
 
 Row-local filters are answered from what is kept; the others are asked about the rows that are still in question.
@@ -20,9 +20,9 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
-from mooring.scheduler.cycle.experiment import Experiment
+from mooring.scheduler.cycle.dry_run import DryRun
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed, Skip
@@ -30,7 +30,7 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
 
-def begin(profile: Profile, columns: Columns, results: SignatureResults, pod: PodRecord) -> Attempt:
+def begin(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
     """Asks the PreFilters."""
     attempt = Attempt(pod, profile, columns, results)
     run_pre_filters(attempt)
@@ -100,7 +100,7 @@ def ask_everywhere(attempt: Attempt) -> None:
 
 
 def run_pre_filters(attempt: Attempt) -> None:
-    """Asks the PreFilters in order; what row-local plugins say to this shape is known already."""
+    """Asks the PreFilters in order; what row-local plugins say to this signature is known already."""
     states, pod, profile = attempt.results.states, attempt.pod, attempt.profile
     for use in profile.prepared_filters:
         prepared = use.plugin.prepare(pod) if use.pre_filter is None else _state_of(use.pre_filter.pre_filter(pod))
@@ -196,7 +196,7 @@ def _except_own_nomination(attempt: Attempt) -> None:
     if row is None:
         return
     local = [use for use in attempt.profile.filters if use.is_row_local]
-    with Experiment(attempt, np.array([row], dtype=np.int64), local) as experiment:
+    with DryRun(attempt, np.array([row], dtype=np.int64), local) as experiment:
         first, bits = experiment.refusals_beside_nominated(np.zeros(1, dtype=np.int64))
     attempt.first[row], attempt.bits[row] = first[0], bits[0]
 
@@ -230,7 +230,7 @@ def _ask_beside_nominated(attempt: Attempt, fits: Bools, rows: Rows) -> Bools:
     if not yielding:
         return fits
     at_rows = np.array(yielding, dtype=np.int64)
-    with Experiment(attempt, at_rows, attempt.profile.filters) as experiment:
+    with DryRun(attempt, at_rows, attempt.profile.filters) as experiment:
         first, bits = experiment.refusals_beside_nominated(np.arange(len(at_rows)))
     attempt.first[at_rows], attempt.bits[at_rows] = first, bits
     fits = fits.copy()

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod, PodAffinityTerm
-from mooring.scheduler.cache import shapes
+from mooring.scheduler.cache import signatures
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -22,12 +22,12 @@ WEB = {"app": "web"}
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps spare nobody who has no pods."""
-    monkeypatch.setattr(shapes, "RECENT_USES", 0)
+    monkeypatch.setattr(signatures, "RECENT_USES", 0)
 
 
 def swept(columns: Columns) -> None:
     columns.record(pod("somebody else", namespace="elsewhere"))
-    columns.shapes.sweep()
+    columns.signatures.sweep()
 
 
 def web(name: str, apart: Sequence[PodAffinityTerm] = ()) -> Pod:
@@ -36,15 +36,15 @@ def web(name: str, apart: Sequence[PodAffinityTerm] = ()) -> Pod:
 
 def test_pods_that_are_alike_share_a_shape() -> None:
     columns = Columns()
-    assert columns.record(web("a")).shape is columns.record(web("b")).shape
-    assert len(columns.shapes) == 1
+    assert columns.record(web("a")).signature is columns.record(web("b")).signature
+    assert len(columns.signatures) == 1
 
 
 def test_a_shape_that_nobody_uses_is_forgotten() -> None:
     columns = Columns()
-    shape = columns.record(web("a", apart=[pods_like(HOSTNAME, app="web")])).shape
+    signature = columns.record(web("a", apart=[pods_like(HOSTNAME, app="web")])).signature
     swept(columns)
-    assert not shape.registered
+    assert not signature.registered
     assert list(columns.terms) == []
     assert all(each.labels != WEB for each in columns.selectors.classes)
 
@@ -55,19 +55,19 @@ def test_a_shape_with_placed_pods_stays() -> None:
     record = columns.record(web("a"))
     columns.place(record, "n1")
     swept(columns)
-    assert record.shape.registered
+    assert record.signature.registered
     columns.displace(record)
     swept(columns)
-    assert not record.shape.registered
+    assert not record.signature.registered
 
 
 def test_the_registry_sweeps_itself_when_it_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "SHAPES_BEFORE_SWEEP", 4)
+    monkeypatch.setattr(signatures, "SIGNATURES_BEFORE_SWEEP", 4)
     registry = Columns()
-    registry.shapes.sweep()
+    registry.signatures.sweep()
     for number in range(50):
         registry.record(pod(f"p{number}", labels={"number": str(number)}))
-    assert len(registry.shapes) <= 5
+    assert len(registry.signatures) <= 5
 
 
 def test_a_pod_that_outlived_its_shape_is_placed_as_any_other() -> None:
@@ -77,7 +77,7 @@ def test_a_pod_that_outlived_its_shape_is_placed_as_any_other() -> None:
     swept(columns)
     new = columns.record(web("new"))
     columns.place(old, "n1")
-    assert old.shape is new.shape
+    assert old.signature is new.signature
     columns.displace(old)
     swept(columns)
     columns.place(new, "n1")

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import ExtenderFailure
@@ -363,7 +363,7 @@ def test_nodes_that_an_extender_refused_may_be_freed_by_preemption() -> None:
 class Fragile(PreFilter[None]):
     name = "Fragile"
 
-    def pre_filter(self, pod: PodRecord) -> Proceed[None]:
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
         raise LookupError("no such luck")
 
 

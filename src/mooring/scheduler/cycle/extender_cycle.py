@@ -26,13 +26,13 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
-from mooring.scheduler.cache.pods import PodRecord
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.cycle.cycle import Cycle, NowS, TieBreak, WaysOut, failed_decision, no_time
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import diagnose
-from mooring.scheduler.cycle.filtering import search
+from mooring.scheduler.cycle.filter_nodes import search
 from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak, WaysOut, failed_decision, no_time
 from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores
 from mooring.scheduler.framework.guard import PluginError
@@ -49,7 +49,7 @@ def cycle_of(
     order: NodeOrder,
     extenders: Sequence[Extender],
     now_s: NowS = no_time,
-) -> Cycle:
+) -> SchedulingCycle:
     """The cycle of a profile: one that asks, if there is somebody to ask."""
     sampling = sampling_for(
         profile,
@@ -58,11 +58,11 @@ def cycle_of(
         extenders_score=any(extender.prioritizes for extender in extenders),
     )
     if not extenders:
-        return Cycle(profile, columns, tie_break, sampling, now_s)
-    return ConsultingCycle(profile, columns, tie_break, sampling or Sampling(order, None), extenders)
+        return SchedulingCycle(profile, columns, tie_break, sampling, now_s)
+    return ExtenderCycle(profile, columns, tie_break, sampling or Sampling(order, None), extenders)
 
 
-class ConsultingCycle(Cycle):
+class ExtenderCycle(SchedulingCycle):
     """Decides for the pods of one profile, and asks extenders."""
 
     def __init__(
@@ -76,7 +76,7 @@ class ConsultingCycle(Cycle):
         super().__init__(profile, columns, tie_break, sampling)
         self._extenders = extenders
 
-    def decide_with_questions(self, pod: PodRecord, *, in_full: bool = False) -> Consultation[Decision]:
+    def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]:
         """Where does this pod go, all things considered?"""
         try:
             held_back = self._held_back(pod)
@@ -84,7 +84,7 @@ class ConsultingCycle(Cycle):
         except PluginError as error:
             return failed_decision(pod, error.rejection, error.step)
 
-    def _decide_with_questions(self, pod: PodRecord, in_full: bool) -> Consultation[Decision]:
+    def _decide_with_questions(self, pod: PodInfo, in_full: bool) -> Consultation[Decision]:
         attempt = self._look(pod, in_full)
         if isinstance(attempt, Decision):
             return attempt
