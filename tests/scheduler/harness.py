@@ -19,7 +19,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import Explanation, explain
-from mooring.scheduler.cycle.filter_nodes import begin, look
+from mooring.scheduler.cycle.filter_nodes import find_feasible_nodes, run_pre_filter_phase
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Obstacle
@@ -75,8 +75,9 @@ def attempt_of(engine: Engine, view: Pod) -> Attempt:
     """What filtering finds out about a pod, with an empty cache."""
     record = engine.record(view)
     profile = engine.cycle_for(record).profile
-    attempt = begin(profile, engine.columns, ResultCache(profile, engine.columns).results_for(record), record)
-    look(attempt)
+    results = ResultCache(profile, engine.columns).results_for(record)
+    attempt = run_pre_filter_phase(profile, engine.columns, results, record)
+    find_feasible_nodes(attempt)
     return attempt
 
 

@@ -33,7 +33,7 @@ def test_an_experiment_is_seen_while_it_lasts() -> None:
 
 def test_there_is_one_experiment_at_a_time() -> None:
     columns = engine_of(node("n1")).columns
-    with Transaction(columns), pytest.raises(AssertionError, match="one experiment at a time"):
+    with Transaction(columns), pytest.raises(AssertionError, match="one transaction at a time"):
         Transaction(columns)
     with Transaction(columns):
         assert columns.in_transaction

@@ -20,7 +20,7 @@ def refusals(engine: Engine, view: Pod) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("promised", "pending", "refused"),
+    ("nominated_row", "pending", "refused"),
     [
         pytest.param(
             pod("q", cpu=3, priority=5, nominated="n1"),
@@ -82,8 +82,8 @@ def refusals(engine: Engine, view: Pod) -> dict[str, str]:
         pytest.param(pod("q", cpu=3, priority=9, nominated="elsewhere"), pod(cpu=2), {}, id="a node that nobody knows"),
     ],
 )
-def test_pods_that_are_nominated_elsewhere(promised: Pod, pending: Pod, refused: dict[str, str]) -> None:
-    engine = engine_of(node("n1", cpu=4), node("n2", cpu=4), promised)
+def test_pods_that_are_nominated_elsewhere(nominated_row: Pod, pending: Pod, refused: dict[str, str]) -> None:
+    engine = engine_of(node("n1", cpu=4), node("n2", cpu=4), nominated_row)
     assert refusals(engine, pending) == refused
 
 

@@ -11,7 +11,7 @@ table and nothing is copied for it.
  2. What a pod adds when it is placed is exactly what is taken away when it is displaced: every count is a sum over
     the pods of the row. Placing and displacing cost the same whatever the size of the cluster.
  3. Pods bound to a node that nobody knows (yet, or any more) are kept aside and counted nowhere, until it appears.
- 4. Inside of a transaction (`what_if`) nothing is logged as changed, and nobody may keep what he computed.
+ 4. Inside of a transaction (`transaction`) nothing is logged as changed, and nobody may keep what he computed.
 """
 
 from __future__ import annotations

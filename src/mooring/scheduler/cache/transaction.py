@@ -1,12 +1,11 @@
-"""A transaction on the columns: change them as an experiment, look, and take everything back.
+"""A transaction on the columns: change them, look, and undo everything.
 
-Comes in   pods to place and to displace, as preemption, gangs, dry runs and explanations suppose them
-Goes out   the columns as they would be; after `rollback`, as they were, to the last byte
+Preemption, dry runs, explanations and plans place and displace pods in a transaction. `rollback` restores the columns
+exactly, by an undo log.
 
- 1. One transaction at a time, and nothing else writes to the columns while it is open.
- 2. Nothing is copied for a node until the experiment touches it; then its list of pods is, because its order
-    must come back too.
- 3. Nothing is logged as changed: after the rollback nothing has. Hence nobody may keep what he computed inside.
+1. One transaction at a time, and nothing else writes to the columns while it is open.
+2. Nothing is copied for a node until the transaction changes it; then its list of pods is, to restore its order.
+3. Nothing is logged as changed, so nothing that is computed inside may be cached.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from mooring.scheduler.cache.ports import HostPort
 
 
 class Transaction:
-    """An open experiment. Use it as a context manager: leaving it rolls back."""
+    """An open transaction. A context manager: leaving it rolls back."""
 
     __slots__ = ("_columns", "_steps", "_touched")
 
     def __init__(self, columns: Columns) -> None:
-        assert not columns.in_transaction, "one experiment at a time: another what-if is still open"
+        assert not columns.in_transaction, "one transaction at a time: another one is still open"
         columns.in_transaction = True
         self._columns = columns
         self._steps: list[tuple[PodInfo, int, bool, tuple[HostPort, ...], str]] = []

@@ -1,13 +1,12 @@
-"""One pod's try at the cluster: who was asked, what each node answered, and which nodes are left.
+"""One attempt to schedule a pod: which plugins ran, what each node answered, which nodes are feasible.
 
-Comes in   the answers of PreFilter and Filter plugins
-Goes out   an `Attempt`, read by scoring, by PostFilter plugins and by the diagnosis
+Written by PreFilter and Filter; read by scoring, PostFilter plugins and the diagnosis.
 
- 1. `first[row]` is the number of the filter that refused the row, `FITS` if none did, `LEFT_OUT` if the row was left
-    out of the search (dead, or excluded by a PreFilter's node names), `UNSEEN` if the search ended before it,
-    `BY_EXTENDER` if only an extender refused it; `bits[row]` is what that filter said. Both are put together when
-    somebody asks: a pod that fits needs neither.
- 2. An attempt describes the columns as they were when it was made. It is read before they change, or not at all.
+1. `first[row]` is the number of the filter that rejected the row; `FITS` if none did; `LEFT_OUT` if the row is dead
+   or excluded by a PreFilter's node names; `UNSEEN` if the search ended before it; `BY_EXTENDER` if only an extender
+   rejected it. `bits[row]` holds the reasons of that filter. Both are computed on demand: a pod that fits needs
+   neither.
+2. An attempt describes the columns at the time it was made. Read it before they change.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ class Attempt:
         if self.unseen is not None:
             self._first[self.unseen] = UNSEEN
 
-    def leave_unseen(self, rows: Int64s) -> None:
+    def mark_unseen(self, rows: Int64s) -> None:
         """The search ended before it got to these rows."""
         self.unseen = rows
         self.says_as_cached = False

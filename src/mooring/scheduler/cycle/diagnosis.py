@@ -1,12 +1,11 @@
-"""The diagnosis: all refusals of one attempt, and the one sentence that users read in the FailedScheduling event.
+"""The diagnosis of a failed attempt: the reasons, how many nodes gave each, and the plugins that rejected the pod.
 
-Comes in   an attempt that found no node
-Goes out   reasons with how many nodes gave them, and Kubernetes' own text of it, to the letter; and the plugins that
-           refused, by which the queue knows what can help the pod
+The message is that of kube-scheduler's FailedScheduling event, to the letter. The queue reads the rejecting plugins to
+decide which events can help the pod.
 
- 1. A plugin is a rejector if it is told for some node (the first filter that refused it), if its PreFilter rejected
-    the pod, or if its PreFilter named nodes and so left others out.
- 2. A pending plugin is a rejector that waits for something outside of the scheduler: all that it said is `Pending`.
+1. A plugin is a rejector if it is reported for some node (the first filter that rejected it), if its PreFilter
+   rejected the pod, or if its PreFilter named nodes and so excluded others.
+2. A pending plugin is a rejector whose reasons are all `Pending`: it waits for something outside of the scheduler.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Experiments on many nodes at once: what would the filters say if these pods were here, and those were not?
+"""Dry runs on many nodes at once: what would the filters answer if some pods were there and others were not?
 
-Comes in   an attempt, the rows in question, pods to add to and to take from each of them
-Goes out   the filters' answers for those rows, each row judged as if only it had changed
+Takes an attempt, rows, and pods to add to and remove from each of them; returns the filters' answers for those rows,
+each row as if only it had changed. Preemption tries one node at a time in kube-scheduler; here all candidate rows
+change in one transaction and are filtered together. The result is the same:
 
-Preemption tries one node at a time: take its victims away, look, put them back one by one. Here all candidate rows
-are changed in one what-if of the columns and judged together. That is the same, because:
-
- 1. A filter that reads its row alone sees just the changes of that row.
- 2. A filter that counts beyond the row (`Adjustable`) is not shown the changed counts at all: it keeps the state from
-    before, and is told for each row what that row's own changes add to it.
+1. A filter that reads its row alone sees the changes of that row.
+2. A filter that counts beyond the row (`Adjustable`) keeps the state from before the transaction, and is told for each
+   row what that row's own changes add to it.
 """
 
 from __future__ import annotations
@@ -96,7 +94,7 @@ class DryRun:
                     number, bits = use.number, answer
         return np.array([number], dtype=np.uint8), np.array([bits], dtype=np.int64)
 
-    def refusals_beside_nominated(self, at: Int64s) -> tuple[UInt8s, Int64s]:
+    def rejections_with_nominated_pods(self, at: Int64s) -> tuple[UInt8s, Int64s]:
         """As `refusals`, where each row must take the pod with its nominated pods and without them."""
         added: list[tuple[int, PodInfo]] = []
         columns, pod = self._attempt.columns, self._attempt.pod

@@ -1,19 +1,16 @@
-"""The scheduling cycle with extenders: the same steps, and questions in between.
-
-Comes in   a pending pod; answers of extenders
-Goes out   questions to extenders; at last a `Decision`
+"""The scheduling cycle with extenders: the same steps, with requests to extenders in between.
 
     PreFilter -> Filter -> extenders filter -> PreScore -> Score -> extenders score -> select
                     \\             \\
-                     +-------------+-> PostFilter (preemption -> extenders strike candidates off) -> message
+                     +-------------+-> PostFilter (preemption -> extenders filter the candidates) -> message
 
-It does not wait itself: it is a generator (see `extenders.questions`), and whoever drives it does the waiting.
+The cycle does not await: it is a generator that yields requests and receives the answers (see `extenders.questions`).
 
- 1. Between a question and its answer the columns stand still: what was found out about rows must hold afterwards.
- 2. Extenders are asked only about nodes that every filter lets through, in the order in which they were found. A pod
-    that is promised a node is asked about that node alone first.
- 3. If only one node is left there is nothing to weigh, and extenders are not asked for scores.
- 4. `decide` is there too, and asks nobody: for dry runs and explanations.
+1. Between a request and its answer the columns do not change.
+2. Extenders are asked only about nodes that every filter lets through, in the order in which they were found. For a
+   pod with a nominated node they are asked about that node first.
+3. If only one node is left, extenders are not asked for scores.
+4. `decide` asks no extender. Dry runs and explanations use it.
 """
 
 from __future__ import annotations
@@ -30,9 +27,16 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import diagnose
-from mooring.scheduler.cycle.filter_nodes import search
+from mooring.scheduler.cycle.filter_nodes import search_nodes
 from mooring.scheduler.cycle.sampling import Sampling, sampling_for
-from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak, WaysOut, failed_decision, no_time
+from mooring.scheduler.cycle.schedule_pod import (
+    NowS,
+    PostFilterOutcome,
+    SchedulingCycle,
+    TieBreak,
+    failed_decision,
+    no_time,
+)
 from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores
 from mooring.scheduler.framework.guard import PluginError
@@ -79,31 +83,31 @@ class ExtenderCycle(SchedulingCycle):
     def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]:
         """Where does this pod go, all things considered?"""
         try:
-            held_back = self._held_back(pod)
+            held_back = self._run_pre_enqueue(pod)
             return held_back if held_back is not None else (yield from self._decide_with_questions(pod, in_full))
         except PluginError as error:
             return failed_decision(pod, error.rejection, error.step)
 
     def _decide_with_questions(self, pod: PodInfo, in_full: bool) -> Consultation[Decision]:
-        attempt = self._look(pod, in_full)
+        attempt = self._find_feasible_nodes(pod, in_full)
         if isinstance(attempt, Decision):
             return attempt
         if attempt.rejection is None:
-            ended = yield from self._narrow(attempt, in_full)
+            ended = yield from self._filter_with_extenders(attempt, in_full)
             if ended is not None:
                 return ended
             if attempt.feasible_count:
-                return (yield from self._place_with_questions(attempt, in_full))
-        return (yield from self._refuse_with_questions(attempt, in_full))
+                return (yield from self._score_with_extenders(attempt, in_full))
+        return (yield from self._post_filter_with_extenders(attempt, in_full))
 
-    def _narrow(self, attempt: Attempt, in_full: bool) -> Consultation[Decision | None]:
+    def _filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Consultation[Decision | None]:
         """Leaves the attempt with the nodes that extenders leave; or ends the cycle, if one of them fails."""
         if attempt.found is None:  # a promised node: nobody has searched
-            fits = yield from self._narrow_where_nominated(attempt)
+            fits = yield from self._filter_nominated_node(attempt)
             if fits:
                 return None
-            search(attempt, self._sampling)
-            ended = self._failure(attempt, in_full)
+            search_nodes(attempt, self._sampling)
+            ended = self._failed_decision(attempt, in_full)
             if ended is not None:
                 return ended
         assert attempt.found is not None, "a search tells in which order it found nodes"
@@ -114,10 +118,10 @@ class ExtenderCycle(SchedulingCycle):
         if len(narrowed.node_names) != len(asked):
             attempt.other_rejectors = (EXTENDER,)
         if narrowed.node_names != asked or narrowed.refusals or attempt.extender_refusals:
-            self._leave(attempt, narrowed)
+            self._keep_nodes(attempt, narrowed)
         return None
 
-    def _narrow_where_nominated(self, attempt: Attempt) -> Consultation[bool]:
+    def _filter_nominated_node(self, attempt: Attempt) -> Consultation[bool]:
         narrowed = yield from consult_filters(attempt.pod, (attempt.pod.nominated_node,), self._extenders)
         if isinstance(narrowed, ExtenderFailure):
             logger.warning(
@@ -133,32 +137,32 @@ class ExtenderCycle(SchedulingCycle):
         attempt.extender_refusals = dict(narrowed.refusals)
         return False
 
-    def _leave(self, attempt: Attempt, narrowed: Narrowed) -> None:
+    def _keep_nodes(self, attempt: Attempt, narrowed: Narrowed) -> None:
         refusals = {**attempt.extender_refusals, **narrowed.refusals}
         attempt.narrow(self._rows(narrowed.node_names), refusals)
 
-    def _place_with_questions(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
+    def _score_with_extenders(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
         assert attempt.found is not None
         if len(attempt.found) == 1:
-            return self._place(attempt, in_full)
+            return self._score_and_select(attempt, in_full)
         added = yield from consult_scores(attempt.pod, self._names(attempt.found), self._extenders)
         feasible = self._names(np.arange(self._columns.height)[attempt.feasible])
         advice = {
             name: np.array([scores.get(node_name, 0) for node_name in feasible], dtype=np.int64)
             for name, scores in added.items()
         }
-        return self._place(attempt, in_full, advice)
+        return self._score_and_select(attempt, in_full, advice)
 
-    def _refuse_with_questions(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
-        diagnosis, ways_out = diagnose(attempt), WaysOut()
+    def _post_filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
+        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
             if isinstance(plugin, ConsultsExtenders):
                 result = yield from plugin.post_filter_with_questions(attempt, self._extenders)
             else:
                 result = plugin.post_filter(attempt)
-            if ways_out.end_with(plugin, result):
+            if outcome.take(plugin, result):
                 break
-        return self._refused(attempt, diagnosis, ways_out, in_full)
+        return self._unschedulable(attempt, diagnosis, outcome, in_full)
 
     def _names(self, rows: Int64s) -> tuple[str, ...]:
         names = self._columns.node_names

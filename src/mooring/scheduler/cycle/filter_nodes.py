@@ -1,14 +1,13 @@
-"""Filtering: which nodes can take the pod.
+"""Find the nodes that can take a pod: PreFilter and Filter.
 
-Comes in   a pod, its profile, the columns, and what is kept of its signature
-Goes out   an `Attempt` with the feasible rows, or with why there are none
+Takes a pod, its profile, the columns and the cached results of its signature; returns an `Attempt` with the feasible
+rows, or with the reason why there are none. Row-local filters are answered from the cache; cluster-scoped filters are
+asked about the rows that are left.
 
-Row-local filters are answered from what is kept; the others are asked about the rows that are still in question.
-
- 1. PreFilters run in the profile's order; the first that rejects for good ends the attempt.
- 2. A pod that is nominated to a node is tried there first, and only there if it fits.
- 3. Where a configuration wants a sample of the nodes, it is taken from the answers for all of them (see `sampling`).
- 4. On a node with nominated pods of at least the pod's priority, the pod must fit with them and without them.
+1. PreFilters run in the profile's order; the first that rejects the pod as unresolvable ends the attempt.
+2. A pod that is nominated to a node is tried there first, and only there if it fits.
+3. If a configuration samples nodes, the sample is taken from the answers for all of them (see `sampling`).
+4. On a node with nominated pods of at least the pod's priority, the pod must fit with them and without them.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
 
-def begin(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
-    """Asks the PreFilters."""
+def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
+    """Run PreFilter for a new attempt."""
     attempt = Attempt(pod, profile, columns, results)
     run_pre_filters(attempt)
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
@@ -39,25 +38,25 @@ def begin(profile: Profile, columns: Columns, results: SignatureResults, pod: Po
     return attempt
 
 
-def look(attempt: Attempt, sampling: Sampling | None = None) -> None:
-    """Asks the filters, unless a PreFilter has ended the attempt. The attempt's `feasible` rows are ascending."""
+def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> None:
+    """Run Filter, unless a PreFilter has ended the attempt."""
     if attempt.rejection is not None:
         return
     if not attempt.is_ordinary:
-        _except_own_nomination(attempt)
-        if _fits_where_nominated(attempt):
+        _ignore_own_nomination(attempt)
+        if _fits_on_nominated_node(attempt):
             return
-    search(attempt, sampling)
+    search_nodes(attempt, sampling)
 
 
-def search(attempt: Attempt, sampling: Sampling | None) -> None:
-    """Looks at all nodes that come into question, or at so many that enough of them can take the pod."""
+def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
+    """Filter all nodes, or as many as sampling wants feasible."""
     left = fits = attempt.results.fits
     if not attempt.is_ordinary:
-        _leave_out_unnamed(attempt)
+        _exclude_unnamed_nodes(attempt)
         left = attempt.first == FITS
     if attempt.asked:
-        left = ask_cluster_filters(attempt, left)
+        left = run_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
     attempt.says_as_cached = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
@@ -76,39 +75,39 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
     failed = attempt.is_refused_with(Code.ERROR) if attempt.may_have_failed else None
     taken = sample(in_turn, left, failed, sampling.wanted(len(in_turn)))
     unseen, again = taken.unseen, 0
-    promised = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
-    if promised is not None:
+    nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
+    if nominated_row is not None:
         # It was looked at before the search, which counts, unless the search gets to it and finds the same again.
-        if columns.node_names[promised] in attempt.extender_refusals:
+        if columns.node_names[nominated_row] in attempt.extender_refusals:
             again = 1
-        elif attempt.code_at(promised) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
-            again = int(promised not in in_turn[: taken.looked_at])
-            unseen = unseen[unseen != promised]
+        elif attempt.code_at(nominated_row) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
+            again = int(nominated_row not in in_turn[: taken.looked_at])
+            unseen = unseen[unseen != nominated_row]
     sampling.order.advance(taken.looked_at + again)
     attempt.found = taken.found
     if len(taken.found) < attempt.feasible_count:
         attempt.set_feasible(np.sort(taken.found))
         attempt.fits_as_cached = False
     if len(unseen):
-        attempt.leave_unseen(unseen)
+        attempt.mark_unseen(unseen)
 
 
-def ask_everywhere(attempt: Attempt) -> None:
-    """For a pod that was tried only where it is nominated: what would the other nodes have said?"""
-    _leave_out_unnamed(attempt)
-    ask_cluster_filters(attempt, attempt.first == FITS)
+def filter_all_nodes(attempt: Attempt) -> None:
+    """Filter the nodes that were not tried because the pod fits on its nominated node. For decisions in full."""
+    _exclude_unnamed_nodes(attempt)
+    run_cluster_filters(attempt, attempt.first == FITS)
 
 
 def run_pre_filters(attempt: Attempt) -> None:
-    """Asks the PreFilters in order; what row-local plugins say to this signature is known already."""
+    """Run the PreFilters in order. Results of row-local plugins are cached."""
     states, pod, profile = attempt.results.states, attempt.pod, attempt.profile
     for use in profile.prepared_filters:
         prepared = use.plugin.prepare(pod) if use.pre_filter is None else _state_of(use.pre_filter.pre_filter(pod))
         if prepared is not SKIP:
-            _hand_over(attempt, use.plugin.name, prepared)
+            _set_state(attempt, use.plugin.name, prepared)
     deferred: Rejection | None = None
     naming: list[str] = []
-    for plugin in _worth_asking(attempt):
+    for plugin in _pre_filters_for(attempt):
         name = plugin.name
         answer = states.pre_filter_results.get(name)
         if answer is None:
@@ -124,14 +123,14 @@ def run_pre_filters(attempt: Attempt) -> None:
             return
         assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
         if name not in states.pre_filter_results:
-            _hand_over(attempt, name, answer.state)
+            _set_state(attempt, name, answer.state)
         if answer.node_names is not None:
             naming.append(name)
             known = attempt.node_names
             attempt.node_names = answer.node_names if known is None else known & answer.node_names
             if not attempt.node_names:
                 attempt.naming_plugins = tuple(naming)
-                attempt.rejection = _nowhere(naming)
+                attempt.rejection = _no_common_node(naming)
                 return
     attempt.naming_plugins = tuple(naming)
     attempt.rejection = deferred
@@ -139,8 +138,8 @@ def run_pre_filters(attempt: Attempt) -> None:
         attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in attempt.states]
 
 
-def _worth_asking(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
-    """Where no row-local plugin rejects or names nodes, only the others; of those, only who reads such pods."""
+def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
+    """The PreFilters to run: all of them only if a cached result rejects the pod or names nodes."""
     profile = attempt.profile
     if attempt.results.states.has_node_names_or_rejection:
         return profile.pre_filters
@@ -148,18 +147,18 @@ def _worth_asking(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
 
 
 def _state_of(answer: Proceed[Any] | Skip | Rejection) -> object:
-    """The state for a filter whose PreFilter the profile does not want to hear."""
+    """The filter state of a plugin whose PreFilter is disabled in the profile."""
     return answer.state if isinstance(answer, Proceed) else SKIP
 
 
-def _hand_over(attempt: Attempt, name: str, state: object) -> None:
+def _set_state(attempt: Attempt, name: str, state: object) -> None:
     if attempt.states is attempt.results.states.filters:
         attempt.states = dict(attempt.states)
     attempt.states[name] = state
 
 
-def ask_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
-    """Asks the filters that read the cluster about the rows that fit so far. Returns those that still do."""
+def run_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
+    """Run the cluster-scoped filters on the rows that fit so far. Returns the rows that still fit."""
     rows: Rows = slice(0, len(fits)) if 2 * np.count_nonzero(fits) > len(fits) else fits.nonzero()[0]
     for use in attempt.asked:
         asked = fits.nonzero()[0] if use.plugin.wants_few_rows else rows
@@ -172,11 +171,11 @@ def ask_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
                 fits = fits.copy()
                 fits[asked[answer != 0]] = False
     if attempt.asked and len(attempt.columns.nominations):
-        fits = _ask_beside_nominated(attempt, fits, rows)
+        fits = _filter_with_nominated_pods(attempt, fits, rows)
     return fits
 
 
-def _leave_out_unnamed(attempt: Attempt) -> None:
+def _exclude_unnamed_nodes(attempt: Attempt) -> None:
     if attempt.node_names is None:
         return
     is_named = np.zeros(len(attempt.first), dtype=np.bool_)
@@ -188,8 +187,8 @@ def _leave_out_unnamed(attempt: Attempt) -> None:
     attempt.bits[~is_named] = 0
 
 
-def _except_own_nomination(attempt: Attempt) -> None:
-    """What is kept counts all nominated pods; this pod does not stand in its own way."""
+def _ignore_own_nomination(attempt: Attempt) -> None:
+    """Cached answers count all nominated pods, the pod itself included: compute its nominated node without it."""
     columns, pod = attempt.columns, attempt.pod
     node_name = columns.nominations.node_of(pod)
     row = columns.row_of.get(node_name) if node_name is not None else None
@@ -197,24 +196,24 @@ def _except_own_nomination(attempt: Attempt) -> None:
         return
     local = [use for use in attempt.profile.filters if use.is_row_local]
     with DryRun(attempt, np.array([row], dtype=np.int64), local) as experiment:
-        first, bits = experiment.refusals_beside_nominated(np.zeros(1, dtype=np.int64))
+        first, bits = experiment.rejections_with_nominated_pods(np.zeros(1, dtype=np.int64))
     attempt.first[row], attempt.bits[row] = first[0], bits[0]
 
 
-def _fits_where_nominated(attempt: Attempt) -> bool:
+def _fits_on_nominated_node(attempt: Attempt) -> bool:
     row = attempt.columns.row_of.get(attempt.pod.nominated_node)
     if row is None or attempt.first[row] != FITS:
         return False
     only_there = np.zeros(attempt.columns.height, dtype=np.bool_)
     only_there[row] = True
-    if not ask_cluster_filters(attempt, only_there)[row]:
+    if not run_cluster_filters(attempt, only_there)[row]:
         return False
     attempt.set_feasible(np.array([row], dtype=np.int64))
     return True
 
 
-def _ask_beside_nominated(attempt: Attempt, fits: Bools, rows: Rows) -> Bools:
-    """Asks all filters again about rows with nominated pods, as if those were there already."""
+def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, rows: Rows) -> Bools:
+    """Run all filters again on rows with nominated pods, with those pods on the row."""
     columns, pod = attempt.columns, attempt.pod
     among = np.zeros(columns.height, dtype=np.bool_)
     among[rows] = True
@@ -231,14 +230,14 @@ def _ask_beside_nominated(attempt: Attempt, fits: Bools, rows: Rows) -> Bools:
         return fits
     at_rows = np.array(yielding, dtype=np.int64)
     with DryRun(attempt, at_rows, attempt.profile.filters) as experiment:
-        first, bits = experiment.refusals_beside_nominated(np.arange(len(at_rows)))
+        first, bits = experiment.rejections_with_nominated_pods(np.arange(len(at_rows)))
     attempt.first[at_rows], attempt.bits[at_rows] = first, bits
     fits = fits.copy()
     fits[at_rows] = first == FITS
     return fits
 
 
-def _nowhere(naming: list[str]) -> Rejection:
+def _no_common_node(naming: list[str]) -> Rejection:
     if len(naming) == 1:
         return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
     names = " ".join(sorted(naming))

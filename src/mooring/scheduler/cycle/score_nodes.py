@@ -1,11 +1,10 @@
-"""Scoring: which of the feasible nodes is best.
+"""Score the feasible nodes and find the best: PreScore, Score and NormalizeScore.
 
-Comes in   an attempt with feasible rows
-Goes out   the best rows; and, when asked in full, what each plugin contributed to each feasible row
+Takes an `Attempt` with feasible rows; returns the best rows and, in full, what each plugin contributes to each row.
 
-Scores of row-local plugins are kept with the signature; a total is those plus what the plugins say that read the
-cluster. Which rows a plugin normalises over decides its numbers, so normalised scores are kept only while the
-feasible rows are just the ones that the row-local filters let through.
+The total of a row is the cached total of the row-local plugins plus the scores of the cluster-scoped ones.
+Normalizing depends on which rows are feasible, so cached totals are used only if the feasible rows are those that the
+row-local filters let through, or if no cached score varies between nodes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from mooring.scheduler.framework.status import Rejection, failure
 ClusterScore: TypeAlias = tuple[ScoreUse, Any]
 
 
-def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
-    """The scores that must be asked for this pod alone, with their state: those whose PreScore did not skip."""
+def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
+    """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
     if attempt.results.states.pre_score_rejection is not None:
         return _as_error(attempt.results.states.pre_score_rejection)
     found: list[ClusterScore] = []
@@ -45,9 +44,9 @@ def cluster_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
 
 
 def best_rows(attempt: Attempt, asked: list[ClusterScore], advice: Sequence[Int64s] = ()) -> Sequence[int] | Int64s:
-    """The feasible rows with the highest total, ascending. What is the same for all rows is left out of the sums.
+    """The feasible rows with the highest total, ascending. Scores that are equal on all rows are left out.
 
-    `advice` is what others than plugins add to the score of each feasible row.
+    `advice` holds the scores of extenders, one array per extender.
     """
     results = attempt.results
     is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
@@ -66,8 +65,8 @@ def best_rows(attempt: Attempt, asked: list[ClusterScore], advice: Sequence[Int6
     return best if isinstance(rows, slice) else rows.take(best)
 
 
-def scores_in_full(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:
-    """What each plugin contributes to each feasible row, normalised and weighted, in the profile's order."""
+def score_details(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:
+    """Per plugin: its normalized and weighted score of each feasible row, in the profile's order."""
     rows = attempt.feasible
     states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}
     states |= {use.plugin.name: state for use, state in asked}

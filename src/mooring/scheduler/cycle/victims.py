@@ -1,14 +1,14 @@
-"""Victims: for each node, the fewest and least important pods whose eviction makes room for a pod.
+"""Victims: per node, the fewest and least important pods whose eviction makes room for a pod.
 
-Comes in   an attempt that found no node, and rows where removing pods could help
-Goes out   `VictimBook`: for each row either the victims, with the numbers by which candidates are ranked, or why not
+Takes a failed attempt and the rows where removing pods could help; fills a `VictimBook` with the victims of each row
+and the numbers by which candidates are ranked, or with the reason why there are none.
 
-Many rows are examined together, in lockstep (see `experiment`): all pods of lower priority are taken away; rows that
-still refuse are out; then the pods come back one by one, the most important first and those that a disruption budget
-protects before all others, and a pod whose return makes the row refuse again is a victim.
+All rows are examined together (see `dry_run`): remove all pods of lower priority; drop the rows that still reject the
+pod; add the pods back one by one, pods that a disruption budget protects first, then by importance. A pod whose return
+makes the row reject is a victim.
 
- 1. What was found out about a row holds until the row changes, for all pods of the signature, as long as no filter that
-    reads the cluster has a say (`forget` is called with the rows that changed).
+1. What was found on a row holds until the row changes, for all pods of the signature, as long as no cluster-scoped
+   filter applies. `forget` is called with the rows that changed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
         for index, pods in enumerate(potential):
             for pod in pods:
                 experiment.remove(index, pod)
-        first, bits = experiment.refusals_beside_nominated(np.arange(len(rows)))
+        first, bits = experiment.rejections_with_nominated_pods(np.arange(len(rows)))
         for index in np.flatnonzero(first != FITS).tolist():
             use = attempt.profile.filters[first[index]]
             refusal = refusal_of(use.plugin.name, int(bits[index]), attempt.reasons_of(use))
@@ -139,7 +139,7 @@ def _reprieve(experiment: DryRun, potential: dict[int, list[PodInfo]], budgets: 
         at = np.array([index for index, (order, _) in orders.items() if step < len(order)], dtype=np.int64)
         for index in at.tolist():
             experiment.add(index, orders[index][0][step])
-        first, _ = experiment.refusals_beside_nominated(at)
+        first, _ = experiment.rejections_with_nominated_pods(at)
         for index in at[first != FITS].tolist():
             order, violating_count = orders[index]
             experiment.remove(index, order[step])

@@ -91,9 +91,9 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         victims = {names[row]: book.victims[row] for row in candidates.tolist()}
         left = yield from consult_about_victims(attempt.pod, victims, extenders, self._columns)
         if isinstance(left, ExtenderFailure):
-            return _refused(Code.ERROR, left.text)
+            return _unschedulable(Code.ERROR, left.text)
         if not left:
-            return _refused(Code.UNSCHEDULABLE, "no candidate node for preemption")
+            return _unschedulable(Code.UNSCHEDULABLE, "no candidate node for preemption")
         agreed = VictimBook()
         agreed.make_room(self._columns.capacity)
         for name, wanted in left.items():
@@ -105,7 +105,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         """The rows where evicting pods helps, and what is known of them; or why there are none."""
         why_not = self._why_not_eligible(attempt)
         if why_not is not None:
-            return _refused(Code.UNSCHEDULABLE, why_not)
+            return _unschedulable(Code.UNSCHEDULABLE, why_not)
         book = self._book(attempt)
         if isinstance(book.nothing_helps, PostFilterResult):
             return book.nothing_helps
@@ -187,13 +187,13 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         errors = dict.fromkeys(r for refusal in refusals if refusal.code is Code.ERROR for r in refusal.reasons)
         if errors:
             text = f"[{', '.join(errors)}]" if len(errors) > 1 else next(iter(errors))
-            return _refused(Code.ERROR, text)
+            return _unschedulable(Code.ERROR, text)
         counts: Counter[str] = Counter(reason for refusal in refusals for reason in refusal.reasons)
         elsewhere = self._columns.node_count - len(refusals)
         if elsewhere:
             counts[NOT_HELPFUL] += elsewhere
         text = unavailable_text(self._columns.node_count, counts)
-        return _refused(Code.UNSCHEDULABLE, text, nominated_node="")
+        return _unschedulable(Code.UNSCHEDULABLE, text, nominated_node="")
 
     def _order_of_names(self) -> Int64s:
         """All rows, sorted by the names of their nodes; sorted again only when nodes came or went."""
@@ -219,5 +219,5 @@ def _listed(candidates: Int64s, book: VictimBook, wanted: int) -> Int64s:
     return candidates[np.where(is_clean, np.cumsum(is_clean), np.cumsum(~is_clean)) <= wanted]
 
 
-def _refused(code: Code, text: str, nominated_node: str | None = None) -> PostFilterResult:
+def _unschedulable(code: Code, text: str, nominated_node: str | None = None) -> PostFilterResult:
     return PostFilterResult(nominated_node, rejection=Rejection(code, (f"preemption: {text}",)))
