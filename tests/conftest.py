@@ -1,17 +1,21 @@
-"""For every run of the tests: what it says of the programs that it found, and what it begins with.
+"""Settings of every test run.
 
-1. Some tests need a real etcd, or kubectl: a run says which it found.
-2. One test waits for minutes and works little. It goes first, so that another process does the rest meanwhile; at the
-   end it would be waited for alone. (Processes take tests from each other: `--dist worksteal`. By default a process
-   would keep those that it was given together with the long one.)
+1. Some tests need a real etcd, or kubectl: a run reports which of them it found.
+2. One test mostly waits, for minutes. It runs first, so that the other process runs the rest meanwhile. (Processes
+   take tests from each other: `--dist worksteal`.)
+3. A run in the background of a script ignores SIGINT, and so would the programs that tests start and interrupt.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ETCD = shutil.which("etcd")
 _KUBECTL = shutil.which("kubectl")
