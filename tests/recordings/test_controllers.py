@@ -6,6 +6,7 @@ Most of a play is waiting until nothing changes any more, so many are played at 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,12 +46,18 @@ def test_every_transcript_is_played_as_recorded(tmp_path: Path) -> None:
     for name, transcript in TRANSCRIPTS.items():
         for step in transcript["steps"]:
             step.setdefault("settle", {})["max_s"] = LIMIT_S
-        (tmp_path / f"{name}.json").write_text(json.dumps(transcript), encoding="utf-8")
+        text = re.sub(r'"activeDeadlineSeconds": (\d+)', _longer, json.dumps(transcript))
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
     with serving(tmp_path, "--ephemeral", "--without", "scheduler,nodes", *PERIODS) as served:
         told = _played(served, tmp_path, timed, TIMED_AT_ONCE)
         told += _played(served, tmp_path, [name for name in TRANSCRIPTS if name not in timed], PLAYED_AT_ONCE)
     wrong = [name for name in TRANSCRIPTS if f"pass {name} (" not in told]
     assert not wrong, f"{wrong}\n{told}"
+
+
+def _longer(deadline: re.Match[str]) -> str:
+    """A Job must be seen at work before its deadline, on a busy machine too."""
+    return f'"activeDeadlineSeconds": {5 * int(deadline[1])}'
 
 
 def _has_passing_states(transcript: dict[str, Any]) -> bool:

@@ -263,6 +263,8 @@ class Shim:
             if command.end_s <= now_s and not command.is_late:
                 command.is_late = True
                 kill_group(command.pid)
+                with suppress(ProcessLookupError):
+                    os.kill(command.pid, signal.SIGKILL)  # it may not have its group yet
 
     def _patience_ms(self) -> int | None:
         ends = [command.end_s for command in self._commands.values() if not command.is_late]
