@@ -195,6 +195,7 @@ def test_nobody_outlives_the_shim(tmp_path: Path, how: str) -> None:
         pytest.param("echo fine", LIMIT_S, 0, "fine\n", False, id="well"),
         pytest.param("echo bad >&2; exit 4", LIMIT_S, 4, "bad\n", False, id="with a code"),
         pytest.param("echo slow; exec sleep 600", 0.2, 137, "slow\n", True, id="too late"),
+        pytest.param("echo slow; exec sleep 600", 0, 137, "slow\n", True, id="too late before it has its own group"),
         pytest.param("yes | head -c 100000", LIMIT_S, 0, "y\n" * 5120, False, id="with too much to say"),
     ],
 )
