@@ -15,7 +15,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, grown
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.normalize import scaled_to_best
-from mooring.scheduler.framework.plugin import SKIP, Filter, Scope, Score, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 DRAWS = "power.example.com/watts"
@@ -27,7 +27,7 @@ class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class RackPowerColumns(Filter[int], Score[int]):
-    """The state that `prepare` passes to `filter` is the number of watts that the pod draws."""
+    """The state that `pre_filter` passes to `filter` is the number of watts that the pod draws."""
 
     name = "RackPowerColumns"
     filter_scope = Scope.NODE
@@ -41,13 +41,13 @@ class RackPowerColumns(Filter[int], Score[int]):
         self._spare_watts: Int64s = np.zeros(0, dtype=np.int64)
         self._read_until = 0
 
-    def prepare(self, pod: PodInfo) -> int | Skip:
-        # From the shape, not from the pod: the result is cached for all pods of the shape.
-        draws = pod.signature.labels.get(DRAWS)
-        return SKIP if draws is None else int(draws)
+    def pre_filter(self, pod: PodInfo) -> Proceed[int] | Skip:
+        watts = _watts(pod)
+        return SKIP if watts is None else Proceed(watts)
 
-    def prepare_score(self, pod: PodInfo) -> int | Skip:
-        return self.prepare(pod)
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> int | Skip:
+        watts = _watts(pod)
+        return SKIP if watts is None else watts
 
     def filter(self, state: int, rows: Rows) -> Int64s:
         lacks_power = self._spare()[rows] < state
@@ -71,3 +71,9 @@ class RackPowerColumns(Filter[int], Score[int]):
                 self._spare_watts[row] = int(watts) - self._reserve_watts
             self._read_until = log.position
         return self._spare_watts
+
+
+def _watts(pod: PodInfo) -> int | None:
+    # From the signature, not from the pod: results are cached for all pods of the signature.
+    watts = pod.signature.labels.get(DRAWS)
+    return None if watts is None else int(watts)

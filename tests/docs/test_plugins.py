@@ -208,7 +208,7 @@ FILES: Mapping[str, str | None] = {
     "filter plugin": rule("def filter(self, pod, node_info): return 1 / 0"),
     "running Score plugins": rule("def score(self, pod, node_info): return 0.5", bases="ScorePlugin"),
     "returns an invalid score": rule(
-        "def prepare_score(self, pod): return 101",
+        "def pre_score(self, pod, feasible): return 101",
         "def score(self, state, rows): return np.full(70, state)",
         bases="Score[int]",
     ),

@@ -23,7 +23,7 @@ from mooring.scheduler.cycle.filter_nodes import find_feasible_nodes, run_pre_fi
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Obstacle
-from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, Plugin, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason, Rejection
 from tools.verdicts import AlwaysFirst, by_name
@@ -90,14 +90,12 @@ def plugin_of(engine: Engine, kind: type[AnyPlugin]) -> AnyPlugin:
 
 def filter_state(plugin: Filter[Any], pod: PodInfo) -> Any:
     """What a filter knows of a pod: its state, `SKIP`, or the rejection of its PreFilter."""
-    if not isinstance(plugin, PreFilter):
-        return plugin.prepare(pod)
     answer = plugin.pre_filter(pod)
     return answer.state if isinstance(answer, Proceed) else answer
 
 
 def score_state(plugin: Score[Any], pod: PodInfo, feasible: Int64s) -> Any:
-    return plugin.pre_score(pod, feasible) if isinstance(plugin, PreScore) else plugin.prepare_score(pod)
+    return plugin.pre_score(pod, feasible)
 
 
 def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Rejection:
@@ -121,8 +119,6 @@ def scored_by(
     state = score_state(plugin, engine.record(view), rows)
     if state is SKIP or isinstance(state, Rejection):
         return state
-    if state is EVEN:
-        return {engine.columns.node_names[row]: 0 for row in rows.tolist()}
     scores = plugin.normalize(state, plugin.score(state, rows), rows)
     return {engine.columns.node_names[row]: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
 

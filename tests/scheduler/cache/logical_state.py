@@ -131,9 +131,7 @@ def _term(term: CarriedTerm) -> tuple[str, object] | None:
 def _terms_by_listener(columns: Columns) -> State:
     return {
         f"{namespace} {labels}": sorted(
-            _name_of(term)
-            for term in columns.selectors.label_class(namespace, labels).terms
-            if isinstance(term, CarriedTerm) and term.carriers
+            _name_of(term) for term in columns.selectors.label_class(namespace, labels).terms if term.carriers
         )
         for namespace in NAMESPACES
         for labels in _LABEL_SETS

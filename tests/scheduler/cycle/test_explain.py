@@ -13,7 +13,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Filter
+from mooring.scheduler.framework.plugin import Filter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.catalogue import PLUGINS
@@ -172,8 +172,8 @@ class Noise(Filter[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodInfo) -> str:
-        return pod.signature.labels.get("noise", "")
+    def pre_filter(self, pod: PodInfo) -> Proceed[str]:
+        return Proceed(pod.signature.labels.get("noise", ""))
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         if state == "filter fails":

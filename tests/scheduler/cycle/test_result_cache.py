@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.transaction import Transaction
@@ -17,12 +17,13 @@ from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.victims import VictimBook
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.plugin import Filter, Scope, Score
+from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.catalogue import PLUGINS
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, RequiredTerms
 from tests.api.builders import preferred
-from tests.builders import MIB, node, owned_by, pod
+from tests.builders import HOSTNAME, MIB, ZONE, node, owned_by, pod, pods_like
 from tests.device_builders import device_class, gpus
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import engine_of
@@ -37,8 +38,11 @@ class Recorder(Filter[None], Score[None]):
         self._columns = columns
         self.asked: list[str] = []
 
-    def prepare(self, pod: PodInfo) -> None:
-        return None
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
+        return Proceed(None)
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Skip:
+        return SKIP
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         self.asked += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
@@ -253,3 +257,66 @@ def test_the_best_rows_follow_single_rows(changes: dict[str, int], best: list[st
     results = cache.results_for(record)
     assert [engine.columns.node_names[row] for row in results.best_rows()] == best
     assert results.fits.tolist() == [changes.get(name, 0) < 4 for name in ALL]
+
+
+def web(name: str, key: str, on: str = "") -> Pod:
+    """A pod that keeps away from others like it."""
+    return pod(name, on=on, labels={"app": "web"}, apart=[pods_like(key, app="web")])
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, list[str]]:
+    """A cluster, and the nodes that InterPodAffinity is asked about."""
+    engine = engine_of(*(node(name, zone="a") for name in ALL))
+    asked: list[str] = []
+    plugin = engine.cycles["default-scheduler"].profile.plugins["InterPodAffinity"]
+    assert isinstance(plugin, InterPodAffinity)
+    filter_rows, filter_row = plugin.filter, plugin.filter_row
+
+    def record_rows(state: RequiredTerms, rows: Rows) -> ReasonBits:
+        asked.extend(engine.columns.node_names[row] for row in np.arange(engine.columns.height)[rows])
+        return filter_rows(state, rows)
+
+    def record_row(state: RequiredTerms, row: int) -> int:
+        asked.append(engine.columns.node_names[row])
+        return filter_row(state, row)
+
+    monkeypatch.setattr(plugin, "filter", record_rows)
+    monkeypatch.setattr(plugin, "filter_row", record_row)
+    return engine, asked
+
+
+@pytest.mark.parametrize(
+    ("key", "asked_again"),
+    [pytest.param(HOSTNAME, ["n1"], id="a domain is a node"), pytest.param(ZONE, ALL, id="a domain is many nodes")],
+)
+def test_a_topology_filter_is_cached_while_domains_are_nodes(
+    key: str, asked_again: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, asked = recorded(monkeypatch)
+    engine.decide(engine.record(web("a", key)))
+    assert asked == ALL
+    asked.clear()
+    engine.put(web("a", key, on="n1"))
+    decision = engine.decide(engine.record(web("b", key)))
+    assert asked == asked_again
+    assert (decision.node_name is None) == (key == ZONE)
+
+
+def test_a_topology_filter_is_not_cached_once_two_nodes_share_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, asked = recorded(monkeypatch)
+    engine.put(web("a", HOSTNAME, on="n1"))
+    assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
+    engine.put(node("n2", zone="a", labels={HOSTNAME: "n1"}))
+    asked.clear()
+    assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 1
+    assert asked == ALL
+    engine.put(node("n2", zone="a"))
+    asked.clear()
+    assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
+
+
+def test_a_new_term_of_another_pod_drops_what_was_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, _ = recorded(monkeypatch)
+    assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 3
+    engine.put(pod("d", on="n3", labels={"app": "db"}, apart=[pods_like(HOSTNAME, app="web")]))
+    assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2

@@ -15,7 +15,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.sampling import Sample, feasible_wanted, sample
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.plugin import Filter
+from mooring.scheduler.framework.plugin import Filter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason
 from mooring.scheduler.plugins.catalogue import PLUGINS
@@ -96,8 +96,8 @@ class Fickle(Filter[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodInfo) -> str:
-        return pod.signature.labels.get("break", "")
+    def pre_filter(self, pod: PodInfo) -> Proceed[str]:
+        return Proceed(pod.signature.labels.get("break", ""))
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         numbers = np.arange(self._columns.height)[rows]

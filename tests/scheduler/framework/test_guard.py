@@ -8,9 +8,10 @@ import signal
 import numpy as np
 import pytest
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.config.arguments import InterPodAffinityArgs
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
     FailedAttempt,
@@ -29,6 +30,7 @@ from mooring.scheduler.framework.plugin import (
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
 from mooring.scheduler.plugins.catalogue import PLUGINS
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import HOSTNAME, node, pod
 from tests.scheduler.config.builders import plugins, with_profile
@@ -201,8 +203,8 @@ class Raises(Filter[None]):
     filter_reasons = (Reason("never given"),)
     raised: BaseException
 
-    def prepare(self, pod: PodInfo) -> None:
-        return None
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
+        return Proceed(None)
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         raise self.raised
@@ -249,3 +251,39 @@ def test_a_subclass_of_a_built_in_plugin_is_guarded() -> None:
     assert not CordonsNothing.is_built_in
     decision = decide(engine_with(CordonsNothing), pod())
     assert (decision.message or "").startswith('running "CordonsNothing" filter plugin: LookupError: no such luck (')
+
+
+class FewPods(NodeUnschedulable):
+    """A user's subclass that adds a cluster-wide rule to a node-local one and declares no scope."""
+
+    name = "FewPods"
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        return super().filter(state, rows) | int(len(self._columns.pods) > 1)
+
+
+def test_a_subclass_that_overrides_a_rule_is_asked_for_every_pod() -> None:
+    assert FewPods.filter_scope is Scope.CLUSTER
+    engine = engine_with(FewPods)
+    for name in ("a", "b"):
+        assert decide(engine, pod("new", cpu=1)).node_name
+        engine.put(pod(name, on="n3"))
+    assert decide(engine, pod("new", cpu=1)).node_name is None
+
+
+class HatesNobody(InterPodAffinity):
+    """A user's subclass that lifts the rule: the built-in one's other forms must not be used beside it."""
+
+    name = "HatesNobody"
+
+    def filter(self, state: RequiredTerms, rows: Rows) -> ReasonBits:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+
+def test_a_subclass_does_not_inherit_other_forms_of_an_overridden_rule() -> None:
+    plugin, rows = HatesNobody(Columns(), InterPodAffinityArgs()), np.array([0])
+    terms = RequiredTerms(OwnTerms(None, (), False, (), (), None), ())
+    assert plugin.filter_row(terms, 0) == 0
+    assert plugin.filter_adjusted(terms, rows, np.ones((3, 1), dtype=np.int64)).tolist() == [0]
+    assert InterPodAffinity.filter_scope is Scope.TOPOLOGY
+    assert HatesNobody.filter_scope is Scope.CLUSTER

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
-from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Score
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.framework.plugin import Filter, Proceed, Score
 from mooring.scheduler.framework.status import Reason
-from tests.builders import node, pod
-from tests.scheduler.harness import engine_of
 
 
 class RowNumbers(Filter[int], Score[int]):
@@ -16,6 +15,12 @@ class RowNumbers(Filter[int], Score[int]):
 
     name = "RowNumbers"
     filter_reasons = (Reason("node(s) were odd"),)
+
+    def pre_filter(self, pod: PodInfo) -> Proceed[int]:
+        return Proceed(8)
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> int:
+        return 8
 
     def filter(self, state: int, rows: Rows) -> Int64s:
         return self.score(state, rows) % 2
@@ -28,12 +33,6 @@ def test_an_answer_for_one_row_is_the_one_for_many() -> None:
     plugin = RowNumbers()
     assert [plugin.filter_row(8, row) for row in range(4)] == plugin.filter(8, slice(0, 4)).tolist() == [0, 1, 0, 1]
     assert [plugin.score_row(8, row) for row in range(4)] == plugin.score(8, slice(0, 4)).tolist() == [0, 1, 2, 3]
-
-
-def test_a_filter_that_prepares_nothing_has_nothing_to_say() -> None:
-    record = engine_of(node()).record(pod())
-    assert RowNumbers().prepare(record) is SKIP
-    assert RowNumbers().prepare_score(record) is SKIP
 
 
 def test_scores_are_what_they_are_unless_the_plugin_normalises() -> None:

@@ -17,6 +17,12 @@ from tests.scheduler.harness import engine_of
 class Plain(Filter[None], Score[None]):
     name = "Plain"
 
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
+        return Proceed(None)
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Skip | None:
+        return None
+
     def filter(self, state: None, rows: Rows) -> Int64s:
         return np.zeros(length_of(rows), dtype=np.int64)
 
@@ -25,14 +31,13 @@ class Plain(Filter[None], Score[None]):
 
 
 class Prepared(Plain, PreFilter[None], PreScore[None]):
-    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
-        return Proceed(None)
-
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Skip | None:
-        return None
+    """The same, at the extension points PreFilter and PreScore."""
 
 
-@pytest.mark.parametrize(("reads", "is_kept"), [(Scope.NODE, True), (Scope.NODE_PODS, True), (Scope.CLUSTER, False)])
+@pytest.mark.parametrize(
+    ("reads", "is_kept"),
+    [(Scope.NODE, True), (Scope.NODE_PODS, True), (Scope.TOPOLOGY, False), (Scope.CLUSTER, False)],
+)
 def test_refusals_are_kept_unless_they_read_the_cluster(
     reads: Scope, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,15 +65,15 @@ def test_scores_are_kept_where_nobody_else_decides_their_value(
 
 
 @pytest.mark.parametrize(("plugin", "prepares"), [(Plain(), False), (Prepared(), True)], ids=["without", "with"])
-def test_a_use_knows_whether_its_plugin_prepares(plugin: Any, prepares: bool) -> None:
-    assert filter_use(plugin, 0).pre_filter is (plugin if prepares else None)
-    assert score_use(plugin, 1).pre_score is (plugin if prepares else None)
+def test_a_score_knows_whether_its_plugin_has_pre_score(plugin: Any, prepares: bool) -> None:
+    assert score_use(plugin, 1).has_pre_score is prepares
 
 
 def test_the_lists_that_the_cycle_walks_agree_with_the_profile() -> None:
     profile = engine_of().cycles["default-scheduler"].profile
     assert [use.number for use in profile.filters] == list(range(len(profile.filters)))
     assert profile.cluster_filters == tuple(use for use in profile.filters if not use.is_row_local)
-    assert profile.prepared_filters == tuple(use for use in profile.cluster_filters if use.pre_filter is None)
+    assert [use.plugin.name for use in profile.filters_without_pre_filter] == ["NodeName"]
+    assert [use.plugin.name for use in profile.topology_filters] == ["InterPodAffinity"]
     kept = {use.plugin.name for use in profile.filters if use.is_row_local}
     assert {plugin.name for plugin in profile.cluster_pre_filters} == {p.name for p in profile.pre_filters} - kept

@@ -11,7 +11,18 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import expand_profiles, load_configuration
-from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, QueueSort, Scope, Score
+from mooring.scheduler.framework.plugin import (
+    SKIP,
+    Adjustable,
+    Filter,
+    Plugin,
+    PreFilter,
+    Proceed,
+    QueueSort,
+    Scope,
+    Score,
+    Skip,
+)
 from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
@@ -30,6 +41,9 @@ class Likes(Score[None]):
 
     name = "Likes"
 
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> None:
+        return None
+
     def score(self, state: None, rows: Rows) -> Int64s:
         return np.zeros(length_of(rows), dtype=np.int64)
 
@@ -37,6 +51,9 @@ class Likes(Score[None]):
 class Refuses(Filter[None]):
     name = "Refuses"
     filter_reasons: ClassVar[tuple[Reason, ...]] = (NO,)
+
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
+        return Proceed(None)
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         return np.zeros(length_of(rows), dtype=np.int64)
@@ -84,6 +101,9 @@ class Forgetful(Adjustable[None]):
     filter_scope = Scope.NODE_PODS
     filter_reasons = (NO,)
 
+    def pre_filter(self, pod: PodInfo) -> Skip:
+        return SKIP
+
     def filter(self, state: None, rows: Rows) -> Int64s:
         raise NotImplementedError
 
@@ -108,7 +128,8 @@ class Forgetful(Adjustable[None]):
         ),
         (
             HalfWritten,
-            f"plugin HalfWritten {HERE} does not define pre_filter, score, which its extension points demand",
+            f"plugin HalfWritten {HERE} does not define pre_filter, pre_score, score, "
+            "which its extension points demand",
         ),
         (
             Greedy,
@@ -123,7 +144,8 @@ class Forgetful(Adjustable[None]):
         (Talkative, f"plugin Talkative {HERE} has 63 reasons; a filter can tell 62 apart"),
         (
             Forgetful,
-            f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable), so filter_scope must be Scope.CLUSTER",
+            f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable): filter_scope must be Scope.TOPOLOGY or "
+            "Scope.CLUSTER",
         ),
         ("Likes", "'Likes' is no plugin class: inherit from FilterPlugin, ScorePlugin, …"),
         (int, "<class 'int'> is no plugin class: inherit from FilterPlugin, ScorePlugin, …"),
@@ -181,6 +203,9 @@ class Remembers(PreFilter[int], Filter[int], Score[int]):
     def pre_filter(self, pod: PodInfo) -> Proceed[int]:
         return Proceed(1)
 
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> int:
+        return 1
+
     def filter(self, state: int, rows: Rows) -> Int64s:
         return np.zeros(length_of(rows), dtype=np.int64)
 
@@ -205,7 +230,7 @@ def test_a_plugin_is_made_once_and_given_what_it_names() -> None:
     assert plugin.verbose, "a parameter with a default is the plugin's own business"
     assert [use.plugin for use in profile.filters] == [plugin]
     assert [use.plugin for use in profile.scores] == [plugin]
-    assert profile.filters[0].pre_filter is plugin
+    assert profile.pre_filters == (plugin,)
 
 
 def test_a_plugin_without_arguments_is_given_none() -> None:

@@ -15,7 +15,7 @@ from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.plugin import EVEN, SKIP, Adjustable, Filter, Score
+from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Score
 from mooring.scheduler.framework.status import Rejection
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
@@ -130,5 +130,5 @@ def _scores(engine: Engine, pods: list[PodInfo], rows: Int64s) -> Iterator[tuple
     for pod in pods:
         for use in engine.cycle_for(pod).profile.scores:
             state = score_state(use.plugin, pod, rows)
-            if state is not SKIP and state is not EVEN and not isinstance(state, Rejection):
+            if state is not SKIP and not isinstance(state, Rejection):
                 yield use.plugin, state

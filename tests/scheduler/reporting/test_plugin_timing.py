@@ -52,6 +52,9 @@ class Slow(PreFilter[None], Filter[None], Score[None]):
         self._pass(1)
         return np.zeros(2, dtype=np.int64)
 
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> None:
+        return None
+
     def score(self, state: None, rows: Rows) -> Int64s:
         self._pass(2)
         return np.full(2, 7, dtype=np.int64)

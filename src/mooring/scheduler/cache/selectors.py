@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter as CountOf
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,12 @@ from mooring.api.labels import LabelMatcher
 from mooring.scheduler.cache.arrays import Int64s, grown
 from mooring.scheduler.cache.labels import LabelColumn
 
+if TYPE_CHECKING:
+    from mooring.scheduler.cache.terms import CarriedTerm
+
 COUNTERS_BYTES_MAX = 128 << 20
+Watcher: TypeAlias = "Counter | CarriedTerm"
+"""What is looked up by label class."""
 Pair: TypeAlias = tuple[str, str]
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -44,15 +49,19 @@ class LabelClass:
         self.rows: dict[int, int] = {}
         self.rows_terminating: dict[int, int] = {}
         self.counters: list[Counter] = []
-        self.terms: list[Watcher] = []
+        self.terms: list[CarriedTerm] = []
 
+    def add(self, watcher: Watcher) -> None:
+        """Register a counter or a term that matches the class."""
+        if isinstance(watcher, Counter):
+            self.counters.append(watcher)
+        else:
+            self.terms.append(watcher)
 
-class Watcher(Protocol):
-    """Something that wants to know the label classes that it matches: a counter, or a carried affinity term."""
-
-    @property
-    def required_pair(self) -> Pair | None: ...
-    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool: ...
+    def remove(self, watcher: Watcher) -> None:
+        watchers: list[Any] = self.counters if isinstance(watcher, Counter) else self.terms
+        if watcher in watchers:
+            watchers.remove(watcher)
 
 
 class Part:
@@ -145,7 +154,7 @@ class SelectorColumns:
                 self._by_pair.setdefault(pair, {})[found] = None
             for watcher in self._candidates_for(labels):
                 if watcher.matches(namespace, labels):
-                    _watchers_of(found, watcher).append(watcher)
+                    found.add(watcher)
         return found
 
     def forget_class(self, label_class: LabelClass) -> None:
@@ -178,14 +187,12 @@ class SelectorColumns:
         self._watchers.setdefault(watcher.required_pair, {})[watcher] = None
         for label_class in self._classes_for(watcher):
             if watcher.matches(label_class.namespace, label_class.labels):
-                _watchers_of(label_class, watcher).append(watcher)
+                label_class.add(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
         _drop(self._watchers, watcher.required_pair, watcher)
         for label_class in self._classes_for(watcher):
-            watchers = _watchers_of(label_class, watcher)
-            if watcher in watchers:
-                watchers.remove(watcher)
+            label_class.remove(watcher)
 
     def rematch_namespace(self, namespace: str) -> None:
         """A namespace's labels changed: terms that select namespaces may match its classes now, or no longer."""
@@ -270,12 +277,6 @@ def _count_class(counter: Counter, label_class: LabelClass) -> None:
     if not counter.wants_terminating:
         for row, count in label_class.rows_terminating.items():
             counter.rows[row] -= count
-
-
-def _watchers_of(label_class: LabelClass, watcher: Watcher) -> list[Watcher]:
-    if isinstance(watcher, Counter):
-        return label_class.counters  # type: ignore[return-value]
-    return label_class.terms
 
 
 def _tally(counts: dict[int, int], row: int, count: int) -> None:

@@ -123,11 +123,12 @@ class CarriedTerm:
             self._many = grown(self._many, self.column.codes_max)
         self._many[code] += count
 
-    def count_at(self, code: int) -> int:
-        """Carriers in one domain."""
+    def count_on(self, row: int) -> int:
+        """Carriers in the row's domain; 0 if the row has none."""
+        code = self.column.codes.item(row)
         if self._many is None:
             return self._few.get(code, 0)
-        return int(self._many[code]) if code < len(self._many) else 0
+        return self._many.item(code) if code < len(self._many) else 0
 
     def domain_counts(self) -> Int64s:
         """Carriers for each code of the topology's column, with a place for every code that exists now."""

@@ -104,6 +104,11 @@ class Attempt:
             self._feasible = slice(0, len(self.fits)) if is_everywhere else self.fits.nonzero()[0]
         return self._feasible
 
+    def is_rejected_after(self, number: int) -> Bools:
+        """Per row: whether a cached filter rejects it and all of them come after this one in the profile's order."""
+        first = self._first if self._first is not None else self.results.arrays.first[: self.columns.height]
+        return (first > number) & (first < BY_EXTENDER)
+
     def set_fits(self, fits: Bools, count: int) -> None:
         """Filters let these rows through."""
         self.fits, self.feasible_count, self._feasible = fits, count, None

@@ -5,8 +5,8 @@ each row as if only it had changed. Preemption tries one node at a time in kube-
 change in one transaction and are filtered together. The result is the same:
 
 1. A filter that reads its row alone sees the changes of that row.
-2. A filter that counts beyond the row (`Adjustable`) keeps the state from before the transaction, and is told for each
-   row what that row's own changes add to it.
+2. A filter that counts beyond the row (`Adjustable`) uses its counts from before the transaction, plus what the
+   row's own changes add to them. For a pod whose domains are single nodes such a filter reads its row alone.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class DryRun:
             use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_scope is not Scope.NODE
         ]
         self._differences: dict[str, Int64s] = {}
+        self._snapshots: dict[str, Any] = {}
         self._adjustables: list[tuple[Adjustable[Any], Any]] = []
         for use in self._uses:
-            if isinstance(use.plugin, Adjustable):
-                state = attempt.states[use.plugin.name]
-                self._adjustables.append((use.plugin, state))
-                signature = (use.plugin.measures(state), len(rows))
-                self._differences[use.plugin.name] = np.zeros(signature, dtype=np.int64)
+            plugin = use.plugin
+            if isinstance(plugin, Adjustable) and plugin.name not in attempt.results.states.filters:
+                state = self._snapshots[plugin.name] = plugin.snapshot(attempt.states[plugin.name])
+                self._adjustables.append((plugin, state))
+                self._differences[plugin.name] = np.zeros((plugin.measures(state), len(rows)), dtype=np.int64)
 
     def __enter__(self) -> DryRun:
         return self
@@ -70,18 +71,17 @@ class DryRun:
             return self._refusal_of_one(int(rows[0]))
         first, bits = arrays.node_first[rows], arrays.node_bits[rows]
         for use in self._uses:
-            state = self._attempt.states[use.plugin.name]
-            if isinstance(use.plugin, Adjustable):
-                answer: ReasonBits = use.plugin.filter_adjusted(state, rows, self._differences[use.plugin.name][:, at])
-            elif use.plugin.wants_few_rows:
-                answer = np.zeros(len(rows), dtype=np.int64)
-                answer[first > use.number] = use.plugin.filter(state, rows[first > use.number])
+            plugin, asked = use.plugin, (first > use.number).nonzero()[0]
+            if not len(asked):
+                continue
+            if isinstance(plugin, Adjustable) and plugin.name in self._snapshots:
+                difference = self._differences[plugin.name][:, at[asked]]
+                answer: ReasonBits = plugin.filter_adjusted(self._snapshots[plugin.name], rows[asked], difference)
             else:
-                answer = use.plugin.filter(state, rows)
-            is_first = (answer != 0) & (first > use.number)
-            if is_first.any():
-                first[is_first] = use.number
-                bits[is_first] = answer[is_first]
+                answer = plugin.filter(self._attempt.states[plugin.name], rows[asked])
+            is_rejected = answer != 0
+            first[asked[is_rejected]] = use.number
+            bits[asked[is_rejected]] = answer[is_rejected]
         return first, bits
 
     def _refusal_of_one(self, row: int) -> tuple[UInt8s, Int64s]:

@@ -23,7 +23,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Plugin, Proceed, Scope
+from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, Proceed, Scope
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Rejection
 
@@ -116,15 +116,16 @@ def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obsta
             everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
         elif isinstance(result, Proceed):
             states[plugin.name] = result.state
+    at_pre_filter = {plugin.name for plugin in profile.pre_filters}
     for use in profile.filters:
-        if use.pre_filter is None:
+        if use.plugin.name not in at_pre_filter:
             try:
-                state = use.plugin.prepare(pod)
+                result = use.plugin.pre_filter(pod)
             except PluginError as error:
                 everywhere.append(_failure(use.plugin, error))
                 continue
-            if state is not SKIP:
-                states[use.plugin.name] = state
+            if isinstance(result, Proceed):
+                states[use.plugin.name] = result.state
     return states, everywhere
 
 

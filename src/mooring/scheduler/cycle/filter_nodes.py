@@ -24,7 +24,7 @@ from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
 from mooring.scheduler.cycle.dry_run import DryRun
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.cycle.sampling import Sampling, sample
-from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed, Skip
+from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
 
@@ -100,18 +100,17 @@ def filter_all_nodes(attempt: Attempt) -> None:
 
 def run_pre_filters(attempt: Attempt) -> None:
     """Run the PreFilters in order. Results of row-local plugins are cached."""
-    states, pod, profile = attempt.results.states, attempt.pod, attempt.profile
-    for use in profile.prepared_filters:
-        prepared = use.plugin.prepare(pod) if use.pre_filter is None else _state_of(use.pre_filter.pre_filter(pod))
-        if prepared is not SKIP:
-            _set_state(attempt, use.plugin.name, prepared)
+    results, pod, profile = attempt.results, attempt.pod, attempt.profile
+    states = results.states
+    for use in profile.filters_without_pre_filter:
+        answer = use.plugin.pre_filter(pod)
+        if isinstance(answer, Proceed):
+            _set_state(attempt, use.plugin.name, answer.state)
     deferred: Rejection | None = None
     naming: list[str] = []
     for plugin in _pre_filters_for(attempt):
         name = plugin.name
-        answer = states.pre_filter_results.get(name)
-        if answer is None:
-            answer = plugin.pre_filter(pod)
+        answer = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
         if answer is SKIP:
             continue
         if isinstance(answer, Rejection):
@@ -122,7 +121,7 @@ def run_pre_filters(attempt: Attempt) -> None:
             attempt.rejection = rejection if answer.code is Code.UNRESOLVABLE else _as_error(rejection)
             return
         assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
-        if name not in states.pre_filter_results:
+        if name not in states.filters:
             _set_state(attempt, name, answer.state)
         if answer.node_names is not None:
             naming.append(name)
@@ -135,7 +134,8 @@ def run_pre_filters(attempt: Attempt) -> None:
     attempt.naming_plugins = tuple(naming)
     attempt.rejection = deferred
     if attempt.states is not states.filters:
-        attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in attempt.states]
+        asked = attempt.states.keys() - states.filters.keys()
+        attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in asked]
 
 
 def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
@@ -146,11 +146,6 @@ def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
     return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
 
-def _state_of(answer: Proceed[Any] | Skip | Rejection) -> object:
-    """The filter state of a plugin whose PreFilter is disabled in the profile."""
-    return answer.state if isinstance(answer, Proceed) else SKIP
-
-
 def _set_state(attempt: Attempt, name: str, state: object) -> None:
     if attempt.states is attempt.results.states.filters:
         attempt.states = dict(attempt.states)
@@ -158,20 +153,27 @@ def _set_state(attempt: Attempt, name: str, state: object) -> None:
 
 
 def run_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
-    """Run the cluster-scoped filters on the rows that fit so far. Returns the rows that still fit."""
-    rows: Rows = slice(0, len(fits)) if 2 * np.count_nonzero(fits) > len(fits) else fits.nonzero()[0]
+    """Run the cluster-scoped filters on the rows that fit so far. Returns the rows that still fit.
+
+    As in kube-scheduler, the first filter that rejects a row is reported: a filter is also asked about the rows that
+    only a later, cached filter rejects.
+    """
+    last_cached = attempt.results.states.last_filter_number
+    asked: Bools | None = None
     for use in attempt.asked:
-        asked = fits.nonzero()[0] if use.plugin.wants_few_rows else rows
-        answer = use.plugin.filter(attempt.states[use.plugin.name], asked)
+        candidates = fits if use.number > last_cached else fits | attempt.is_rejected_after(use.number)
+        asked = candidates if asked is None else asked
+        rows: Rows = slice(0, len(fits)) if candidates.all() else candidates.nonzero()[0]
+        answer = use.plugin.filter(attempt.states[use.plugin.name], rows)
         if np.count_nonzero(answer):
-            attempt.answered(use, asked, answer)
-            if isinstance(asked, slice):
+            attempt.answered(use, rows, answer)
+            if isinstance(rows, slice):
                 fits = fits & (answer == 0)
             else:
                 fits = fits.copy()
-                fits[asked[answer != 0]] = False
-    if attempt.asked and len(attempt.columns.nominations):
-        fits = _filter_with_nominated_pods(attempt, fits, rows)
+                fits[rows[answer != 0]] = False
+    if asked is not None and len(attempt.columns.nominations):
+        fits = _filter_with_nominated_pods(attempt, fits, asked)
     return fits
 
 
@@ -212,15 +214,13 @@ def _fits_on_nominated_node(attempt: Attempt) -> bool:
     return True
 
 
-def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, rows: Rows) -> Bools:
+def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, asked: Bools) -> Bools:
     """Run all filters again on rows with nominated pods, with those pods on the row."""
     columns, pod = attempt.columns, attempt.pod
-    among = np.zeros(columns.height, dtype=np.bool_)
-    among[rows] = True
     yielding = [
         row
         for row in columns.rows_named(columns.nominations.nodes()).tolist()
-        if among[row]
+        if asked[row]
         and attempt.first[row] != LEFT_OUT
         and any(
             p.priority >= pod.priority and p.uid != pod.uid for p in columns.nominations.on(columns.node_names[row])

@@ -8,6 +8,7 @@ only about the rows that changed since. It is the only cache of plugin results.
 |---|---|
 | `NODE` | when the node changes |
 | `NODE_PODS` | when the node or its pods change |
+| `TOPOLOGY` | as `NODE_PODS` for a pod whose domains are single nodes (`Proceed.is_node_local`), else as `CLUSTER` |
 | `CLUSTER` | for every pod, by the cycle: it is not cached |
 
 Invariants:
@@ -16,13 +17,13 @@ Invariants:
 2. Nominated pods count as pods of their row: a row rejects the pod if it does so with the nominated pods of at least
    the pod's priority, or without them. The reason with them is reported first. Scores ignore nominated pods.
 3. The cache takes at most `CACHE_BYTES_MAX`; beyond that it drops the signatures that were unused for longest.
-4. A change of a plugin's epoch drops everything that the plugin prepared and answered.
+4. A change of a plugin's epoch, or of the state of a topology filter, drops everything that was cached with it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -32,7 +33,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.transaction import Transaction
-from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Scope, Skip
+from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Rejection
 
@@ -50,6 +51,7 @@ SINGLE_ROWS_MAX = 16
 
 FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]
+PreFilterResult: TypeAlias = "Proceed[Any] | Skip | Rejection"
 
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
 
@@ -88,6 +90,7 @@ class PluginStates:
     __slots__ = (
         "filters",
         "has_node_names_or_rejection",
+        "last_filter_number",
         "node_filters",
         "node_scores",
         "normalized_scores",
@@ -95,12 +98,13 @@ class PluginStates:
         "pod_scores",
         "pre_filter_results",
         "pre_score_rejection",
+        "topology_filters",
     )
 
-    def __init__(self, profile: Profile, pod: PodInfo) -> None:
+    def __init__(self, profile: Profile, pod: PodInfo, topology_filters: Sequence[FilterState]) -> None:
         self.filters: dict[str, Any] = {}
         """The state of each row-local filter that applies, by plugin name."""
-        self.pre_filter_results: dict[str, Rejection | Proceed[Any] | Skip] = {}
+        self.pre_filter_results: dict[str, PreFilterResult] = {}
         self.node_filters: list[FilterState] = []
         """Filters that read the node alone."""
         self.pod_filters: list[FilterState] = []
@@ -109,8 +113,14 @@ class PluginStates:
         self.pod_scores: list[ScoreState] = []
         self.normalized_scores: list[ScoreState] = []
         """Scores of nodes alone that are normalized over the feasible rows."""
+        self.topology_filters = topology_filters
+        """Filters of scope TOPOLOGY whose answers for this signature are node-local."""
         self.pre_score_rejection: Rejection | None = None
         self._run_pre_filters(profile, pod)
+        for use, state in topology_filters:
+            self.filters[use.plugin.name] = state
+            self.pod_filters.append((use, state))
+        self.last_filter_number = max((use.number for use, _ in (*self.node_filters, *self.pod_filters)), default=-1)
         self._run_pre_scores(profile, pod)
         self.has_node_names_or_rejection = not all(
             result is SKIP or (isinstance(result, Proceed) and result.node_names is None)
@@ -128,24 +138,20 @@ class PluginStates:
             if not use.is_row_local:
                 continue
             name = use.plugin.name
-            if use.pre_filter is None:
-                state = use.plugin.prepare(pod)
-                if state is SKIP:
-                    continue
-            else:
-                result = self.pre_filter_results[name] = use.pre_filter.pre_filter(pod)
-                if not isinstance(result, Proceed):
-                    continue
-                state = result.state
-            self.filters[name] = state
+            result = use.plugin.pre_filter(pod)
+            if isinstance(use.plugin, PreFilter):
+                self.pre_filter_results[name] = result
+            if not isinstance(result, Proceed):
+                continue
+            self.filters[name] = result.state
             reads_pods = use.plugin.filter_scope is Scope.NODE_PODS
-            (self.pod_filters if reads_pods else self.node_filters).append((use, state))
+            (self.pod_filters if reads_pods else self.node_filters).append((use, result.state))
 
     def _run_pre_scores(self, profile: Profile, pod: PodInfo) -> None:
         for use in profile.scores:
             if not use.is_row_local:
                 continue
-            state = use.pre_score.pre_score(pod, slice(0, 0)) if use.pre_score else use.plugin.prepare_score(pod)
+            state = use.plugin.pre_score(pod, slice(0, 0))
             if state is SKIP:
                 continue
             if isinstance(state, Rejection):
@@ -166,6 +172,8 @@ class SignatureResults:
         self.signature = pod.signature
         """The signature of the pod that asked last: signatures that differ in labels alone may share results."""
         self.epochs = epochs
+        self.topology_results: Mapping[str, PreFilterResult] = {}
+        """The PreFilter results of the topology filters for the pod that asked last, by plugin name."""
         self.arrays = RowArrays(0)
         self.diagnosis: Diagnosis | None = None
         """The diagnosis if no row fits. Void when a row changes; written by `diagnose`."""
@@ -375,21 +383,28 @@ class ResultCache:
 
     def results_for(self, pod: PodInfo) -> SignatureResults:
         """The results for the pod's signature, up to date. Raises `PluginError`."""
-        key = self._key(pod.signature)
+        topology_results = {use.plugin.name: use.plugin.pre_filter(pod) for use in self._profile.topology_filters}
+        topology_filters = [
+            (use, result.state)
+            for use in self._profile.topology_filters
+            if isinstance(result := topology_results[use.plugin.name], Proceed) and result.is_node_local
+        ]
+        key = self._key(pod.signature, bool(topology_filters))
         epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
         results = self._results.pop(key, None)
-        if results is None or results.epochs != epochs:
+        if results is None or results.epochs != epochs or results.states.topology_filters != topology_filters:
             if results is not None:
                 self._spare.append(results.arrays)
             self._make_room()
-            results = SignatureResults(self._columns, PluginStates(self._profile, pod), pod, epochs)
-        results.signature = pod.signature
+            states = PluginStates(self._profile, pod, topology_filters)
+            results = SignatureResults(self._columns, states, pod, epochs)
+        results.signature, results.topology_results = pod.signature, topology_results
         results.update(pod, self._spare)  # if a plugin raises here, its half-written answers are dropped
         self._results[key] = results
         return results
 
-    def _key(self, signature: PodSignature) -> PodSignature | bytes:
-        if not self._shares_families or signature in self._results:
+    def _key(self, signature: PodSignature, has_topology_filters: bool) -> PodSignature | bytes:
+        if not self._shares_families or has_topology_filters:
             return signature
         # What preemption found depends on labels, so a signature with victims does not share its results.
         shared = self._results.get(signature.family)

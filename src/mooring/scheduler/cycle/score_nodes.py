@@ -18,7 +18,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.result_cache import REJECTED
-from mooring.scheduler.framework.plugin import EVEN, SKIP
+from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.profile import ScoreUse
 from mooring.scheduler.framework.status import Rejection, failure
 
@@ -33,9 +33,8 @@ def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     for use in attempt.profile.scores:
         if use.is_row_local:
             continue
-        pod, feasible = attempt.pod, attempt.feasible
-        state = use.pre_score.pre_score(pod, feasible) if use.pre_score else use.plugin.prepare_score(pod)
-        if state is SKIP or state is EVEN:
+        state = use.plugin.pre_score(attempt.pod, attempt.feasible)
+        if state is SKIP:
             continue
         if isinstance(state, Rejection):
             return _as_error(replace(state, plugin=use.plugin.name))
@@ -75,12 +74,8 @@ def score_details(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int6
         if use.plugin.name in states
         else np.zeros(length_of(rows), dtype=np.int64)
         for use in attempt.profile.scores
-        if use.plugin.name in states or _is_even(use, attempt)
+        if use.plugin.name in states or not use.has_pre_score
     }
-
-
-def _is_even(use: ScoreUse, attempt: Attempt) -> bool:
-    return use.pre_score is None and not use.is_row_local and use.plugin.prepare_score(attempt.pod) is EVEN
 
 
 def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:

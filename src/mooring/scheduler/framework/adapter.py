@@ -3,7 +3,7 @@
 `Registry.build` wraps each `FilterPlugin` and `ScorePlugin` in a `NodePluginAdapter` and puts the adapter at the Filter
 and Score extension points of the profile.
 
- 1. The user's code is called for feasible rows only (`Filter.wants_few_rows`): one call costs as much as a hundred rows
+ 1. The user's code is called for feasible rows only: one call costs as much as a hundred rows
     in numpy.
  2. Everything that `applies_to`, `filter` and `score` raise is caught here. It becomes an error of this cycle that
     names the plugin, the pod, the node and the line; other pods are scheduled as usual.
@@ -20,7 +20,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.guard import describe, is_interrupt, score_error
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Score, Skip
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 
 REJECTING_CODES = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.ERROR)
@@ -72,8 +72,6 @@ class NodePluginState:
 class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
     """A user's plugin at the Filter and Score extension points, as far as its class serves them."""
 
-    wants_few_rows = True
-
     def __init__(self, plugin: NodePlugin, columns: Columns) -> None:
         self.name = plugin.name
         self.normalizes = isinstance(plugin, ScorePlugin) and plugin.normalizes
@@ -81,8 +79,9 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
         self._columns = columns
         self._node_infos: list[NodeInfo] = []
 
-    def prepare(self, pod: PodInfo) -> NodePluginState | Skip:
-        return self._state(pod)
+    def pre_filter(self, pod: PodInfo) -> Proceed[NodePluginState] | Skip:
+        state = self._state(pod)
+        return Proceed(state) if isinstance(state, NodePluginState) else SKIP
 
     def filter(self, state: NodePluginState, rows: Rows) -> Int64s:
         bits = np.zeros(length_of(rows), dtype=np.int64)
@@ -107,7 +106,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
     def reasons(self, state: NodePluginState) -> list[Reason]:
         return state.reasons
 
-    def prepare_score(self, pod: PodInfo) -> NodePluginState | Skip:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> NodePluginState | Skip:
         return self._state(pod)
 
     def score(self, state: NodePluginState, rows: Rows) -> Int64s:

@@ -7,12 +7,13 @@ parameters of its constructor (`columns`, `arguments`, …; see `registry`).
 `filter` and `score` answer for many rows at once. A plugin declares the scope of its answers, and the cycle caches
 them accordingly:
 
-  NODE        the node of the row               until the node changes
-  NODE_PODS   the node and the pods on it       until either changes
-  CLUSTER     anything                          not at all: asked for every pod
+  NODE        the node of the row                    until the node changes
+  NODE_PODS   the node and the pods on it            until either changes
+  TOPOLOGY    the node and the pods of its domains   as NODE_PODS for a pod whose domains are single nodes, else not
+  CLUSTER     anything                               not at all: asked for every pod
 
-1. An answer with scope NODE or NODE_PODS depends on the pod through its signature only, never through its name,
-   volumes or annotations: it is cached for all pods of the signature.
+1. An answer that is cached depends on the pod through its signature only, never through its name,
+   volumes or annotations: it holds for all pods of the signature.
 2. Nothing here awaits, except binding. A cycle is a function of columns, pod and seed.
 """
 
@@ -40,15 +41,19 @@ ScoreState = TypeVar("ScoreState")
 
 
 class Scope(IntEnum):
-    """How far an answer for one row looks."""
+    """What the answer for one row depends on.
+
+    A subclass that overrides a rule and declares no scope of its own has CLUSTER.
+    """
 
     NODE = 0
     NODE_PODS = 1
-    CLUSTER = 2
+    TOPOLOGY = 2
+    CLUSTER = 3
 
 
 class Skip(Enum):
-    """This pod is none of the plugin's business: its filter (or score) is left out of the cycle."""
+    """The plugin does not apply to the pod: the cycle leaves out its filter (or its score)."""
 
     SKIP = "Skip"
 
@@ -56,21 +61,17 @@ class Skip(Enum):
 SKIP: Literal[Skip.SKIP] = Skip.SKIP
 
 
-class Even(Enum):
-    """All nodes are the same to this score: each has 0, which is told, and decides nothing."""
-
-    EVEN = "Even"
-
-
-EVEN: Literal[Even.EVEN] = Even.EVEN
-
-
 @dataclass(frozen=True, slots=True)
 class Proceed(Generic[State]):
-    """Go on, with this state for the filter; if `node_names` is given, only those nodes come into question."""
+    """The result of a PreFilter that lets the pod pass."""
 
     state: State
+    """What `filter` is called with."""
     node_names: frozenset[str] | None = None
+    """The only nodes that the pod may run on; None: any."""
+    is_node_local: bool = False
+    """For plugins of scope TOPOLOGY: each domain that counts for this pod is a single node, so that the filter's answer
+    for a row depends on the node, its pods and `state` alone. `state` must compare equal while that holds."""
 
 
 class Plugin:
@@ -111,42 +112,50 @@ class QueueSort(Plugin, ABC):
 
 
 class PreFilter(Plugin, ABC, Generic[State]):
-    """What does the filter need to know of this pod, and is the pod its business?"""
+    """The extension point PreFilter: reject a pod before any node is looked at, or name the only nodes that it may use.
+
+    It also prepares the state of the plugin's filter.
+    """
 
     only_for_volumes: ClassVar[bool] = False
-    """It skips every pod without volumes, and so need not be asked about one."""
+    """Whether `pre_filter` skips every pod without volumes. The cycle then does not call it for such a pod."""
 
     @abstractmethod
     def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Rejection: ...
 
 
 class Filter(Plugin, ABC, Generic[State]):
-    """Which nodes can take the pod? The state comes from the plugin's `pre_filter`, or else from `prepare`."""
+    """The extension point Filter: which nodes can take the pod?"""
 
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
     filter_reasons: ClassVar[tuple[Reason, ...]] = ()
-    wants_few_rows: ClassVar[bool] = False
-    """Each row is dear to this filter: it is asked only about those that row-local and earlier filters let through."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "filter" in cls.__dict__ and "filter_row" not in cls.__dict__:
-            cls.filter_row = Filter.filter_row  # type: ignore[method-assign]  # an inherited one ignores the override
+        # A subclass behaves as its overrides say: what it inherits beside them may know another rule.
+        own = cls.__dict__
+        if "filter" in own and "filter_row" not in own:
+            cls.filter_row = Filter.filter_row  # type: ignore[method-assign]
+        if ("filter" in own or "pre_filter" in own) and "filter_scope" not in own:
+            cls.filter_scope = Scope.CLUSTER
 
-    def prepare(self, pod: PodInfo) -> State | Skip:
-        """What `filter` needs to know of the pod, for a plugin that does not serve PreFilter."""
-        return SKIP
+    @abstractmethod
+    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Rejection:
+        """Prepare the state that `filter` is called with, or skip the pod.
+
+        Only a plugin that also inherits from `PreFilter` may reject the pod or name nodes here.
+        """
 
     @abstractmethod
     def filter(self, state: State, rows: Rows) -> ReasonBits:
         """For each row a bit set: 0 if the pod fits, else a bit for each of `reasons`."""
 
     def filter_row(self, state: State, row: int) -> int:
-        """The same for a single row. Worth defining where usage changes often: numpy is slow on one number."""
+        """The same for a single row. An override pays where rows change one at a time: numpy is slow on one number."""
         return int(self.filter(state, np.array([row], dtype=np.int64))[0])
 
     def reasons(self, state: State) -> Sequence[Reason]:
-        """What the bits mean, in the order in which it is told."""
+        """What the bits mean, in the order in which a message lists them."""
         return self.filter_reasons
 
     def explain(self, state: State, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
@@ -168,23 +177,36 @@ class Filter(Plugin, ABC, Generic[State]):
 
 
 class Adjustable(Filter[State], Generic[State]):
-    """A filter that counts pods beyond the row, and can say what one pod more or less on a row would change.
+    """A filter that counts pods beyond the row, and can add what one pod more or less on a row would change.
 
-    Preemption and nominations ask: what if this pod were on this node, or were not? The filter names a few measures
-    of each row, says how much one pod adds to them, and filters with such differences added.
+    Preemption and nominated pods need this: does the pod fit on a node with these pods added or removed? The filter
+    defines a few measures of each row, the amount that one pod adds to each of them, and filters with such differences.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        is_inherited = "filter_adjusted" not in cls.__dict__ and cls.filter_adjusted is not Adjustable.filter_adjusted
+        if "filter" in cls.__dict__ and is_inherited:
+            cls.filter_adjusted = Adjustable._filter_unadjusted  # type: ignore[method-assign]
+
+    def _filter_unadjusted(self, state: State, rows: Int64s, difference: Int64s) -> Int64s:
+        return self.filter(state, rows).astype(np.int64)
+
+    def snapshot(self, state: State) -> State:
+        """The state with its counts as they are now, for `filter_adjusted`. By default states hold their counts."""
+        return state
 
     @abstractmethod
     def measures(self, state: State) -> int:
-        """How many numbers describe what pods on a row contribute."""
+        """The number of measures of a row."""
 
     @abstractmethod
     def contribution(self, state: State, pod: PodInfo, row: int) -> Sequence[int]:
-        """What one pod on this row adds to each measure."""
+        """The amount that one pod on this row adds to each measure."""
 
     @abstractmethod
     def filter_adjusted(self, state: State, rows: Int64s, difference: Int64s) -> Int64s:
-        """As `filter`, where `difference[measure, i]` pods were added on `rows[i]`, and on that row only."""
+        """As `filter` with a snapshot, where `difference[measure, i]` was added on `rows[i]`, and for that row only."""
 
 
 Tell: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
@@ -235,26 +257,33 @@ class PostFilterResult:
 
 
 class PreScore(Plugin, ABC, Generic[ScoreState]):
-    """What does the score need to know, given the nodes that can take the pod?"""
+    """The extension point PreScore: prepare the state of the plugin's score, given the feasible nodes."""
 
     @abstractmethod
     def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Rejection: ...
 
 
 class Score(Plugin, ABC, Generic[ScoreState]):
-    """How good is each node? The state comes from the plugin's `pre_score`, or else from `prepare_score`."""
+    """The extension point Score: how good is each feasible node?"""
 
     score_scope: ClassVar[Scope] = Scope.CLUSTER
     normalizes: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "score" in cls.__dict__ and "score_row" not in cls.__dict__:
-            cls.score_row = Score.score_row  # type: ignore[method-assign]  # as for `Filter`
+        own = cls.__dict__  # as for `Filter`
+        if "score" in own and "score_row" not in own:
+            cls.score_row = Score.score_row  # type: ignore[method-assign]
+        if ("score" in own or "pre_score" in own) and "score_scope" not in own:
+            cls.score_scope = Scope.CLUSTER
 
-    def prepare_score(self, pod: PodInfo) -> ScoreState | Skip | Even:
-        """What `score` needs to know of the pod, for a plugin that does not serve PreScore."""
-        return SKIP
+    @abstractmethod
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Rejection:
+        """Prepare the state that `score` is called with, or skip the pod.
+
+        Only a plugin that also inherits from `PreScore` may reject the pod here or read `feasible`. As in
+        kube-scheduler, the score of a plugin without PreScore is reported even if it is 0 on all nodes.
+        """
 
     @abstractmethod
     def score(self, state: ScoreState, rows: Rows) -> Int64s:

@@ -40,11 +40,10 @@ class FilterUse:
 
     plugin: Filter[Any]
     number: int
-    pre_filter: PreFilter[Any] | None
-    """The plugin's own PreFilter, if it has one."""
     is_row_local: bool
+    """Whether the answers are cached for every pod."""
     can_fail: bool
-    """Whether an answer of the filter may be that something went wrong."""
+    """Whether a reason of the filter may be an error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +52,7 @@ class ScoreUse:
 
     plugin: Score[Any]
     weight: int
-    pre_score: PreScore[Any] | None
+    has_pre_score: bool
     is_row_local: bool
 
 
@@ -77,23 +76,25 @@ class Profile:
     percentage_of_nodes_to_score: int | None = None
 
     cluster_filters: tuple[FilterUse, ...] = ()
-    """The filters that must be asked for every pod."""
-    prepared_filters: tuple[FilterUse, ...] = ()
-    """Those among them without a PreFilter, or whose PreFilter the profile has disabled."""
+    """The filters that are not row-local."""
+    topology_filters: tuple[FilterUse, ...] = ()
+    """Those of scope TOPOLOGY among them whose PreFilter is enabled."""
+    filters_without_pre_filter: tuple[FilterUse, ...] = ()
+    """The cluster filters that are not at PreFilter, by class or by configuration."""
     cluster_pre_filters: tuple[PreFilter[Any], ...] = ()
-    """The PreFilters whose answer is not kept with the signature."""
+    """The PreFilters whose result is not cached with the signature."""
     cluster_pre_filters_without_volumes: tuple[PreFilter[Any], ...] = ()
-    """Those of them that may have something to say about a pod without volumes."""
+    """Those of them that may apply to a pod without volumes."""
 
 
 def filter_use(plugin: Filter[Any], number: int) -> FilterUse:
-    is_row_local = plugin.filter_scope is not Scope.CLUSTER
+    is_row_local = plugin.filter_scope <= Scope.NODE_PODS
     can_fail = type(plugin).reasons is not Filter.reasons or any(r.code is Code.ERROR for r in plugin.filter_reasons)
-    return FilterUse(plugin, number, plugin if isinstance(plugin, PreFilter) else None, is_row_local, can_fail)
+    return FilterUse(plugin, number, is_row_local, can_fail)
 
 
 def score_use(plugin: Score[Any], weight: int) -> ScoreUse:
-    # Only what a node's facts say may be normalised later: which rows are feasible changes with usage.
-    reads = plugin.score_scope
-    is_row_local = reads is Scope.NODE or (reads is Scope.NODE_PODS and not plugin.normalizes)
-    return ScoreUse(plugin, weight, plugin if isinstance(plugin, PreScore) else None, is_row_local)
+    # A score that reads pods and is normalized changes on all rows with each pod: it is not cached.
+    scope = plugin.score_scope
+    is_row_local = scope is Scope.NODE or (scope is Scope.NODE_PODS and not plugin.normalizes)
+    return ScoreUse(plugin, weight, isinstance(plugin, PreScore), is_row_local)

@@ -154,7 +154,12 @@ class Registry:
             post_binds=at(ExtensionPoint.POST_BIND),
             percentage_of_nodes_to_score=plan.percentage_of_nodes_to_score,
             cluster_filters=cluster_filters,
-            prepared_filters=tuple(use for use in cluster_filters if use.pre_filter not in pre_filters),
+            topology_filters=tuple(
+                use
+                for use in cluster_filters
+                if use.plugin.filter_scope is Scope.TOPOLOGY and use.plugin in pre_filters
+            ),
+            filters_without_pre_filter=tuple(use for use in cluster_filters if use.plugin not in pre_filters),
             cluster_pre_filters=cluster_pre_filters,
             cluster_pre_filters_without_volumes=tuple(p for p in cluster_pre_filters if not p.only_for_volumes),
         )
@@ -205,16 +210,16 @@ def _problem_of(plugin: type[Plugin]) -> str | None:
         return f'{called} has no name: set `name = "…"`, which is what configurations call it'
     if not any(_serves(plugin, point) for point in ExtensionPoint):
         return f"{called} serves no extension point: inherit from FilterPlugin, ScorePlugin, …"
+    if issubclass(plugin, NodePlugin):
+        problem = _problem_of_node_plugin(plugin)
+        if problem is not None:
+            return problem
     unwritten = sorted(getattr(plugin, "__abstractmethods__", ()))
     if unwritten:
         return f"{called} does not define {', '.join(unwritten)}, which its extension points demand"
     unknown = [name for name in _parameters_of(plugin.__init__) if name not in SERVICES]
     if unknown:
         return f"{called} wants {', '.join(unknown)} in its constructor; a plugin is given only {', '.join(SERVICES)}"
-    if issubclass(plugin, NodePlugin):
-        problem = _problem_of_node_plugin(plugin)
-        if problem is not None:
-            return problem
     return _problem_of_filter(plugin) if issubclass(plugin, Filter) else None
 
 
@@ -245,8 +250,8 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
         return f"{called} has {len(reasons)} reasons; a filter can tell {REASONS_MAX} apart"
     if not reasons and plugin.reasons is Filter.reasons:
         return f"{called} can refuse but has no reasons: set filter_reasons, or define reasons(state)"
-    if issubclass(plugin, Adjustable) and plugin.filter_scope is not Scope.CLUSTER:
-        return f"{called} counts pods beyond its row (Adjustable), so filter_scope must be Scope.CLUSTER"
+    if issubclass(plugin, Adjustable) and plugin.filter_scope < Scope.TOPOLOGY:
+        return f"{called} counts pods beyond its row (Adjustable): filter_scope must be Scope.TOPOLOGY or Scope.CLUSTER"
     return None
 
 

@@ -42,9 +42,7 @@ from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
-    EVEN,
     SKIP,
-    Even,
     FailedAttempt,
     Filter,
     PostFilter,
@@ -90,7 +88,6 @@ class DynamicResources(
     name = "DynamicResources"
     obstacle_kind = ObstacleKind.DEVICE
     filter_reasons = REASONS
-    wants_few_rows = True
     normalizes = True
 
     def __init__(
@@ -269,9 +266,9 @@ class DynamicResources(
 
     # Score
 
-    def prepare_score(self, pod: PodInfo) -> PodDevices | Even:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> PodDevices | Skip:
         state = self._latest
-        return state if state is not None and state.pod is pod and state.scores_differ else EVEN
+        return state if state is not None and state.pod is pod and state.scores_differ else SKIP
 
     def score(self, state: PodDevices, rows: Rows) -> Int64s:
         return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)

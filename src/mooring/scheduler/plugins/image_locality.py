@@ -33,7 +33,7 @@ class ImageLocality(Score[WantedImages]):
         # What an image on one node is worth depends on how many nodes have it, and on how many there are.
         return self._columns.images.version, self._columns.node_count if self._columns.images.holders else 0
 
-    def prepare_score(self, pod: PodInfo) -> WantedImages:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> WantedImages:
         spec = pod.signature.spec
         containers = (*spec.init_containers, *spec.containers)
         references = [container.image for container in containers]

@@ -35,6 +35,7 @@ from mooring.scheduler.framework.plugin import (
     PreFilter,
     PreScore,
     Proceed,
+    Scope,
     Score,
     Skip,
 )
@@ -69,20 +70,39 @@ class OwnTerms(NamedTuple):
     error: str | None
 
 
-class Required(NamedTuple):
-    """The required terms of both sides, counted for each domain."""
+class RequiredCounts(NamedTuple):
+    """The pods that match the required terms, per domain."""
+
+    affinity: tuple[Int64s, ...]
+    """Per affinity term: the pods that match all terms, by domain of the term's topology."""
+    friends: int
+    """The number of (pod, term) pairs on nodes with the term's label. 0: the pod would be the first of its group."""
+    disliked: Mapping[LabelColumn, Int64s]
+    """Per topology: the pods that the pod's own anti-affinity terms match, by domain."""
+    disliking: Mapping[LabelColumn, Int64s]
+    """Per topology: the anti-affinity terms of placed pods that match the pod, by domain."""
+
+
+class RequiredTerms(NamedTuple):
+    """The required terms that decide where the pod fits: its own, and those of other pods that match it.
+
+    Two values are equal if they hold the same terms, however many pods match these.
+    """
 
     own: OwnTerms
-    affinity_counts: tuple[Int64s, ...]
-    """For each affinity term, the pods that match all terms, by domain of the term's topology."""
-    friends: int
-    """How many (pod, term) pairs lie on nodes with the term's label: 0 means that the pod would be the first."""
-    disliked: Mapping[LabelColumn, Int64s]
-    """For each topology, how many pods the pod's own anti-affinity terms find, by domain."""
-    disliking: Mapping[LabelColumn, Int64s]
-    """For each topology, how many terms of placed pods keep this pod away, by domain."""
-    disliking_terms: tuple[CarriedTerm, ...]
-    """Those terms, also where only a nominated pod would carry them."""
+    carried: tuple[CarriedTerm, ...]
+    """Anti-affinity terms of other pods that match the pod, also those that no placed pod carries now."""
+    snapshot: RequiredCounts | None = None
+    """The counts at the time of a snapshot."""
+
+    @property
+    def is_node_local(self) -> bool:
+        """Whether each domain is a single node. Affinity is not node-local: the first pod of a group fits anywhere."""
+        return (
+            self.own.affinity is None
+            and all(term.column.is_unique for term in self.own.anti_affinity)
+            and all(term.column.is_unique for term in self.carried)
+        )
 
 
 class Preferred(NamedTuple):
@@ -91,9 +111,10 @@ class Preferred(NamedTuple):
     worth: Mapping[LabelColumn, Int64s]
 
 
-class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Preferred], Score[Preferred]):
+class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreScore[Preferred], Score[Preferred]):
     name = "InterPodAffinity"
     obstacle_kind = ObstacleKind.AFFINITY
+    filter_scope = Scope.TOPOLOGY
     filter_reasons = (
         Reason("node(s) didn't satisfy existing pods anti-affinity rules"),
         Reason("node(s) didn't match pod anti-affinity rules"),
@@ -109,87 +130,64 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Required] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredTerms] | Skip | Rejection:
         signature = pod.signature
-        if _is_indifferent(signature):
+        if _has_no_terms(signature):
             return SKIP
         own = self._own_terms(signature)
         if own.error is not None:
             return unresolvable(f"parsing pod: {own.error}")
-        disliking_terms = _disliking(signature)
-        carried = [term for term in disliking_terms if term.carriers]
-        if not carried and own.affinity is None and not own.anti_affinity:
+        carried = _anti_affinity_terms_matching(signature)
+        if own.affinity is None and not own.anti_affinity and not any(term.carriers for term in carried):
             return SKIP
-        return Proceed(
-            Required(
-                own,
-                *self._count_affinity(own),
-                self._count_disliked(own),
-                self._by_topology((term, 1) for term in carried),
-                disliking_terms,
-            )
-        )
+        terms = RequiredTerms(own, carried)
+        return Proceed(terms, is_node_local=terms.is_node_local)
 
-    def filter(self, state: Required, rows: Rows) -> ReasonBits:
+    def filter(self, state: RequiredTerms, rows: Rows) -> ReasonBits:
         # One verdict for each domain of each topology, gathered to the rows.
         bits: UInt8s | None = None
-        for column, verdicts in self._verdicts(state).items():
+        for column, verdicts in _verdicts(state.own, self._counts(state)).items():
             answer = verdicts.take(column.codes[rows])
             bits = answer if bits is None else np.maximum(bits, answer)
         return bits if bits is not None else np.zeros(length_of(rows), dtype=np.uint8)
 
-    def _verdicts(self, state: Required) -> dict[LabelColumn, UInt8s]:
-        verdicts: dict[LabelColumn, UInt8s] = {}
-        for column, counts in state.disliking.items():
-            _judge(verdicts, column, counts > 0, DISLIKED)
-        for column, counts in state.disliked.items():
-            _judge(verdicts, column, counts > 0, OWN_DISLIKE)
-        for verdict in verdicts.values():
-            verdict[ABSENT] = 0
-        is_first_of_kind = state.own.matches_itself and state.friends == 0
-        for column, counts in zip(state.own.affinity_columns, state.affinity_counts, strict=True):
-            _judge(verdicts, column, counts <= (-1 if is_first_of_kind else 0), _NO_FRIEND)
-            verdicts[column][ABSENT] = _NO_FRIEND
-        return verdicts
+    def filter_row(self, state: RequiredTerms, row: int) -> int:
+        if state.own.affinity is not None:
+            return super().filter_row(state, row)
+        if any(self._is_violated(term, row) for term in state.own.anti_affinity):
+            return OWN_DISLIKE
+        return DISLIKED if any(term.count_on(row) for term in state.carried) else 0
 
-    def measures(self, state: Required) -> int:
+    def snapshot(self, state: RequiredTerms) -> RequiredTerms:
+        return state._replace(snapshot=self._counts(state))
+
+    def _counts(self, state: RequiredTerms) -> RequiredCounts:
+        affinity, friends = self._count_affinity(state.own)
+        carried = self._by_topology((term, 1) for term in state.carried if term.carriers)
+        return RequiredCounts(affinity, friends, self._count_disliked(state.own), carried)
+
+    def measures(self, state: RequiredTerms) -> int:
         return 3
 
-    def contribution(self, state: Required, pod: PodInfo, row: int) -> Sequence[int]:
+    def contribution(self, state: RequiredTerms, pod: PodInfo, row: int) -> Sequence[int]:
         signature, own = pod.signature, state.own
         is_friend = own.affinity is not None and own.affinity.counter.matches(signature.namespace, signature.labels)
         disliked_here = sum(
             term.counter.matches(signature.namespace, signature.labels) and term.column.codes[row] != ABSENT
             for term in own.anti_affinity
         )
-        # Terms are shared: a pod that says the same twice was counted twice.
+        # Terms are shared: a pod with the same term twice is counted twice.
         carried = list(map(id, signature.terms))
-        dislikes_here = sum(
-            carried.count(id(term)) for term in state.disliking_terms if term.column.codes[row] != ABSENT
-        )
+        dislikes_here = sum(carried.count(id(term)) for term in state.carried if term.column.codes[row] != ABSENT)
         return (int(is_friend), int(disliked_here), int(dislikes_here))
 
-    def filter_adjusted(self, state: Required, rows: Int64s, difference: Int64s) -> Int64s:
-        bits: Int64s = (_at_rows(state.disliking, rows, difference[2]) > 0) * DISLIKED
-        bits = np.maximum(bits, (_at_rows(state.disliked, rows, difference[1]) > 0) * OWN_DISLIKE)
+    def filter_adjusted(self, state: RequiredTerms, rows: Int64s, difference: Int64s) -> Int64s:
+        counts = state.snapshot or self._counts(state)
+        bits: Int64s = (_at_rows(counts.disliking, rows, difference[2]) > 0) * DISLIKED
+        bits = np.maximum(bits, (_at_rows(counts.disliked, rows, difference[1]) > 0) * OWN_DISLIKE)
         if state.own.affinity is not None:
-            bits = np.maximum(bits, self._lacks_friends(state, rows, difference[0]) * _NO_FRIEND)
+            bits = np.maximum(bits, _lacks_friends(state.own, counts, rows, difference[0]) * _NO_FRIEND)
         return bits
-
-    def _lacks_friends(self, state: Required, rows: Int64s, added: Int64s) -> Bools:
-        """Per row: whether a required affinity term finds nobody in the row's domain, or has no domain there."""
-        is_unlabelled = np.zeros(length_of(rows), dtype=np.bool_)
-        finds_all = np.ones(length_of(rows), dtype=np.bool_)
-        labels_here = np.zeros(length_of(rows), dtype=np.int64)
-        for column, counts in zip(state.own.affinity_columns, state.affinity_counts, strict=True):
-            has_label = column.codes[rows] != ABSENT
-            labels_here += has_label
-            is_unlabelled |= ~has_label
-            finds_all &= counts[column.codes[rows]] + added > 0
-        # A pod that wants to be near its own kind must be let in where there is nobody yet.
-        may_be_first = state.own.matches_itself & (state.friends + labels_here * added == 0)
-        lacks: Bools = is_unlabelled | ~(finds_all | may_be_first)
-        return lacks
 
     def _count_affinity(self, own: OwnTerms) -> tuple[tuple[Int64s, ...], int]:
         if own.affinity is None:
@@ -207,21 +205,20 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Explain
 
-    def explain(self, state: Required, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+    def explain(self, state: RequiredTerms, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         """Every required term that is not met. Nominated pods are not counted: the reason's message remains."""
         namespace = context.pod.namespace
         found = [
-            *self._unmet_affinity(state, row, namespace),
+            *self._unmet_affinity(state.own, row, namespace),
             *self._unmet_anti_affinity(state.own, row, namespace),
             *self._anti_affinity_of_placed(state, row),
         ]
         return found or super().explain(state, row, bits, context)
 
-    def _unmet_affinity(self, state: Required, row: int, namespace: str) -> Iterator[Obstacle]:
-        own = state.own
+    def _unmet_affinity(self, own: OwnTerms, row: int, namespace: str) -> Iterator[Obstacle]:
         if own.affinity is None:
             return
-        is_first_of_kind = own.matches_itself and state.friends == 0
+        is_first_of_kind = own.matches_itself and self._count_affinity(own)[1] == 0
         for part, column in zip(own.affinity.counter.parts, own.affinity_columns):
             code = int(column.codes[row])
             if code == ABSENT:
@@ -247,12 +244,12 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
                 details = {**domain_details(term.column, code), "selector": str(part.selector)}
                 yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
 
-    def _anti_affinity_of_placed(self, state: Required, row: int) -> Iterator[Obstacle]:
+    def _anti_affinity_of_placed(self, state: RequiredTerms, row: int) -> Iterator[Obstacle]:
         # Replicas carry the same term: a topology that the pod's own terms explain is not explained again.
         explained = {term.column for term in state.own.anti_affinity if self._is_violated(term, row)}
-        for term in state.disliking_terms:
+        for term in state.carried:
             code = int(term.column.codes[row])
-            if code == ABSENT or not term.domain_counts()[code] or term.column in explained:
+            if not term.count_on(row) or term.column in explained:
                 continue
             carriers = [pod for pod in self._pods_in_domain(term.column, row) if term in pod.signature.terms]
             if carriers:
@@ -262,11 +259,11 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
                 yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
 
     def _is_violated(self, term: OwnTerm, row: int) -> bool:
-        code = int(term.column.codes[row])
+        code = term.column.codes.item(row)
         return code != ABSENT and self._matching_pods(term.counter, term.column, code) > 0
 
     def _matching_pods(self, counter: Counter, column: LabelColumn, code: int) -> int:
-        return int(self._columns.selectors.fresh(counter).domains(column, self._columns.height)[code])
+        return self._columns.selectors.fresh(counter).domains(column, self._columns.height).item(code)
 
     def _pods_in_domain(self, column: LabelColumn, row: int) -> Iterator[PodInfo]:
         """The pods of the row's domain, those on the row itself first."""
@@ -278,13 +275,13 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> Preferred | Skip:
         signature = pod.signature
-        if _is_indifferent(signature):
+        if _has_no_terms(signature):
             return SKIP
         own = self._own_terms(signature)
         if self._ignores_preferences_of_placed and not own.preferred:
             return SKIP
         weighed = [
-            (term, self._weight(term)) for term in _speaking_of(signature) if term.carriers and self._weight(term)
+            (term, self._weight(term)) for term in signature.label_class.terms if term.carriers and self._weight(term)
         ]
         worth = self._by_topology(weighed)
         is_anybody_counted = bool(weighed)
@@ -368,21 +365,48 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
         return term.namespaces.union(selected)
 
 
-def _disliking(signature: PodSignature) -> tuple[CarriedTerm, ...]:
-    """Those of them that keep pods of this signature away."""
-    return tuple([term for term in _speaking_of(signature) if term.kind is TermKind.ANTI_AFFINITY_REQUIRED])
+def _anti_affinity_terms_matching(signature: PodSignature) -> tuple[CarriedTerm, ...]:
+    """The required anti-affinity terms of other pods that match pods of this signature."""
+    return tuple([term for term in signature.label_class.terms if term.kind is TermKind.ANTI_AFFINITY_REQUIRED])
 
 
-def _speaking_of(signature: PodSignature) -> Sequence[CarriedTerm]:
-    """The terms that some pod may carry and that speak of pods of this signature."""
-    return signature.label_class.terms  # type: ignore[return-value]
-
-
-def _is_indifferent(signature: PodSignature) -> bool:
-    """Whether a pod says nothing about others, and nobody says anything about it."""
+def _has_no_terms(signature: PodSignature) -> bool:
+    """Whether the pod has no affinity terms, and no term of another pod matches it."""
     affinity = signature.spec.affinity
-    says_nothing = affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None)
-    return says_nothing and not signature.label_class.terms
+    has_own = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    return not has_own and not signature.label_class.terms
+
+
+def _verdicts(own: OwnTerms, counts: RequiredCounts) -> dict[LabelColumn, UInt8s]:
+    """Per topology: the verdict for each of its domains."""
+    verdicts: dict[LabelColumn, UInt8s] = {}
+    for column, by_domain in counts.disliking.items():
+        _judge(verdicts, column, by_domain > 0, DISLIKED)
+    for column, by_domain in counts.disliked.items():
+        _judge(verdicts, column, by_domain > 0, OWN_DISLIKE)
+    for verdict in verdicts.values():
+        verdict[ABSENT] = 0
+    is_first_of_kind = own.matches_itself and counts.friends == 0
+    for column, by_domain in zip(own.affinity_columns, counts.affinity, strict=True):
+        _judge(verdicts, column, by_domain <= (-1 if is_first_of_kind else 0), _NO_FRIEND)
+        verdicts[column][ABSENT] = _NO_FRIEND
+    return verdicts
+
+
+def _lacks_friends(own: OwnTerms, counted: RequiredCounts, rows: Int64s, added: Int64s) -> Bools:
+    """Per row: whether a required affinity term matches no pod in the row's domain, or the row lacks its label."""
+    is_unlabelled = np.zeros(length_of(rows), dtype=np.bool_)
+    finds_all = np.ones(length_of(rows), dtype=np.bool_)
+    labels_here = np.zeros(length_of(rows), dtype=np.int64)
+    for column, counts in zip(own.affinity_columns, counted.affinity, strict=True):
+        has_label = column.codes[rows] != ABSENT
+        labels_here += has_label
+        is_unlabelled |= ~has_label
+        finds_all &= counts[column.codes[rows]] + added > 0
+    # The first pod of a group with affinity to itself fits where no pod of the group is yet.
+    may_be_first = own.matches_itself & (counted.friends + labels_here * added == 0)
+    lacks: Bools = is_unlabelled | ~(finds_all | may_be_first)
+    return lacks
 
 
 def _judge(verdicts: dict[LabelColumn, UInt8s], column: LabelColumn, is_rejected: Bools, verdict: int) -> None:

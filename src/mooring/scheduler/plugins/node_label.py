@@ -20,7 +20,7 @@ from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.policy_arguments import node_label_arguments
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Scope, Score, Skip
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 Wishes = tuple[tuple[LabelColumn, bool], ...]
@@ -44,8 +44,8 @@ class NodeLabel(Filter[Wishes], Score[Wishes]):
             *((labels.column(key), False) for key in wanted.absent_labels_preference),
         )
 
-    def prepare(self, pod: PodInfo) -> Wishes | Skip:
-        return self._demands or SKIP
+    def pre_filter(self, pod: PodInfo) -> Proceed[Wishes] | Skip:
+        return Proceed(self._demands) if self._demands else SKIP
 
     def filter(self, state: Wishes, rows: Rows) -> Int64s:
         is_met = np.ones(length_of(rows), dtype=np.bool_)
@@ -53,7 +53,7 @@ class NodeLabel(Filter[Wishes], Score[Wishes]):
             is_met &= _is_met(wish, rows)
         return np.where(is_met, 0, 1)
 
-    def prepare_score(self, pod: PodInfo) -> Wishes | Skip:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Wishes | Skip:
         return self._preferences or SKIP
 
     def score(self, state: Wishes, rows: Rows) -> Int64s:

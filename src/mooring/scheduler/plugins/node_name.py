@@ -12,7 +12,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.plugin import SKIP, Filter, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 
@@ -23,9 +23,9 @@ class NodeName(Filter[int]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodInfo) -> int | Skip:
+    def pre_filter(self, pod: PodInfo) -> Proceed[int] | Skip:
         wanted = pod.view.spec.node_name if pod.view is not None else ""
-        return self._columns.row_of.get(wanted, -1) if wanted else SKIP
+        return Proceed(self._columns.row_of.get(wanted, -1)) if wanted else SKIP
 
     def filter(self, state: int, rows: Rows) -> Int64s:
         refused = np.ones(length_of(rows), dtype=np.int64)

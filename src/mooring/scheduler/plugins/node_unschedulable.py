@@ -11,7 +11,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Filter, Scope, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
 
@@ -24,8 +24,8 @@ class NodeUnschedulable(Filter[None]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def prepare(self, pod: PodInfo) -> Skip | None:
-        return SKIP if is_tolerated(UNSCHEDULABLE_TAINT, pod.signature.spec.tolerations) else None
+    def pre_filter(self, pod: PodInfo) -> Proceed[None] | Skip:
+        return SKIP if is_tolerated(UNSCHEDULABLE_TAINT, pod.signature.spec.tolerations) else Proceed(None)
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         return self._columns.unschedulable[rows].astype(np.int64)

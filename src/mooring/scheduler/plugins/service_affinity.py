@@ -124,7 +124,7 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
 
     # Score
 
-    def prepare_score(self, pod: PodInfo) -> Spread | Skip:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Spread | Skip:
         if not self._spread_over:
             return SKIP
         counter = self._kin(pod.signature).of_service

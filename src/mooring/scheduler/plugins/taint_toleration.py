@@ -27,7 +27,7 @@ from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import is_about_itself
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Filter, PreScore, Scope, Score
+from mooring.scheduler.framework.plugin import Filter, PreScore, Proceed, Scope, Score
 from mooring.scheduler.framework.status import Code, Reason
 
 Tolerations = tuple[Toleration, ...]
@@ -48,8 +48,8 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
         self._taints = columns.taints
         self._verdicts: dict[tuple[bool, Tolerations], Int64s] = {}
 
-    def prepare(self, pod: PodInfo) -> Tolerations:
-        return pod.signature.spec.tolerations
+    def pre_filter(self, pod: PodInfo) -> Proceed[Tolerations]:
+        return Proceed(pod.signature.spec.tolerations)
 
     def filter(self, state: Tolerations, rows: Rows) -> Int64s:
         if len(self._taints.sets) == 1:  # nobody is tainted

@@ -96,7 +96,8 @@ def _called_at(profile: Profile) -> Iterator[tuple[Plugin, str]]:
     yield from ((plugin, "PreFilter") for plugin in profile.pre_filters)
     yield from ((use.plugin, "Filter") for use in profile.filters)
     yield from ((plugin, "PostFilter") for plugin in profile.post_filters)
-    for point in ("PreScore", "Score", "ScoreExtensionNormalize"):
+    yield from ((use.plugin, "PreScore") for use in profile.scores if use.has_pre_score)
+    for point in ("Score", "ScoreExtensionNormalize"):
         yield from ((use.plugin, point) for use in profile.scores)
 
 
