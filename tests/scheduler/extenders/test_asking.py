@@ -189,7 +189,7 @@ def test_who_does_not_wait_is_told() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         meanwhile(lambda engine, event_buffer: engine.put(node("n4")))
     assert [type(error) for error in caught.value.exceptions] == [AssertionError]
-    assert "must go through the event_buffer" in str(caught.value.exceptions[0])
+    assert "must go through the event buffer" in str(caught.value.exceptions[0])
 
 
 # Binding

@@ -277,7 +277,7 @@ def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> No
         with caplog.at_level(logging.ERROR):
             await world.create(node("n2", cpu=2))
             await world.settle(5)
-        assert "a hint of plugin Reluctant failed" in caplog.text
+        assert "queueing hint of plugin Reluctant failed" in caplog.text
         assert await world.node_of("web") == "n2"
 
     config, registry = with_plugins(Reluctant)
