@@ -182,7 +182,7 @@ def _scheduler_problems(
         for pod in pods
         if ROOM_OF[pod.outcome] is not None and pod.key in stored.pods
     }
-    queued = {entry.pod.uid: entry.room for entry in scheduler.queue.entries()}
+    queued = {entry.pod.uid: entry.state for entry in scheduler.queue.entries()}
     lost = [uid for uid, room in waiting.items() if queued.get(uid) is not room]
     if lost:
         yield f"{len(lost)} pods wait in another room of the queue than they should, or in none, such as {lost[0]}"

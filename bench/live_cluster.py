@@ -27,7 +27,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.memory import MemoryStore
 
@@ -144,10 +144,10 @@ def creatable(raw: bytes) -> Manifest:
     return manifest
 
 
-ROOM_OF: dict[Outcome, Room | None] = {
+ROOM_OF: dict[Outcome, QueueState | None] = {
     "placed": None,
-    "refused": Room.UNSCHEDULABLE,
-    "gated": Room.GATED,
+    "refused": QueueState.UNSCHEDULABLE,
+    "gated": QueueState.GATED,
     "preempts": None,
 }
 """Where a pod must be found in the queue in the end."""

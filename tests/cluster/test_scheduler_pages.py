@@ -100,7 +100,7 @@ def test_from_start_to_end() -> None:
             play.may_begin.set()
             await clock.wait(1)
             assert json.loads(play.says("/debug/decisions", pod="default/web"))[0]["node"] == "n1"
-            assert json.loads(play.says("/debug/queue", pod="default/web"))["pods"][0]["room"] == "on its node"
+            assert json.loads(play.says("/debug/queue", pod="default/web"))["pods"][0]["state"] == "on its node"
             assert json.loads(play.says("/debug/cache", node="n1"))["nodes"][0]["podNames"] == ["default/web"]
             assert 'kube_pod_resource_limit{namespace="default",node="n1",pod="web"' in play.says("/metrics/resources")
 

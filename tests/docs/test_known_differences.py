@@ -191,7 +191,7 @@ def test_a_pod_of_the_same_name_starts_anew() -> None:
         for _ in range(2):
             await world.create(pod("web", cpu=2))
             await world.settle(400)
-            where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+            where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
             assert where is not None
             assert where.attempts == 2, "at once, and after five minutes"
             await world.delete("web")

@@ -19,8 +19,8 @@ from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unme
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
 from mooring.scheduler.framework.sources import plugins_from
-from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.plugins.catalogue import default_registry
+from mooring.scheduler.queue.queueing_hints import registered_kinds
 from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.harness import decide, engine_of
@@ -93,7 +93,7 @@ def test_the_examples_work(tmp_path: Path) -> None:
     names["test_a_database_finds_a_quiet_node"]()
 
 
-def test_the_example_of_a_hint_wakes_by_what_helps(tmp_path: Path) -> None:
+def test_the_hint_of_the_example_queues_the_pod(tmp_path: Path) -> None:
     config, registry = with_plugins(_plugins(tmp_path, GUIDE.blocks("python")[3])["QuietPlease"])
 
     async def story(world: World) -> None:
@@ -102,9 +102,9 @@ def test_the_example_of_a_hint_wakes_by_what_helps(tmp_path: Path) -> None:
         uid = (await world.pod("db")).metadata.uid
         await world.create(node("n2", labels={"noise": "loud"}))
         await world.settle()
-        where = world.scheduler.queue.whereabouts(uid)
+        where = world.scheduler.queue.status(uid)
         assert where is not None
-        assert (where.attempts, where.rejectors) == (1, ("QuietPlease",))
+        assert (where.attempts, where.unschedulable_plugins) == (1, ("QuietPlease",))
         await world.patch("n2", {"metadata": {"labels": {"noise": "none"}}}, kind=NODE)
         await world.settle()
         assert await world.node_of("db") == "n2"
@@ -114,7 +114,7 @@ def test_the_example_of_a_hint_wakes_by_what_helps(tmp_path: Path) -> None:
 
 def test_the_example_of_a_custom_kind_waits_for_one(tmp_path: Path) -> None:
     plugin = _plugins(tmp_path, GUIDE.blocks("python")[4])["Licensed"]
-    (wake,) = plugin(engine_of().columns).wakes()
+    (registered,) = plugin(engine_of().columns).events_to_register()
     config, registry = with_plugins(plugin)
 
     async def story(world: World) -> None:
@@ -122,7 +122,7 @@ def test_the_example_of_a_custom_kind_waits_for_one(tmp_path: Path) -> None:
         await world.settle(60)
         assert await world.node_of("web") == ""
         licence = {"apiVersion": "example.com/v1", "kind": "Licence", "metadata": {"name": "office"}, "seats": 1}
-        await world.client.create(wake.subject, "default", licence)
+        await world.client.create(registered.resource, "default", licence)
         await world.settle()
         assert await world.node_of("web") == "n1"
 
@@ -166,14 +166,14 @@ class Rule({bases}):
 """
 
 
-def waking(*, kind: str = "Widget", view: str = "Widget") -> str:
+def registering(*, kind: str = "Widget", view: str = "Widget") -> str:
     """A file with two rules, each of which is woken by a custom kind."""
     return f"""
 from typing import ClassVar
 from mooring.api.kinds import NODE, Kind
 from mooring.api.views.meta import ApiObject
-from mooring.scheduler.framework.events import Action, Wake
-{rule(FITS, "def wakes(self): return [Wake(WIDGET, Action.ADD)]")}
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint
+{rule(FITS, "def events_to_register(self): return [ClusterEventWithHint(WIDGET, ActionType.ADD)]")}
 class Widget(ApiObject):
     api_version: ClassVar[str] = "example.com/v1"
     kind: ClassVar[str] = "Widget"
@@ -185,7 +185,7 @@ WIDGET = Kind("example.com/v1", "{kind}", "widgets", view=Widget)
 
 class OtherRule(Rule):
     name = "OtherRule"
-    def wakes(self): return [Wake({view}, Action.ADD)]
+    def events_to_register(self): return [ClusterEventWithHint({view}, ActionType.ADD)]
 """
 
 
@@ -214,10 +214,10 @@ FILES: Mapping[str, str | None] = {
     ),
     "for other reasons": rule("def filter(self, pod, node_info): return Status.unschedulable(node_info.name)"),
     "does not exist": rule(FITS),
-    "needs a view to read it by": waking(view='Kind("example.com/v1", "Part", "parts")'),
-    "needs a view of that kind": waking(kind="Part"),
-    "is a wake by Subject": waking(view="NODE"),
-    "by another view": waking(view='Kind("example.com/v1", "Widget", "widgets", view=Other)'),
+    "needs a view:": registering(view='Kind("example.com/v1", "Part", "parts")'),
+    "needs a view of that kind": registering(kind="Part"),
+    "must be registered as EventResource": registering(view="NODE"),
+    "with another view": registering(view='Kind("example.com/v1", "Widget", "widgets", view=Other)'),
 }
 """Files that somebody is told something for, by words of what he is told."""
 
@@ -240,7 +240,7 @@ def told(path: Path, words: str) -> str:
         enabled = ["Other"] if words == "does not exist" else [plugin.name for plugin in plugins]
         configuration = enabled_if_unmentioned(load_configuration(None), enabled)
         engine = Engine(configuration, entropy=Entropy(1), registry=registry)
-        kinds_named(cycle.profile for cycle in engine.cycles.values())
+        registered_kinds(cycle.profile for cycle in engine.cycles.values())
     except (PluginFileError, BadPluginError, ConfigurationError) as error:
         return str(error)
     for number in range(70):

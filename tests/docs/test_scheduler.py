@@ -18,7 +18,7 @@ from mooring.scheduler.devices import deadline
 from mooring.scheduler.extenders import asking, http
 from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
-from mooring.scheduler.queue.moves import Cause, Room
+from mooring.scheduler.queue.states import QueueState, TransitionCause
 from mooring.scheduler.reporting.metrics import Gauges
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.reporting.tallies import Tallies, TallyFamily
@@ -77,9 +77,9 @@ def test_where_a_pod_is_said_to_be() -> None:
     async def story(world: World) -> None:
         await world.create(node("small", cpu=1), pod("web", cpu=2))
         await world.settle()
-        where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
         assert where is not None
-        assert where.sentence == shown.strip()
+        assert where.summary == shown.strip()
 
     play(story)
 
@@ -119,12 +119,14 @@ def test_how_many_cycles_are_sampled() -> None:
 # --- the queue ----------------------------------------------------------------------------------------------------
 
 
-def test_every_room_has_a_row() -> None:
-    assert [codes(room)[0] for room, _ in rows("room")] == [room.words for room in Room if room is not Room.OUTSIDE]
+def test_every_state_has_a_row() -> None:
+    assert [codes(state)[0] for state, _ in rows("state")] == [
+        state.words for state in QueueState if state is not QueueState.NOT_QUEUED
+    ]
 
 
 def test_every_cause_has_a_row() -> None:
-    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.words for cause in Cause]
+    assert [codes(cause)[0] for cause, _ in rows("cause")] == [cause.words for cause in TransitionCause]
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from mooring.kit.loop import run_real
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.waking import kinds_named
+from mooring.scheduler.queue.queueing_hints import registered_kinds
 from mooring.scheduler.scheduler import Limits
 from mooring.serving.authentication import ProxyRules
 from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
@@ -121,7 +121,7 @@ def _settings(
         registry=registry,
         port=port,
         in_flight_max=_integer(flags, "requests-in-flight-max"),
-        limits=Limits(asleep_s_max=_seconds(flags, "pod-max-in-unschedulable-pods-duration")),
+        limits=Limits(unschedulable_s_max=_seconds(flags, "pod-max-in-unschedulable-pods-duration")),
         flags={flag.name: shown(flag.sort, flags[flag.name]) for flag in all_flags()},
         hidden_metrics=_list(flags, "disabled-metrics"),
         set_verbosity=set_verbosity,
@@ -189,7 +189,7 @@ def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) ->
     """What is wrong with the plugins is told before anything starts."""
     try:
         engine = Engine(configuration, entropy=system_entropy(), registry=registry)
-        kinds_named(cycle.profile for cycle in engine.cycles.values())
+        registered_kinds(cycle.profile for cycle in engine.cycles.values())
     except ValueError as error:
         raise input_error(str(error)) from error
 

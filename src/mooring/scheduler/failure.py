@@ -21,11 +21,9 @@ from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
-from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
 from mooring.scheduler.reporting.reports import Reports
-
-NOBODY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class Failure:
 
     message: str
     is_error: bool
-    rejectors: frozenset[str] = NOBODY
-    pending: frozenset[str] = NOBODY
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS
+    pending_plugins: frozenset[str] = NO_PLUGINS
     nominated_node: str | None = None
     """None: the pod's nomination stays as it is. Empty: it is void."""
     is_pod_gone: bool = False
@@ -50,8 +48,8 @@ def refused(decision: Decision) -> Failure:
     return Failure(
         message=decision.message or "",
         is_error=not decision.is_refusal,
-        rejectors=decision.rejectors,
-        pending=decision.pending,
+        unschedulable_plugins=decision.rejectors,
+        pending_plugins=decision.pending,
         nominated_node=nominated,
     )
 
@@ -64,8 +62,8 @@ def rejected_on_node(rejection: Rejection) -> Failure:
     return Failure(
         message=unavailable_text(1, reasons),
         is_error=False,
-        rejectors=NOBODY if is_pending else by,
-        pending=by if is_pending else NOBODY,
+        unschedulable_plugins=NO_PLUGINS if is_pending else by,
+        pending_plugins=by if is_pending else NO_PLUGINS,
         nominated_node="",
     )
 
@@ -101,7 +99,7 @@ class FailureHandler:
             return
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
         entry.pod = pod
-        self._queue.give_back(entry, outcome.rejectors, outcome.pending, is_error=outcome.is_error)
+        self._queue.requeue(entry, outcome.unschedulable_plugins, outcome.pending_plugins, is_error=outcome.is_error)
         if outcome.nominated_node is not None:
             self._engine.renominate(pod, outcome.nominated_node)
         self._report(pod, pod.view, profile, outcome)

@@ -3,7 +3,7 @@
 Comes in   the queue's best ready pod
 Goes out   a placement that the columns believe, handed to the binding cycle; or a failure, handed to its handler
 
- 1. A cycle never waits (unless extenders have to be asked; then the believed cluster stands still, see `standstill`).
+ 1. A cycle never waits (unless extenders have to be asked; then the believed cluster stands still, see `event_buffer`).
  2. Every few milliseconds the loop lets the others have a turn: bindings, watches, leases.
  3. A pod that is being deleted, or that is assumed already, is not tried.
  4. Whatever goes wrong with one pod ends this pod's attempt, never the loop.
@@ -23,8 +23,8 @@ from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.failure import FailureHandler, failed, refused, rejected_on_node
 from mooring.scheduler.framework.status import Code, failure
-from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
 
 logger = logging.getLogger(__name__)

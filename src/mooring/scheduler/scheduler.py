@@ -45,24 +45,23 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
-from mooring.scheduler.framework.events import About
+from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.intake.nodes import NodeIntake
 from mooring.scheduler.intake.objects import WATCHED, ObjectIntake
 from mooring.scheduler.intake.pods import PodIntake
-from mooring.scheduler.intake.put_off import PutOff, PutOffPages
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queueing_hints import registered_kinds
 from mooring.scheduler.reporting.metrics import Gauges, Metrics
 from mooring.scheduler.reporting.reports import Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
-from mooring.scheduler.standstill import Standstill
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ class Limits:
     evictions_max: int = 100
     confirmation_s_max: float | None = 900.0
     """An accepted binding that the watch has not confirmed after so long is looked up; None: never."""
-    asleep_s_max: float = 300.0
+    unschedulable_s_max: float = 300.0
     """A refused pod is tried again after so long, whatever the hints say."""
 
 
@@ -111,7 +110,7 @@ class Scheduler:
         self.assumptions = Assumptions(limits.confirmation_s_max)
         self.waiting_pods = WaitingPods()
         self.evictions = EvictionsUnderWay(columns.pods)
-        self.standstill = Standstill()
+        self.event_buffer = EventBuffer()
         self.binding_pool = WorkerPool("binding", limits.bindings_max)
         self._status_pool = WorkerPool("status", limits.status_writes_max)
         self._eviction_pool = WorkerPool("eviction", limits.evictions_max)
@@ -129,7 +128,7 @@ class Scheduler:
                 "tell": self._tell,
             },
         )
-        self._asker = _asker(self.engine, transport, self.standstill) if self.engine.extenders else None
+        self._asker = _asker(self.engine, transport, self.event_buffer) if self.engine.extenders else None
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
         self.events = EventWriter(events_client if events_client is not None else client, clock, entropy.fork("events"))
@@ -141,9 +140,9 @@ class Scheduler:
             clock=clock,
             backoff_initial_s=configuration.pod_initial_backoff_seconds,
             backoff_max_s=configuration.pod_max_backoff_seconds,
-            asleep_s_max=limits.asleep_s_max,
+            unschedulable_s_max=limits.unschedulable_s_max,
             with_extenders=bool(configuration.extenders),
-            moved=self.reports.came_in,
+            on_incoming=self.reports.came_in,
         )
         self.pods = PodIntake(self.engine, self.queue, self.assumptions, self.waiting_pods, profiles)
         self.failures = FailureHandler(self.engine, self.queue, self.pods.pending, self.reports)
@@ -157,7 +156,7 @@ class Scheduler:
             self.reports,
             client,
             clock,
-            self.standstill,
+            self.event_buffer,
             self._asker,
         )
         self.evictor = Evictor(
@@ -182,7 +181,7 @@ class Scheduler:
             self._asker,
         )
         self._overdue = OverdueWatch(
-            self.assumptions, self.engine, self.queue, self.pods, client, clock, self.standstill
+            self.assumptions, self.engine, self.queue, self.pods, client, clock, self.event_buffer
         )
         self.reflectors = dict(self._reflectors())
         self._register_gauges()
@@ -236,8 +235,8 @@ class Scheduler:
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
         yield self._reflector(NODE, Node, NodeIntake(self.engine, self.queue))
-        watched: dict[type[ApiObject], About | None] = dict(WATCHED)
-        named = kinds_named(cycle.profile for cycle in self.engine.cycles.values())
+        watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
+        named = registered_kinds(cycle.profile for cycle in self.engine.cycles.values())
         watched.update((kind.view, kind) for kind in named if kind.view is not None)
         for view, subject in watched.items():
             kind = subject if isinstance(subject, Kind) else kind_of_view(view)
@@ -249,11 +248,11 @@ class Scheduler:
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
         if self._asker is None:
-            pass  # nobody ever holds the standstill
+            pass  # only a decision with extenders holds the event buffer
         elif isinstance(sink, TakesPages):
-            sink = PutOffPages(sink, sink, self.standstill)
+            sink = BufferedPagedSink(sink, sink, self.event_buffer)
         else:
-            sink = PutOff(sink, self.standstill)
+            sink = BufferedSink(sink, self.event_buffer)
         entropy = self._entropy.fork(f"watch {kind.resource}")
         return kind.resource, Reflector(self._client, kind, view, sink, clock=self._clock, entropy=entropy)
 
@@ -267,7 +266,7 @@ class Scheduler:
     def _activate(self, uid: str) -> None:
         pod = self.pods.pending.get(uid)
         if pod is not None:
-            self.standstill.run(partial(self.queue.activate, (pod,)))
+            self.event_buffer.run(partial(self.queue.activate, (pod,)))
 
     def _register_gauges(self) -> None:
         gauges = Gauges()
@@ -288,7 +287,7 @@ class Scheduler:
         }
 
     def _refused_pods(self) -> Mapping[tuple[str, ...], float]:
-        return {(plugin, profile): count for (plugin, profile), count in self.queue.refused_by().items()}
+        return {(plugin, profile): count for (plugin, profile), count in self.queue.unschedulable_counts().items()}
 
     def _cache_size(self) -> Mapping[tuple[str, ...], float]:
         columns = self.engine.columns
@@ -309,10 +308,10 @@ class Scheduler:
         return {(event,): count for event, count in self.queue.in_flight_events().items()}
 
 
-def _asker(engine: Engine, transport: Transport | None, standstill: Standstill) -> Asker:
+def _asker(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> Asker:
     if transport is None:
         # Imported only where there are extenders: it takes longer than all of the scheduler.
         from mooring.scheduler.extenders.http import HttpTransport
 
         transport = HttpTransport(engine.extenders)
-    return Asker(engine, transport, standstill)
+    return Asker(engine, transport, event_buffer)

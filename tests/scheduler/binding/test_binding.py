@@ -8,7 +8,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.assumptions import Assumption
 from mooring.scheduler.binding.binding import Binding, Stage
-from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.queue.queued_pod import QueuedPod
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 

@@ -14,10 +14,10 @@ from mooring.scheduler.binding.binding import Stage
 from mooring.scheduler.binding.cycle import LOOK_UPS_MAX
 from mooring.scheduler.binding.permits import WaitingPod
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
@@ -33,8 +33,11 @@ class Diary(Reserve, Permit, PreBind, Bind, PostBind):
     lines: ClassVar[list[str]] = []
     answers: ClassVar[dict[str, Any]] = {}
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return (Wake(Subject.NODE, Action.ADD), Wake(Subject.ASSIGNED_POD, Action.DELETE))
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE),
+        )
 
     def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
         answer: Rejection | None = self._asked("reserve", pod)
@@ -133,7 +136,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "unreserve"],
             UNSCHEDULABLE,
             "0/1 nodes are available: 1 full.",
-            Room.UNSCHEDULABLE,
+            QueueState.UNSCHEDULABLE,
             id="Permit refuses: about the node, so the pod sleeps until something helps",
         ),
         pytest.param(
@@ -141,7 +144,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "unreserve"],
             ERROR,
             'running Permit plugin "Diary": away',
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="Permit fails",
         ),
         pytest.param(
@@ -149,7 +152,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "unreserve"],
             ERROR,
             'running Permit plugin "Diary": it answered Wait(timeout_s=nan), which is no answer to Permit',
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="Permit answers what is no time",
         ),
         pytest.param(
@@ -157,7 +160,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "has_work", "unreserve"],
             ERROR,
             'running PreBindPreFlight plugin "Diary": ValueError: oops',
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="nobody can say whether there is something to prepare",
         ),
         pytest.param(
@@ -165,7 +168,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "has_work", "pre_bind", "unreserve", "released"],
             UNSCHEDULABLE,
             "not ready",
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="PreBind refuses: nobody knows what helps, so it is tried again; what it wrote is taken back",
         ),
         pytest.param(
@@ -173,7 +176,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "has_work", "pre_bind", "unreserve", "released"],
             ERROR,
             'running PreBind plugin "Diary": ValueError: oops',
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="PreBind fails",
         ),
         pytest.param(
@@ -181,7 +184,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "has_work", "bind", "unreserve"],
             UNSCHEDULABLE,
             "not here",
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="Bind refuses: nothing was written, and nothing is taken back",
         ),
         pytest.param(
@@ -189,13 +192,13 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             ["permit", "has_work", "bind", "unreserve"],
             ERROR,
             'running Bind plugin "Diary": somebody was faster',
-            Room.ERROR_BACKOFF,
+            QueueState.ERROR_BACKOFF,
             id="Bind fails",
         ),
     ],
 )
 def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
-    answers: dict[str, Any], lines: list[str], reason: str, message: str, room: Room
+    answers: dict[str, Any], lines: list[str], reason: str, message: str, room: QueueState
 ) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -207,7 +210,7 @@ def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
         assert await world.events() == [("web", "FailedScheduling", condition[2])]
         entry = world.scheduler.queue.get((await world.pod("web")).metadata.uid)
         assert entry is not None
-        assert (entry.room, entry.pod.node_name) == (room, "")
+        assert (entry.state, entry.pod.node_name) == (room, "")
         assert Diary.lines == ["reserve", *lines]
         await world.create(pod("other", cpu=1))
         await world.settle(0.4)
@@ -219,12 +222,12 @@ def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
 @pytest.mark.parametrize(
     ("end", "room"),
     [
-        pytest.param(WaitingPod.reject, Room.UNSCHEDULABLE, id="after a refusal: it itself sleeps on"),
-        pytest.param(WaitingPod.preempt, Room.ERROR_BACKOFF, id="after an error"),
+        pytest.param(WaitingPod.reject, QueueState.UNSCHEDULABLE, id="after a refusal: it itself sleeps on"),
+        pytest.param(WaitingPod.preempt, QueueState.ERROR_BACKOFF, id="after an error"),
     ],
 )
 def test_others_who_sleep_are_told_of_the_room_that_becomes_free(
-    end: Callable[[WaitingPod, str, str], bool], room: Room
+    end: Callable[[WaitingPod, str, str], bool], room: QueueState
 ) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -236,7 +239,7 @@ def test_others_who_sleep_are_told_of_the_room_that_becomes_free(
         assert end(waiting, "Diary", "go")
         entry = world.scheduler.queue.get(waiting.pod.uid)
         assert entry is not None
-        assert entry.room is room
+        assert entry.state is room
         await world.settle(0.5)
         assert await world.node_of("other") == "n1"
 
@@ -322,7 +325,7 @@ def test_who_was_forestalled_on_the_very_node_has_no_success_to_tell() -> None:
     assert "post_bind" not in lines
 
 
-# --- 3. The standstill ------------------------------------------------------------------------------------------------
+# --- 3. The event buffer ----------------------------------------------------------------------------------------------
 
 
 def test_while_the_cluster_stands_still_a_failure_waits() -> None:
@@ -330,7 +333,7 @@ def test_while_the_cluster_stands_still_a_failure_waits() -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.1)
         (waiting,) = world.scheduler.waiting_pods
-        with world.scheduler.standstill.held():
+        with world.scheduler.event_buffer.held():
             assert waiting.reject("Diary", "no")
             await world.settle(5)
             assert len(world.scheduler.engine.columns.pods) == 1

@@ -16,11 +16,11 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.asking import bind_with_extenders, decide_asking
 from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import ExtenderError
-from mooring.scheduler.standstill import Standstill
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.extenders.builders import NamesAsObjects, written
@@ -54,7 +54,7 @@ def decided(
             engine = engine_of(*views, config=configuration(extenders=settings))
             async with HttpTransport(engine.extenders) as transport:
                 record = engine.record(pending if pending is not None else pod("p", uid="up"))
-                return await decide_asking(engine, record, transport, NamesAsObjects(), Standstill()), server
+                return await decide_asking(engine, record, transport, NamesAsObjects(), EventBuffer()), server
 
     return run_real(story())
 
@@ -146,7 +146,7 @@ def test_a_node_that_is_gone_cannot_be_asked_about() -> None:
 # While it is asked
 
 
-def meanwhile(change: Callable[[Engine, Standstill], None]) -> tuple[Decision, Engine]:
+def meanwhile(change: Callable[[Engine, EventBuffer], None]) -> tuple[Decision, Engine]:
     """A decision, and something that happens while the extender thinks."""
 
     async def story() -> tuple[Decision, Engine]:
@@ -159,25 +159,25 @@ def meanwhile(change: Callable[[Engine, Standstill], None]) -> tuple[Decision, E
 
         async with serving(lambda verb, question: think(verb, question)) as server:
             settings = [written(server.url, filterVerb="filter", nodeCacheCapable=True)]
-            engine, standstill = engine_of(*NODES, config=configuration(extenders=settings)), Standstill()
+            engine, event_buffer = engine_of(*NODES, config=configuration(extenders=settings)), EventBuffer()
             async with HttpTransport(engine.extenders) as transport, TaskGroup("test") as group:
 
                 async def happen() -> None:
                     await asked.wait()
-                    change(engine, standstill)
+                    change(engine, event_buffer)
                     go_on.set()
 
                 group.start(happen(), name="meanwhile")
                 record = engine.record(pod("p"))
-                return await decide_asking(engine, record, transport, NamesAsObjects(), standstill), engine
+                return await decide_asking(engine, record, transport, NamesAsObjects(), event_buffer), engine
 
     return run_real(story())
 
 
 def test_what_happens_meanwhile_waits() -> None:
-    def change(engine: Engine, standstill: Standstill) -> None:
-        standstill.run(lambda: engine.remove(node("n1")))
-        standstill.run(lambda: engine.put(node("n4")))
+    def change(engine: Engine, event_buffer: EventBuffer) -> None:
+        event_buffer.run(lambda: engine.remove(node("n1")))
+        event_buffer.run(lambda: engine.put(node("n4")))
         assert list(engine.columns.row_of) == ["n1", "n2", "n3"]
 
     decision, engine = meanwhile(change)
@@ -187,9 +187,9 @@ def test_what_happens_meanwhile_waits() -> None:
 
 def test_who_does_not_wait_is_told() -> None:
     with pytest.raises(ExceptionGroup) as caught:
-        meanwhile(lambda engine, standstill: engine.put(node("n4")))
+        meanwhile(lambda engine, event_buffer: engine.put(node("n4")))
     assert [type(error) for error in caught.value.exceptions] == [AssertionError]
-    assert "must go through the standstill" in str(caught.value.exceptions[0])
+    assert "must go through the event buffer" in str(caught.value.exceptions[0])
 
 
 # Binding

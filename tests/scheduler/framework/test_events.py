@@ -6,21 +6,39 @@ import re
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.kinds import NODE, POD, REPLICATION_CONTROLLER, Kind
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, Condition
+from mooring.api.views.node import Node
+from mooring.api.views.pod import (
+    Container,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaimStatus,
+    PodStatus,
+    ResourceRequirements,
+)
 from mooring.api.views.workloads import Service
 from mooring.scheduler.framework.events import (
-    ANYTHING,
+    ANY_EVENT,
     ASSIGNED_POD_DELETE,
     FORCE_ACTIVATE,
-    PENDING_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
-    Action,
+    UNSCHEDULED_POD_UPDATE,
+    ActionType,
     ClusterEvent,
-    Subject,
-    Wake,
+    ClusterEventWithHint,
+    EventResource,
+    always_skip,
+    has_node_or_nomination,
+    node_events,
+    pod_events,
+    queue_on_own_update,
 )
+from tests.api.builders import resized
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
 
 
 class Widget(ApiObject):
@@ -35,21 +53,21 @@ WIDGET = Kind("example.com/v1", "Widget", "widgets", view=Widget)
     ("event", "label"),
     [
         (ASSIGNED_POD_DELETE, "AssignedPodDelete"),
-        (PENDING_POD_UPDATE, "UnschedulablePodUpdate"),
-        (ClusterEvent(Subject.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN), "AssignedPodUpdatePodScaleDown"),
+        (UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
+        (ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN), "AssignedPodUpdatePodScaleDown"),
         (
-            ClusterEvent(Subject.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),
+            ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),
             "UnschedulablePodUpdatePodSchedulingGatesEliminated",
         ),
-        (ClusterEvent(Subject.NODE, Action.ADD), "NodeAdd"),
-        (ClusterEvent(Subject.NODE, Action.UPDATE_NODE_DECLARED_FEATURE), "NodeUpdateNodeDeclaredFeature"),
-        (ClusterEvent(Subject.CSI_NODE, Action.UPDATE), "storage.k8s.io/CSINodeUpdate"),
-        (ClusterEvent(WIDGET, Action.ADD), "widgets.v1.example.comAdd"),
-        (ClusterEvent(REPLICATION_CONTROLLER, Action.DELETE), "replicationcontrollers.v1Delete"),
+        (ClusterEvent(EventResource.NODE, ActionType.ADD), "NodeAdd"),
+        (ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE), "NodeUpdateNodeDeclaredFeature"),
+        (ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), "storage.k8s.io/CSINodeUpdate"),
+        (ClusterEvent(WIDGET, ActionType.ADD), "widgets.v1.example.comAdd"),
+        (ClusterEvent(REPLICATION_CONTROLLER, ActionType.DELETE), "replicationcontrollers.v1Delete"),
         (UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout"),
         (FORCE_ACTIVATE, "ForceActivate"),
-        (ClusterEvent(Subject.ANY, Action.ALL), "*All"),
-        (ClusterEvent(Subject.NODE, Action.ADD | Action.DELETE), "Node"),
+        (ClusterEvent(EventResource.WILDCARD, ActionType.ALL), "*All"),
+        (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.DELETE), "Node"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -57,31 +75,75 @@ def test_an_event_is_called_as_kubernetes_calls_it(event: ClusterEvent, label: s
     assert event.label == label
 
 
-NODE_LABEL = ClusterEvent(Subject.NODE, Action.UPDATE_NODE_LABEL)
-NODE_UPDATE = ClusterEvent(Subject.NODE, Action.UPDATE)
+NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+NODE_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE)
 
 
 @pytest.mark.parametrize(
-    ("wake", "event", "is_heard"),
+    ("registered", "event", "is_heard"),
     [
-        pytest.param(Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), NODE_LABEL, True, id="one of several"),
-        pytest.param(Wake(Subject.NODE, Action.ADD), NODE_LABEL, False, id="another action"),
-        pytest.param(Wake(Subject.CSI_NODE, Action.ALL), NODE_LABEL, False, id="another subject"),
-        pytest.param(Wake(Subject.NODE, Action.UPDATE), NODE_LABEL, True, id="any update, a special one"),
-        pytest.param(Wake(Subject.NODE, Action.UPDATE), NODE_UPDATE, True, id="any update, none of the special ones"),
-        pytest.param(Wake(Subject.NODE, Action.UPDATE_NODE_LABEL), NODE_UPDATE, False, id="a special one, another one"),
-        pytest.param(ANYTHING, NODE_UPDATE, True, id="anything"),
-        pytest.param(ANYTHING, UNSCHEDULABLE_TIMEOUT, True, id="anything, an event about anything"),
-        pytest.param(Wake(Subject.NODE, Action.ALL), UNSCHEDULABLE_TIMEOUT, False, id="an event about anything"),
-        pytest.param(Wake(Subject.ANY, Action.ADD), UNSCHEDULABLE_TIMEOUT, False, id="what comes, whatever it is"),
-        pytest.param(ANYTHING, ClusterEvent(Subject.NODE, Action.NONE), False, id="nothing happened"),
-        pytest.param(Wake(WIDGET, Action.ALL), ClusterEvent(WIDGET, Action.ADD), True, id="a kind that was named"),
-        pytest.param(Wake(WIDGET, Action.ALL), NODE_UPDATE, False, id="a kind that was named, another subject"),
-        pytest.param(ANYTHING, ClusterEvent(WIDGET, Action.ADD), True, id="anything, a kind that another one named"),
+        pytest.param(
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            NODE_LABEL,
+            True,
+            id="one of several",
+        ),
+        pytest.param(ClusterEventWithHint(EventResource.NODE, ActionType.ADD), NODE_LABEL, False, id="another action"),
+        pytest.param(
+            ClusterEventWithHint(EventResource.CSI_NODE, ActionType.ALL), NODE_LABEL, False, id="another subject"
+        ),
+        pytest.param(
+            ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE),
+            NODE_LABEL,
+            True,
+            id="any update, a special one",
+        ),
+        pytest.param(
+            ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE),
+            NODE_UPDATE,
+            True,
+            id="any update, none of the special ones",
+        ),
+        pytest.param(
+            ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE_NODE_LABEL),
+            NODE_UPDATE,
+            False,
+            id="a special one, another one",
+        ),
+        pytest.param(ANY_EVENT, NODE_UPDATE, True, id="anything"),
+        pytest.param(ANY_EVENT, UNSCHEDULABLE_TIMEOUT, True, id="anything, an event about anything"),
+        pytest.param(
+            ClusterEventWithHint(EventResource.NODE, ActionType.ALL),
+            UNSCHEDULABLE_TIMEOUT,
+            False,
+            id="an event about anything",
+        ),
+        pytest.param(
+            ClusterEventWithHint(EventResource.WILDCARD, ActionType.ADD),
+            UNSCHEDULABLE_TIMEOUT,
+            False,
+            id="what comes, whatever it is",
+        ),
+        pytest.param(ANY_EVENT, ClusterEvent(EventResource.NODE, ActionType.NONE), False, id="nothing happened"),
+        pytest.param(
+            ClusterEventWithHint(WIDGET, ActionType.ALL),
+            ClusterEvent(WIDGET, ActionType.ADD),
+            True,
+            id="a kind that was named",
+        ),
+        pytest.param(
+            ClusterEventWithHint(WIDGET, ActionType.ALL),
+            NODE_UPDATE,
+            False,
+            id="a kind that was named, another subject",
+        ),
+        pytest.param(
+            ANY_EVENT, ClusterEvent(WIDGET, ActionType.ADD), True, id="anything, a kind that another one named"
+        ),
     ],
 )
-def test_who_hears_an_event(wake: Wake, event: ClusterEvent, is_heard: bool) -> None:
-    assert wake.hears(event) is is_heard
+def test_who_hears_an_event(registered: ClusterEventWithHint, event: ClusterEvent, is_heard: bool) -> None:
+    assert registered.matches(event) is is_heard
 
 
 @pytest.mark.parametrize(
@@ -89,25 +151,183 @@ def test_who_hears_an_event(wake: Wake, event: ClusterEvent, is_heard: bool) -> 
     [
         pytest.param(
             Kind("example.com/v1", "Widget", "widgets"),
-            "a wake by example.com/v1 Widget needs a view to read it by: Kind(…, view=…)",
+            "an event of example.com/v1 Widget needs a view: Kind(…, view=…)",
             id="nothing to read it by",
         ),
         pytest.param(
             Kind("example.com/v1", "Widget", "widgets", view=Service),
-            "a wake by example.com/v1 Widget needs a view of that kind; Service is one of v1 Service",
+            "an event of example.com/v1 Widget needs a view of that kind; Service is a view of v1 Service",
             id="read as if it were another kind",
         ),
         pytest.param(
             Kind("example.com/v1", "Widget", "widgets", view=ApiObject),
-            "a wake by example.com/v1 Widget needs a view of that kind; ApiObject is one of no kind",
+            "an event of example.com/v1 Widget needs a view of that kind; ApiObject is a view of no kind",
             id="read as if it were any kind",
         ),
-        pytest.param(NODE, "a wake by v1 Node is a wake by Subject.NODE", id="a kind that has a subject"),
         pytest.param(
-            POD, "a wake by v1 Pod is a wake by Subject.ASSIGNED_POD or Subject.PENDING_POD", id="a kind that has two"
+            NODE, "an event of v1 Node must be registered as EventResource.NODE", id="a kind that has a subject"
+        ),
+        pytest.param(
+            POD,
+            "an event of v1 Pod must be registered as EventResource.ASSIGNED_POD or EventResource.UNSCHEDULABLE_POD",
+            id="a kind that has two",
         ),
     ],
 )
 def test_kinds_that_cannot_wake(kind: Kind, complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
-        Wake(kind, Action.ADD)
+        ClusterEventWithHint(kind, ActionType.ADD)
+
+
+@pytest.mark.parametrize(
+    ("view", "is_taking"), [(pod(on="n1"), True), (pod(nominated="n1"), True), (pod(), False)], ids=str
+)
+def test_a_pod_takes_up_room_where_it_is_and_where_it_was_promised(view: Pod, is_taking: bool) -> None:
+    assert has_node_or_nomination(engine_of().record(view)) is is_taking
+
+
+def test_a_pod_is_itself_by_its_uid() -> None:
+    engine = engine_of()
+    rejected, updated, namesake = (engine.record(pod("p", uid=uid)) for uid in ("1", "1", "2"))
+    assert queue_on_own_update(rejected, rejected, updated)
+    assert not queue_on_own_update(rejected, rejected, namesake)
+    assert not queue_on_own_update(rejected, rejected, None)
+
+
+def test_some_events_are_only_worth_knowing() -> None:
+    assert not always_skip(engine_of().record(pod()), None, None)
+
+
+def annotated(view: Node, **annotations: str) -> Node:
+    return replace(view, metadata=replace(view.metadata, annotations=annotations))
+
+
+def reporting(view: Node, *conditions: Condition) -> Node:
+    return replace(view, status=replace(view.status, conditions=conditions))
+
+
+READY = Condition(type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param(node(), node(), [], id="a heartbeat"),
+        pytest.param(node(unschedulable=True), node(), ["NodeUpdateNodeTaint"], id="uncordoned"),
+        pytest.param(node(), node(unschedulable=True), [], id="cordoned"),
+        pytest.param(node(cpu=4), node(cpu=2), ["NodeUpdateNodeAllocatable"], id="offers less"),
+        pytest.param(node(cpu=4), node(cpu="4000m"), [], id="offers the same in other words"),
+        pytest.param(node(), node(others={"gpu": 0}), ["NodeUpdateNodeAllocatable"], id="offers nothing of one more"),
+        pytest.param(node(), node(zone="a"), ["NodeUpdateNodeLabel"], id="has another label"),
+        pytest.param(node(), node(taints=["gpu:NoSchedule"]), ["NodeUpdateNodeTaint"], id="tainted"),
+        pytest.param(
+            node(taints=["cordon:NoSchedule"], unschedulable=True),
+            node(),
+            ["NodeUpdateNodeTaint", "NodeUpdateNodeTaint"],
+            id="uncordoned and untainted at the same time is told twice",
+        ),
+        pytest.param(node(), reporting(node(), READY), ["NodeUpdateNodeCondition"], id="has become ready"),
+        pytest.param(
+            reporting(node(), READY), reporting(node(), replace(READY, reason="posted")), [], id="is ready otherwise"
+        ),
+        pytest.param(node(), annotated(node(), a="b"), ["NodeUpdateNodeAnnotation"], id="annotated"),
+        pytest.param(node(), node(features=["Fast"]), ["NodeUpdateNodeDeclaredFeature"], id="declares a feature"),
+        pytest.param(
+            node(unschedulable=True),
+            annotated(reporting(node(cpu=9, zone="a", features=["Fast"]), READY), a="b"),
+            [
+                "NodeUpdateNodeTaint",
+                "NodeUpdateNodeAllocatable",
+                "NodeUpdateNodeLabel",
+                "NodeUpdateNodeCondition",
+                "NodeUpdateNodeAnnotation",
+                "NodeUpdateNodeDeclaredFeature",
+            ],
+            id="everything, in kube-scheduler's order",
+        ),
+    ],
+)
+def test_what_an_update_of_a_node_is(old: Node, new: Node, told: list[str]) -> None:
+    assert [event.label for event in node_events(old, new)] == told
+
+
+def generated(view: Pod, *claims: str, extended: str = "") -> Pod:
+    """The pod with claims that were made for it."""
+    status = PodStatus(
+        resource_claim_statuses=tuple(PodResourceClaimStatus(name=c, resource_claim_name=c) for c in claims),
+        extended_resource_claim_status=PodExtendedResourceClaimStatus(resource_claim_name=extended)
+        if extended
+        else None,
+    )
+    return replace(view, status=status)
+
+
+def running(view: Pod, cpu: str) -> Pod:
+    """The pod with what its kubelet has granted it."""
+    return replace(view, status=PodStatus(container_statuses=(resized({"cpu": cpu}),)))
+
+
+def as_a_whole(cpu: str) -> Pod:
+    view = pod()
+    return replace(view, spec=replace(view.spec, resources=ResourceRequirements(requests={"cpu": cpu})))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param(pod(), pod(phase="Pending"), ["Update"], id="nothing special"),
+        pytest.param(pod(), pod(labels={"a": "b"}), ["UpdatePodLabel"], id="has another label"),
+        pytest.param(pod(cpu=2), pod(cpu=1), ["UpdatePodScaleDown"], id="requests less"),
+        pytest.param(pod(cpu=1), pod(cpu=2), ["Update"], id="requests more"),
+        pytest.param(pod(cpu="1"), pod(cpu="1000m"), ["Update"], id="requests the same in other words"),
+        pytest.param(pod(cpu=1, memory=0), pod(cpu=1), ["UpdatePodScaleDown"], id="no longer says that it wants none"),
+        pytest.param(pod(cpu=2, memory=1), pod(cpu=1, memory=2), ["UpdatePodScaleDown"], id="less of one, more of one"),
+        pytest.param(as_a_whole("2"), as_a_whole("1"), ["UpdatePodScaleDown"], id="requests less as a whole"),
+        pytest.param(
+            running(pod(cpu=1), "2"), running(pod(cpu=1), "1"), ["UpdatePodScaleDown"], id="the kubelet took it away"
+        ),
+        pytest.param(running(pod(cpu=2), "2"), running(pod(cpu=1), "2"), ["Update"], id="the kubelet has not yet"),
+        pytest.param(
+            pod(gates=["a", "b"]), pod(), ["UpdatePodSchedulingGatesEliminated"], id="the last gate was opened"
+        ),
+        pytest.param(pod(gates=["a", "b"]), pod(gates=["a"]), ["Update"], id="one of two gates was opened"),
+        pytest.param(pod(), pod(tolerations=["gpu"]), ["UpdatePodToleration"], id="tolerates more"),
+        pytest.param(pod(), generated(pod(), "c"), ["UpdatePodGeneratedResourceClaim"], id="a claim was made for it"),
+        pytest.param(
+            pod(), generated(pod(), extended="c"), ["UpdatePodGeneratedResourceClaim"], id="one for its resources was"
+        ),
+        pytest.param(
+            pod(cpu=2, gates=["a"]),
+            generated(pod(cpu=1, tolerations=["gpu"], labels={"a": "b"}), "c"),
+            [
+                "UpdatePodLabel",
+                "UpdatePodScaleDown",
+                "UpdatePodSchedulingGatesEliminated",
+                "UpdatePodToleration",
+                "UpdatePodGeneratedResourceClaim",
+            ],
+            id="everything, in kube-scheduler's order",
+        ),
+    ],
+)
+def test_what_an_update_of_a_pod_is(old: Pod, new: Pod, told: list[str]) -> None:
+    engine = engine_of()
+    events = pod_events(engine.record(old), engine.record(new), EventResource.UNSCHEDULABLE_POD)
+    assert [event.label for event in events] == [f"UnschedulablePod{action}" for action in told]
+
+
+def test_of_a_placed_pod_only_the_record_is_needed() -> None:
+    engine = engine_of(node("n1"), pod("p", cpu=2, on="n1"))
+    old, new = engine.columns.pods["default/p"], engine.record(pod("p", cpu=1, on="n1"))
+    assert old.view is None
+    assert [event.label for event in pod_events(old, new, EventResource.ASSIGNED_POD)] == [
+        "AssignedPodUpdatePodScaleDown"
+    ]
+
+
+def test_a_pod_without_containers_requests_nothing() -> None:
+    engine = engine_of()
+    empty = engine.record(pod(containers=()))
+    asking = engine.record(pod(containers=[Container(resources=ResourceRequirements(requests={"cpu": 1}))]))
+    assert [e.label for e in pod_events(asking, empty, EventResource.ASSIGNED_POD)] == ["AssignedPodUpdatePodScaleDown"]
+    assert [e.label for e in pod_events(empty, asking, EventResource.ASSIGNED_POD)] == ["AssignedPodUpdate"]

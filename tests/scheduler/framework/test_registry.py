@@ -33,7 +33,7 @@ from mooring.scheduler.plugins.priority_sort import PrioritySort
 from tests.scheduler.config.builders import Written, configuration, plugins
 
 HERE = "(tests.scheduler.framework.test_registry)"
-NO = Reason("node(s) were asleep")
+NO = Reason("node(s) were rejected")
 
 
 class Likes(Score[None]):
@@ -88,7 +88,7 @@ class Wordless(Refuses):
 
 class Mistaken(Refuses):
     name = "Mistaken"
-    filter_reasons = ("node(s) were asleep",)  # type: ignore[assignment]
+    filter_reasons = ("node(s) were rejected",)  # type: ignore[assignment]
 
 
 class Talkative(Refuses):
@@ -140,7 +140,7 @@ class Forgetful(Adjustable[None]):
             Wordless,
             f"plugin Wordless {HERE} can refuse but has no reasons: set filter_reasons, or define reasons(state)",
         ),
-        (Mistaken, f"plugin Mistaken {HERE}: filter_reasons must be Reason values, found ('node(s) were asleep',)"),
+        (Mistaken, f"plugin Mistaken {HERE}: filter_reasons must be Reason values, found ('node(s) were rejected',)"),
         (Talkative, f"plugin Talkative {HERE} has 63 reasons; a filter can tell 62 apart"),
         (
             Forgetful,

@@ -13,7 +13,7 @@ from mooring.client.promise import Change
 from mooring.scheduler.intake.nodes import NodeIntake
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
-from tests.scheduler.intake.listening import Heard, listening
+from tests.scheduler.intake.recording_queue import RecordedEvent, recording_queue
 
 N1 = node("n1", cpu=4)
 
@@ -45,41 +45,41 @@ UP = ready(N1, "True", "all is well")
 )
 def test_an_update_is_the_events_that_it_consists_of(before: Node, after: Node, events: list[str]) -> None:
     engine = engine_of(before)
-    queue = listening(engine)
+    queue = recording_queue(engine)
     NodeIntake(engine, queue).apply(Change.MODIFIED, after)
-    assert queue.heard == [(event, "n1", "n1") for event in events]
+    assert queue.events == [(event, "n1", "n1") for event in events]
     assert engine.columns.nodes[engine.columns.row_of["n1"]] is after, "the columns have the newest, heartbeats too"
 
 
 def test_a_node_that_comes_is_in_the_columns_before_anybody_wakes() -> None:
     engine = engine_of()
-    queue = listening(engine)
+    queue = recording_queue(engine)
     NodeIntake(engine, queue).apply(Change.ADDED, N1)
-    assert queue.heard == [("NodeAdd", None, "n1")]
-    assert queue.believed == [("n1",)]
+    assert queue.events == [("NodeAdd", None, "n1")]
+    assert queue.nodes == [("n1",)]
 
 
 def test_a_node_that_goes_is_told_as_it_was_and_its_pods_outlive_it() -> None:
     engine = engine_of(N1, pod("web", uid="web", on="n1"))
-    queue = listening(engine)
+    queue = recording_queue(engine)
     intake = NodeIntake(engine, queue)
     intake.apply(Change.DELETED, node("n1", labels={"new": "label"}))
-    assert queue.heard == [("NodeDelete", "n1", None)]
+    assert queue.events == [("NodeDelete", "n1", None)]
     assert (dict(engine.columns.row_of), list(engine.columns.pods)) == ({}, ["web"])
     intake.apply(Change.DELETED, N1)
-    assert len(queue.heard) == 1, "a node that nobody knows cannot go"
+    assert len(queue.events) == 1, "a node that nobody knows cannot go"
 
 
 def test_a_list_is_what_there_is() -> None:
     engine = engine_of(node("gone"), node("same"), node("grown", cpu=1))
-    queue = listening(engine)
+    queue = recording_queue(engine)
     NodeIntake(engine, queue).replace([node("same"), node("grown", cpu=2), node("new")], "7")
-    expected: list[Heard] = [
+    expected: list[RecordedEvent] = [
         ("NodeDelete", "gone", None),
         ("NodeUpdateNodeAllocatable", "grown", "grown"),
         ("NodeAdd", None, "new"),
     ]
-    assert queue.heard == expected
+    assert queue.events == expected
     assert sorted(engine.columns.row_of) == ["grown", "new", "same"]
 
 
@@ -94,10 +94,10 @@ def test_half_a_node_would_be_worse_than_none(
     known: tuple[Node, ...], cpu_milli: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = engine_of(*known)
-    queue = listening(engine)
+    queue = recording_queue(engine)
     with caplog.at_level(logging.ERROR):
         NodeIntake(engine, queue).apply(Change.MODIFIED, node("n1", cpu="banana", labels={"disk": "ssd"}))
-    assert queue.heard == []
+    assert queue.events == []
     assert "Node n1 is left out because it cannot be read" in caplog.text
     row = engine.columns.row_of.get("n1")
     assert (None if row is None else int(engine.columns.resources.allocatable[0, row])) == cpu_milli

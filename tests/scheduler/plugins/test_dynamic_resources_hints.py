@@ -1,4 +1,4 @@
-"""What wakes pods that were refused for their devices."""
+"""Queueing hints: pods that were rejected for their devices."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import pytest
 
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.pod import Pod
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.plugins.dynamic_resources import DynamicResources
 from tests.builders import pod
 from tests.device_builders import claim, claiming, claiming_by_template, given, wants
 from tests.scheduler.harness import engine_of, plugin_of
 
 
-def wake_for(plugin: DynamicResources, subject: Subject) -> Wake:
-    (found,) = [wake for wake in plugin.wakes() if wake.subject is subject]
+def registered_for(plugin: DynamicResources, subject: EventResource) -> ClusterEventWithHint:
+    (found,) = [registered for registered in plugin.events_to_register() if registered.resource is subject]
     return found
 
 
@@ -38,14 +38,14 @@ OTHER, OTHER_HAS = claim("d", wants()), claim("d", wants(), has=given("gpu-0"))
 )
 def test_claims(view: Pod, old: ResourceClaim | None, new: ResourceClaim, helps: bool) -> None:
     engine = engine_of(PLAIN, new)
-    wake = wake_for(plugin_of(engine, DynamicResources), Subject.RESOURCE_CLAIM)
-    assert wake.actions == Action.ADD | Action.UPDATE
-    assert wake.hint is not None
-    assert wake.hint(engine.record(view), old, new) is helps
+    registered = registered_for(plugin_of(engine, DynamicResources), EventResource.RESOURCE_CLAIM)
+    assert registered.action_type == ActionType.ADD | ActionType.UPDATE
+    assert registered.queueing_hint_fn is not None
+    assert bool(registered.queueing_hint_fn(engine.record(view), old, new)) is helps
 
 
 @pytest.mark.parametrize(
-    ("asleep", "updated", "helps"),
+    ("rejected", "updated", "helps"),
     [
         pytest.param("p", claiming_by_template("p", "c"), True, id="its claim was made"),
         pytest.param("p", claiming_by_template("p", None, is_made=False), False, id="not yet"),
@@ -53,20 +53,24 @@ def test_claims(view: Pod, old: ResourceClaim | None, new: ResourceClaim, helps:
         pytest.param("q", claiming_by_template("p", "c"), False, id="another pod's claim was made"),
     ],
 )
-def test_claims_that_are_made_for_the_pod(asleep: str, updated: Pod, helps: bool) -> None:
+def test_claims_that_are_made_for_the_pod(rejected: str, updated: Pod, helps: bool) -> None:
     engine = engine_of(claim("c", wants(), owner="p"))
-    wake = wake_for(plugin_of(engine, DynamicResources), Subject.PENDING_POD)
-    assert wake.actions == Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
-    assert wake.hint is not None
-    sleeping = engine.record(claiming_by_template(asleep, None, is_made=False))
-    assert wake.hint(sleeping, sleeping, engine.record(updated)) is helps
+    registered = registered_for(plugin_of(engine, DynamicResources), EventResource.UNSCHEDULABLE_POD)
+    assert registered.action_type == ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    assert registered.queueing_hint_fn is not None
+    sleeping = engine.record(claiming_by_template(rejected, None, is_made=False))
+    assert bool(registered.queueing_hint_fn(sleeping, sleeping, engine.record(updated))) is helps
 
 
 def test_nodes_classes_and_slices_always_may_help() -> None:
     plugin = plugin_of(engine_of(), DynamicResources)
-    always = {wake.subject: wake.actions for wake in plugin.wakes() if wake.hint is None}
+    always = {
+        registered.resource: registered.action_type
+        for registered in plugin.events_to_register()
+        if registered.queueing_hint_fn is None
+    }
     assert always == {
-        Subject.NODE: Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
-        Subject.DEVICE_CLASS: Action.ADD | Action.UPDATE,
-        Subject.RESOURCE_SLICE: Action.ADD | Action.UPDATE,
+        EventResource.NODE: ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE,
+        EventResource.DEVICE_CLASS: ActionType.ADD | ActionType.UPDATE,
+        EventResource.RESOURCE_SLICE: ActionType.ADD | ActionType.UPDATE,
     }

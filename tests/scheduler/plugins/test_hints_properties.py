@@ -20,11 +20,11 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodAffinityTerm
 from mooring.api.views.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from mooring.api.views.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from mooring.scheduler.framework.waking import wakes_of
+from mooring.scheduler.queue.queueing_hints import registered_events
 from tests.api.builders import selector
 from tests.builders import ZONE, disk, namespace, node, pod, pods_like, spread
+from tests.scheduler.queueing import any_hint_queues, change_events
 from tests.scheduler.single_changes import Changed, Neighbourhood, random_neighbourhood
-from tests.scheduler.sleeping import happenings, is_woken
 from tests.storage_builders import bound, csi_node, volume
 
 CHANGES = 10
@@ -34,7 +34,7 @@ CHANGES = 10
 class Case(NamedTuple):
     """A pod that would no longer be refused, by whom it was, and what has changed."""
 
-    asleep: Pod
+    rejected: Pod
     rejectors: frozenset[str]
     old: ApiObject | None
     new: ApiObject | None
@@ -54,15 +54,15 @@ def test_what_helps_a_pod_wakes_it(seed: int, changes: list[int]) -> None:
 def missed(neighbourhood: Neighbourhood, rejectors: frozenset[str], change: Changed) -> Case | None:
     """The case, if the change helps and wakes nobody."""
     engine = neighbourhood.engine_after(change)
-    asleep = neighbourhood.asleep_after(change)
-    record = engine.record(asleep)
+    rejected = neighbourhood.asleep_after(change)
+    record = engine.record(rejected)
     if not engine.decide(record).is_placed:
         return None
-    wakes = wakes_of(engine.cycle_for(record).profile)
-    happened = happenings(engine, *change)
-    if any(is_woken(wakes[plugin], record, happened) for plugin in rejectors):
+    events = registered_events(engine.cycle_for(record).profile)
+    happened = change_events(engine, *change)
+    if any(any_hint_queues(events[plugin], record, happened) for plugin in rejectors):
         return None
-    return Case(asleep, rejectors, *change, tuple(neighbourhood.objects.values()))
+    return Case(rejected, rejectors, *change, tuple(neighbourhood.objects.values()))
 
 
 # --- what kube-scheduler sleeps through -------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def _goes_with_its_node(case: Case) -> bool:
 
 def _is_first_of_its_kind(case: Case) -> bool:
     """Its last friend is gone, is one no more, or has lost its node."""
-    terms, labels = _near(case.asleep), case.asleep.metadata.labels
+    terms, labels = _near(case.rejected), case.rejected.metadata.labels
     is_of_its_kind = bool(terms) and all(compile_selector(term.label_selector).matches(labels) for term in terms)
     return "InterPodAffinity" in case.rejectors and is_of_its_kind and isinstance(case.old, Pod | Node)
 
@@ -95,7 +95,7 @@ def _is_disliked_elsewhere(case: Case) -> bool:
 
 
 def _selects_namespaces(case: Case) -> bool:
-    speaking = [case.asleep, *(each for each in (case.old, case.new) if isinstance(each, Pod))]
+    speaking = [case.rejected, *(each for each in (case.old, case.new) if isinstance(each, Pod))]
     terms = [term for view in speaking for term in (*_near(view), *_apart(view))]
     selectors = [term.namespace_selector for term in terms if term.namespace_selector is not None]
     return "InterPodAffinity" in case.rejectors and not all(compile_selector(each).matches({}) for each in selectors)
@@ -103,7 +103,7 @@ def _selects_namespaces(case: Case) -> bool:
 
 def _says_several_things(case: Case) -> bool:
     is_one = isinstance(case.old, Pod) and "InterPodAffinity" in case.rejectors
-    return is_one and (len(_apart(case.asleep)) > 1 or (isinstance(case.old, Pod) and len(_apart(case.old)) > 1))
+    return is_one and (len(_apart(case.rejected)) > 1 or (isinstance(case.old, Pod) and len(_apart(case.old)) > 1))
 
 
 def _starts_to_terminate(case: Case) -> bool:
@@ -117,7 +117,7 @@ def _starts_to_terminate(case: Case) -> bool:
 def _holds_it_in_another_namespace(case: Case) -> bool:
     return (
         isinstance(case.old, Pod)
-        and case.old.metadata.namespace != case.asleep.metadata.namespace
+        and case.old.metadata.namespace != case.rejected.metadata.namespace
         and "VolumeRestrictions" in case.rejectors
     )
 
@@ -128,8 +128,8 @@ def _is_limited_otherwise(case: Case) -> bool:
 
 
 def _narrows_no_more(case: Case) -> bool:
-    constraints = case.asleep.spec.topology_spread_constraints
-    return case.new is case.asleep and any(each.match_label_keys for each in constraints)
+    constraints = case.rejected.spec.topology_spread_constraints
+    return case.new is case.rejected and any(each.match_label_keys for each in constraints)
 
 
 KUBE_SCHEDULER_SLEEPS_TOO: Mapping[str, Callable[[Case], bool]] = {
@@ -177,15 +177,15 @@ EXAMPLES: list[tuple[Pod, tuple[ApiObject, ...], Changed]] = [
 
 
 @pytest.mark.parametrize(
-    ("sentence", "asleep", "around", "change"),
+    ("sentence", "rejected", "around", "change"),
     [(sentence, *example) for sentence, example in zip(KUBE_SCHEDULER_SLEEPS_TOO, EXAMPLES, strict=True)],
     ids=list(KUBE_SCHEDULER_SLEEPS_TOO),
 )
 def test_kube_scheduler_sleeps_through_this_too(
-    sentence: str, asleep: Pod, around: tuple[ApiObject, ...], change: Changed
+    sentence: str, rejected: Pod, around: tuple[ApiObject, ...], change: Changed
 ) -> None:
     old = change[0]
-    example = Neighbourhood(asleep, (*around, *((old,) if old not in (None, asleep) else ())))
+    example = Neighbourhood(rejected, (*around, *((old,) if old not in (None, rejected) else ())))
     rejectors = example.rejectors()
     assert rejectors
     case = missed(example, rejectors, change)

@@ -1,4 +1,4 @@
-"""What wakes pods that InterPodAffinity refused, and what kube-scheduler and we sleep through."""
+"""Queueing hints: pods that InterPodAffinity rejected, and what kube-scheduler and we sleep through."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, namespace, node, pod, pods_like
-from tests.scheduler.sleeping import Change, wakes
+from tests.scheduler.queueing import Change, queues
 
 WEB = {"app": "web"}
 DB = {"app": "db"}
@@ -25,7 +25,7 @@ def relabelled(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
 
 
 @pytest.mark.parametrize(
-    ("asleep", "change", "is_woken"),
+    ("rejected", "change", "is_queued"),
     [
         pytest.param(NEAR_WEB, {"came": pod("q", labels=WEB, on="n1")}, True, id="a friend came"),
         pytest.param(NEAR_WEB, {"came": pod("q", labels=DB, on="n1")}, False, id="another pod came"),
@@ -71,12 +71,12 @@ def relabelled(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
         pytest.param(pod(), {"before": pod("q"), "after": pod("q", labels=WEB)}, False, id="another pending pod has"),
     ],
 )
-def test_friends_come_and_enemies_go(asleep: Pod, change: Change, is_woken: bool) -> None:
-    assert wakes(InterPodAffinity, asleep, **change) is is_woken
+def test_friends_come_and_enemies_go(rejected: Pod, change: Change, is_queued: bool) -> None:
+    assert queues(InterPodAffinity, rejected, **change) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("asleep", "old", "new", "is_woken"),
+    ("rejected", "old", "new", "is_queued"),
     [
         pytest.param(NEAR_WEB, None, node(zone="a"), True, id="a node came where friends may be"),
         pytest.param(NEAR_WEB, None, node(), False, id="a node came that is in no zone"),
@@ -91,15 +91,15 @@ def test_friends_come_and_enemies_go(asleep: Pod, change: Change, is_woken: bool
         pytest.param(UNREADABLE, None, node(), True, id="what cannot be read may help"),
     ],
 )
-def test_nodes_come_and_move(asleep: Pod, old: Node | None, new: Node, is_woken: bool) -> None:
-    assert wakes(InterPodAffinity, asleep, before=old, after=new) is is_woken
+def test_nodes_come_and_move(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
+    assert queues(InterPodAffinity, rejected, before=old, after=new) is is_queued
 
 
 TEAM_A = namespace("team-a", team="a")
 
 
 @pytest.mark.parametrize(
-    ("asleep", "change"),
+    ("rejected", "change"),
     [
         pytest.param(
             pod(near=[pods_like(ZONE, namespaces_like=selector(team="a"), app="web")]),
@@ -119,10 +119,10 @@ TEAM_A = namespace("team-a", team="a")
         ),
     ],
 )
-def test_kube_scheduler_sleeps_through_this_too(asleep: Pod, change: Change) -> None:
-    assert not wakes(InterPodAffinity, asleep, TEAM_A, **change)
+def test_kube_scheduler_sleeps_through_this_too(rejected: Pod, change: Change) -> None:
+    assert not queues(InterPodAffinity, rejected, TEAM_A, **change)
 
 
 def test_a_namespace_selector_without_conditions_reaches_everybody() -> None:
-    asleep = pod(near=[pods_like(ZONE, namespaces_like=selector(), app="web")])
-    assert wakes(InterPodAffinity, asleep, came=pod("q", labels=WEB, namespace="team-a", on="n1"))
+    rejected = pod(near=[pods_like(ZONE, namespaces_like=selector(), app="web")])
+    assert queues(InterPodAffinity, rejected, came=pod("q", labels=WEB, namespace="team-a", on="n1"))

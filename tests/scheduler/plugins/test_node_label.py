@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.views.node import Node
 from mooring.scheduler.config import ConfigurationError
-from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
+from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.node_label import NodeLabel
@@ -125,11 +125,11 @@ def test_arguments_that_are_refused(arguments: dict[str, list[str]], complaint: 
 
 
 def test_a_node_with_other_labels_can_help() -> None:
-    (wake,) = plugin_of(engine_of(config=profile(presentLabels=["disk"])), NodeLabel).wakes()
-    assert wake.hears(ClusterEvent(Subject.NODE, Action.ADD))
-    assert wake.hears(ClusterEvent(Subject.NODE, Action.UPDATE_NODE_LABEL))
-    assert not wake.hears(ClusterEvent(Subject.NODE, Action.UPDATE_NODE_TAINT))
-    assert not wake.hears(ClusterEvent(Subject.ASSIGNED_POD, Action.DELETE))
+    (registered,) = plugin_of(engine_of(config=profile(presentLabels=["disk"])), NodeLabel).events_to_register()
+    assert registered.matches(ClusterEvent(EventResource.NODE, ActionType.ADD))
+    assert registered.matches(ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL))
+    assert not registered.matches(ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT))
+    assert not registered.matches(ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE))
 
 
 # --- against the rule, written down for one node ----------------------------------------------------------------

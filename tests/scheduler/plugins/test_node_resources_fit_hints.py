@@ -1,4 +1,4 @@
-"""What wakes pods that NodeResourcesFit refused."""
+"""Queueing hints: pods that NodeResourcesFit rejected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from tests.builders import node, pod
 from tests.scheduler.config.builders import with_arguments
 from tests.scheduler.harness import decide, engine_of
-from tests.scheduler.sleeping import Change, wakes
+from tests.scheduler.queueing import Change, queues
 
 GPU = "example.com/gpu"
 
@@ -23,7 +23,7 @@ def device_class(name: str, behind: str | None = None) -> DeviceClass:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"gone": pod("q", on="n1")}, True, id="any pod with a node is gone"),
         pytest.param({"gone": pod("q", nominated="n1")}, True, id="one with a promise is gone"),
@@ -45,20 +45,20 @@ def device_class(name: str, behind: str | None = None) -> DeviceClass:
         pytest.param({"came": pod("q", on="n1")}, False, id="a pod came"),
     ],
 )
-def test_room_that_pods_leave(change: Change, is_woken: bool) -> None:
-    assert wakes(NodeResourcesFit, pod(cpu=1, others={GPU: 1}), **change) is is_woken
+def test_room_that_pods_leave(change: Change, is_queued: bool) -> None:
+    assert queues(NodeResourcesFit, pod(cpu=1, others={GPU: 1}), **change) is is_queued
 
 
 def test_what_a_silent_container_is_believed_to_use_is_not_requested() -> None:
     before, after = pod("q", cpu=1, on="n1"), pod("q", cpu="500m", on="n1")
-    assert not wakes(NodeResourcesFit, pod(memory=1), before=before, after=after)
+    assert not queues(NodeResourcesFit, pod(memory=1), before=before, after=after)
 
 
 ASLEEP = pod(cpu=2, memory="1Gi", others={GPU: 1})
 
 
 @pytest.mark.parametrize(
-    ("asleep", "old", "new", "is_woken"),
+    ("rejected", "old", "new", "is_queued"),
     [
         pytest.param(ASLEEP, None, node(others={GPU: 1}), True, id="a node came that is large enough"),
         pytest.param(ASLEEP, None, node(cpu=1, others={GPU: 1}), False, id="one that is too small"),
@@ -93,20 +93,20 @@ ASLEEP = pod(cpu=2, memory="1Gi", others={GPU: 1})
         pytest.param(pod(cpu=9), node(), node(taints=["a:NoSchedule"]), True, id="taints wake everybody"),
     ],
 )
-def test_room_on_nodes(asleep: Pod, old: Node | None, new: Node, is_woken: bool) -> None:
-    assert wakes(NodeResourcesFit, asleep, before=old, after=new) is is_woken
+def test_room_on_nodes(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
+    assert queues(NodeResourcesFit, rejected, before=old, after=new) is is_queued
 
 
 def test_resources_that_the_profile_ignores_are_not_ignored_here() -> None:
     """kube-scheduler sleeps through a node that would do, and so do we."""
     ignoring = with_arguments("NodeResourcesFit", {"ignoredResources": [GPU]})
-    asleep = pod(cpu=2, others={GPU: 1})
-    assert decide(engine_of(node(), config=ignoring), asleep).is_placed
-    assert not wakes(NodeResourcesFit, asleep, came=node(), config=ignoring)
+    rejected = pod(cpu=2, others={GPU: 1})
+    assert decide(engine_of(node(), config=ignoring), rejected).is_placed
+    assert not queues(NodeResourcesFit, rejected, came=node(), config=ignoring)
 
 
 @pytest.mark.parametrize(
-    ("known", "old", "new", "is_woken"),
+    ("known", "old", "new", "is_queued"),
     [
         pytest.param(device_class("gpus", GPU), None, node(), True, id="a node without the resource came"),
         pytest.param(device_class("gpus", GPU), None, node(cpu=1), False, id="one that is too small"),
@@ -122,13 +122,13 @@ def test_resources_that_the_profile_ignores_are_not_ignored_here() -> None:
     ],
 )
 def test_a_resource_that_a_device_class_stands_behind(
-    known: DeviceClass, old: Node | None, new: Node, is_woken: bool
+    known: DeviceClass, old: Node | None, new: Node, is_queued: bool
 ) -> None:
-    assert wakes(NodeResourcesFit, pod(cpu=2, others={GPU: 1}), known, before=old, after=new) is is_woken
+    assert queues(NodeResourcesFit, pod(cpu=2, others={GPU: 1}), known, before=old, after=new) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_woken"),
+    ("old", "new", "is_queued"),
     [
         pytest.param(None, device_class("gpus", GPU), True, id="came"),
         pytest.param(None, device_class("tpus", "example.com/tpu"), False, id="came, behind another resource"),
@@ -140,6 +140,6 @@ def test_a_resource_that_a_device_class_stands_behind(
         pytest.param(device_class("fast"), device_class("fast", "example.com/tpu"), False, id="its name never changes"),
     ],
 )
-def test_a_device_class(old: DeviceClass | None, new: DeviceClass, is_woken: bool) -> None:
-    asleep = pod(others={GPU: 1, "deviceclass.resource.kubernetes.io/fast": 1})
-    assert wakes(NodeResourcesFit, asleep, before=old, after=new) is is_woken
+def test_a_device_class(old: DeviceClass | None, new: DeviceClass, is_queued: bool) -> None:
+    rejected = pod(others={GPU: 1, "deviceclass.resource.kubernetes.io/fast": 1})
+    assert queues(NodeResourcesFit, rejected, before=old, after=new) is is_queued

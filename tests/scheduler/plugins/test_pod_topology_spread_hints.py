@@ -1,4 +1,4 @@
-"""What wakes pods that PodTopologySpread refused."""
+"""Queueing hints: pods that PodTopologySpread rejected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import HOSTNAME, ZONE, node, pod, service, spread
 from tests.scheduler.config.builders import with_arguments
-from tests.scheduler.sleeping import Change, wakes
+from tests.scheduler.queueing import Change, queues
 
 WEB = {"app": "web"}
 DB = {"app": "db"}
@@ -28,7 +28,7 @@ def relabelled(old: Mapping[str, str], new: Mapping[str, str], name: str = "q", 
 
 
 @pytest.mark.parametrize(
-    ("asleep", "change", "is_woken"),
+    ("rejected", "change", "is_queued"),
     [
         pytest.param(SPREAD, {"came": pod("q", labels=WEB, on="n1")}, True, id="one of its kind came"),
         pytest.param(SPREAD, {"gone": pod("q", labels=WEB, on="n1")}, True, id="one of its kind is gone"),
@@ -62,8 +62,8 @@ def relabelled(old: Mapping[str, str], new: Mapping[str, str], name: str = "q", 
         ),
     ],
 )
-def test_other_counts(asleep: Pod, change: Change, is_woken: bool) -> None:
-    assert wakes(PodTopologySpread, asleep, **change) is is_woken
+def test_other_counts(rejected: Pod, change: Change, is_queued: bool) -> None:
+    assert queues(PodTopologySpread, rejected, **change) is is_queued
 
 
 def tolerating(*tolerations: str, honours_taints: bool | None) -> Pod:
@@ -72,7 +72,7 @@ def tolerating(*tolerations: str, honours_taints: bool | None) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param(relabelled(WEB, DB, "p", ""), True, id="it is no longer of the kind that it counts"),
         pytest.param(relabelled(WEB, {**WEB, "a": "b"}, "p", ""), False, id="it has one more label"),
@@ -93,8 +93,8 @@ def tolerating(*tolerations: str, honours_taints: bool | None) -> Pod:
         ),
     ],
 )
-def test_it_changes_itself(change: Change, is_woken: bool) -> None:
-    assert wakes(PodTopologySpread, SPREAD, **change) is is_woken
+def test_it_changes_itself(change: Change, is_queued: bool) -> None:
+    assert queues(PodTopologySpread, SPREAD, **change) is is_queued
 
 
 TWO = pod(labels=WEB, spread=[spread(ZONE, app="web"), spread("rack", app="web")])
@@ -102,7 +102,7 @@ IN_BOTH = node(zone="a", labels={"rack": "r1"})
 
 
 @pytest.mark.parametrize(
-    ("asleep", "old", "new", "is_woken"),
+    ("rejected", "old", "new", "is_queued"),
     [
         pytest.param(SPREAD, None, node(zone="a"), True, id="a node came"),
         pytest.param(SPREAD, None, node(), False, id="a node came that is in no domain"),
@@ -121,14 +121,14 @@ IN_BOTH = node(zone="a", labels={"rack": "r1"})
         pytest.param(UNREADABLE, None, node(), True, id="what cannot be read may help"),
     ],
 )
-def test_other_domains(asleep: Pod, old: Node | None, new: Node | None, is_woken: bool) -> None:
-    assert wakes(PodTopologySpread, asleep, before=old, after=new) is is_woken
+def test_other_domains(rejected: Pod, old: Node | None, new: Node | None, is_queued: bool) -> None:
+    assert queues(PodTopologySpread, rejected, before=old, after=new) is is_queued
 
 
-@pytest.mark.parametrize(("labels", "is_woken"), [(WEB, True), (DB, False)], ids=["of the service", "of another one"])
-def test_constraints_of_the_profile_count_the_pods_of_a_service(labels: Mapping[str, str], is_woken: bool) -> None:
+@pytest.mark.parametrize(("labels", "is_queued"), [(WEB, True), (DB, False)], ids=["of the service", "of another one"])
+def test_constraints_of_the_profile_count_the_pods_of_a_service(labels: Mapping[str, str], is_queued: bool) -> None:
     hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     arguments = {"defaultingType": "List", "defaultConstraints": [hard]}
     config = with_arguments("PodTopologySpread", arguments)
     gone = pod("q", labels=labels, on="n1")
-    assert wakes(PodTopologySpread, pod(labels=WEB), service("web", app="web"), gone=gone, config=config) is is_woken
+    assert queues(PodTopologySpread, pod(labels=WEB), service("web", app="web"), gone=gone, config=config) is is_queued

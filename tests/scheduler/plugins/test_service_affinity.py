@@ -14,7 +14,7 @@ from mooring.api.views.workloads import Service, ServiceSpec
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.config import ConfigurationError
-from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
+from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.plugins.service_affinity import ServiceAffinity, elsewhere_share
 from tests.builders import node, pod, service
@@ -132,7 +132,7 @@ def test_without_labels_it_has_nothing_to_say() -> None:
     engine = engine_of(*NODES, SERVICE, pod("old", labels=WEB, on="e1"), config=profile())
     assert refused_by(engine, ServiceAffinity, WANTED) is SKIP
     assert scored_by(engine, ServiceAffinity, WANTED) is SKIP
-    assert plugin_of(engine, ServiceAffinity).wakes() == ()
+    assert plugin_of(engine, ServiceAffinity).events_to_register() == ()
 
 
 def test_it_follows_services_and_pods() -> None:
@@ -253,29 +253,49 @@ def test_arguments_that_are_refused() -> None:
 @pytest.mark.parametrize(
     ("subject", "action", "changed", "helps"),
     [
-        pytest.param(Subject.ASSIGNED_POD, Action.DELETE, pod("x", labels=WEB, on="e1"), True, id="its kind goes"),
-        pytest.param(Subject.ASSIGNED_POD, Action.ADD, pod("x", labels=WEB, on="e1"), True, id="its kind comes"),
-        pytest.param(Subject.ASSIGNED_POD, Action.DELETE, pod("x", on="e1"), False, id="somebody else goes"),
         pytest.param(
-            Subject.ASSIGNED_POD, Action.DELETE, pod("x", labels=WEB, namespace="shop"), False, id="another namespace"
+            EventResource.ASSIGNED_POD, ActionType.DELETE, pod("x", labels=WEB, on="e1"), True, id="its kind goes"
         ),
-        pytest.param(Subject.SERVICE, Action.DELETE, SERVICE, True, id="a service goes"),
-        pytest.param(Subject.SERVICE, Action.UPDATE, SERVICE, True, id="a service changes"),
-        pytest.param(Subject.SERVICE, Action.DELETE, service("web", "shop"), False, id="a service elsewhere"),
-        pytest.param(Subject.SERVICE, Action.ADD, SERVICE, False, id="a new service only binds more"),
-        pytest.param(Subject.NODE, Action.ADD, NODES[0], True, id="a node comes"),
-        pytest.param(Subject.NODE, Action.DELETE, NODES[0], True, id="the node to be like goes"),
-        pytest.param(Subject.NODE, Action.UPDATE_NODE_LABEL, NODES[0], True, id="a node is relabelled"),
-        pytest.param(Subject.NODE, Action.UPDATE_NODE_TAINT, NODES[0], False, id="a taint is not its business"),
+        pytest.param(
+            EventResource.ASSIGNED_POD, ActionType.ADD, pod("x", labels=WEB, on="e1"), True, id="its kind comes"
+        ),
+        pytest.param(EventResource.ASSIGNED_POD, ActionType.DELETE, pod("x", on="e1"), False, id="somebody else goes"),
+        pytest.param(
+            EventResource.ASSIGNED_POD,
+            ActionType.DELETE,
+            pod("x", labels=WEB, namespace="shop"),
+            False,
+            id="another namespace",
+        ),
+        pytest.param(EventResource.SERVICE, ActionType.DELETE, SERVICE, True, id="a service goes"),
+        pytest.param(EventResource.SERVICE, ActionType.UPDATE, SERVICE, True, id="a service changes"),
+        pytest.param(EventResource.SERVICE, ActionType.DELETE, service("web", "shop"), False, id="a service elsewhere"),
+        pytest.param(EventResource.SERVICE, ActionType.ADD, SERVICE, False, id="a new service only binds more"),
+        pytest.param(EventResource.NODE, ActionType.ADD, NODES[0], True, id="a node comes"),
+        pytest.param(EventResource.NODE, ActionType.DELETE, NODES[0], True, id="the node to be like goes"),
+        pytest.param(EventResource.NODE, ActionType.UPDATE_NODE_LABEL, NODES[0], True, id="a node is relabelled"),
+        pytest.param(
+            EventResource.NODE, ActionType.UPDATE_NODE_TAINT, NODES[0], False, id="a taint is not its business"
+        ),
     ],
 )
-def test_what_can_help(subject: Subject, action: Action, changed: Pod | Service | Node, helps: bool) -> None:
+def test_what_can_help(subject: EventResource, action: ActionType, changed: Pod | Service | Node, helps: bool) -> None:
     engine = engine_of(*NODES, config=SAME_REGION)
     told = engine.record(changed) if isinstance(changed, Pod) else changed
-    old, new = (told, None) if action is Action.DELETE else (None, told)
+    old, new = (told, None) if action is ActionType.DELETE else (None, told)
     sleeping, event = engine.record(WANTED), ClusterEvent(subject, action)
-    wakes = [wake for wake in plugin_of(engine, ServiceAffinity).wakes() if wake.hears(event)]
-    assert any(wake.hint is None or wake.hint(sleeping, old, new) for wake in wakes) is helps
+    events = [
+        registered
+        for registered in plugin_of(engine, ServiceAffinity).events_to_register()
+        if registered.matches(event)
+    ]
+    assert (
+        any(
+            registered.queueing_hint_fn is None or registered.queueing_hint_fn(sleeping, old, new)
+            for registered in events
+        )
+        is helps
+    )
 
 
 # --- against the rule, written down node by node ----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What wakes the pods that the small plugins refused: those whose hints live in the plugin's own file."""
+"""Queueing hints: pods that the small plugins rejected: those whose hints live in the plugin's own file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.scheduler.plugins.taint_toleration import TaintToleration
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import with_arguments
-from tests.scheduler.sleeping import Change, wakes
+from tests.scheduler.queueing import Change, queues
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
 
@@ -29,7 +29,7 @@ def with_host_users(view: Pod, host_users: bool) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_woken"),
+    ("old", "new", "is_queued"),
     [
         pytest.param(pod(gates=["wait"]), pod(), True, id="the last gate was opened"),
         pytest.param(pod(gates=["a", "b"]), pod(gates=["b"]), False, id="another gate is closed still"),
@@ -37,12 +37,12 @@ def with_host_users(view: Pod, host_users: bool) -> Pod:
         pytest.param(pod("other", gates=["wait"]), pod("other"), False, id="it was another pod's gate"),
     ],
 )
-def test_a_gated_pod_waits_for_its_own_gates(old: Pod, new: Pod, is_woken: bool) -> None:
-    assert wakes(SchedulingGates, pod(gates=["wait"]), before=old, after=new) is is_woken
+def test_a_gated_pod_waits_for_its_own_gates(old: Pod, new: Pod, is_queued: bool) -> None:
+    assert queues(SchedulingGates, pod(gates=["wait"]), before=old, after=new) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "old", "new", "is_woken"),
+    ("tolerations", "old", "new", "is_queued"),
     [
         pytest.param([], None, node(), True, id="a node without taints came"),
         pytest.param([], None, node(taints=["gpu:NoSchedule"]), False, id="a node with a taint came"),
@@ -60,13 +60,13 @@ def test_a_gated_pod_waits_for_its_own_gates(old: Pod, new: Pod, is_woken: bool)
     ],
 )
 def test_a_pod_that_nodes_are_tainted_against(
-    tolerations: list[str], old: Node | None, new: Node, is_woken: bool
+    tolerations: list[str], old: Node | None, new: Node, is_queued: bool
 ) -> None:
-    assert wakes(TaintToleration, pod(tolerations=tolerations), before=old, after=new) is is_woken
+    assert queues(TaintToleration, pod(tolerations=tolerations), before=old, after=new) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_woken"),
+    ("old", "new", "is_queued"),
     [
         pytest.param(None, node(), True, id="a node came"),
         pytest.param(None, node(unschedulable=True), False, id="a cordoned node came"),
@@ -75,12 +75,12 @@ def test_a_pod_that_nodes_are_tainted_against(
         pytest.param(node(), node(taints=["gpu:NoSchedule"]), False, id="a node was tainted"),
     ],
 )
-def test_a_pod_that_only_cordoned_nodes_would_take(old: Node | None, new: Node, is_woken: bool) -> None:
-    assert wakes(NodeUnschedulable, pod(), before=old, after=new) is is_woken
+def test_a_pod_that_only_cordoned_nodes_would_take(old: Node | None, new: Node, is_queued: bool) -> None:
+    assert queues(NodeUnschedulable, pod(), before=old, after=new) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("plugin", "old", "new", "is_woken"),
+    ("plugin", "old", "new", "is_queued"),
     [
         pytest.param(TaintToleration, pod(), pod(tolerations=["gpu"]), True, id="taints: whatever it tolerates"),
         pytest.param(TaintToleration, pod("q"), pod("q", tolerations=["gpu"]), False, id="taints: another pod"),
@@ -90,12 +90,12 @@ def test_a_pod_that_only_cordoned_nodes_would_take(old: Node | None, new: Node, 
         pytest.param(NodeUnschedulable, pod("q"), pod("q", tolerations=[CORDON]), False, id="cordons: another pod"),
     ],
 )
-def test_a_pod_that_tolerates_more(plugin: type[Plugin], old: Pod, new: Pod, is_woken: bool) -> None:
-    assert wakes(plugin, pod(), before=old, after=new) is is_woken
+def test_a_pod_that_tolerates_more(plugin: type[Plugin], old: Pod, new: Pod, is_queued: bool) -> None:
+    assert queues(plugin, pod(), before=old, after=new) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"came": node()}, True, id="a node came"),
         pytest.param({"before": node(), "after": node(taints=["a:NoSchedule"])}, True, id="some taint changed"),
@@ -103,12 +103,12 @@ def test_a_pod_that_tolerates_more(plugin: type[Plugin], old: Pod, new: Pod, is_
         pytest.param({"gone": pod(on="n1")}, False, id="a pod is gone"),
     ],
 )
-def test_a_pod_that_names_its_node(change: Change, is_woken: bool) -> None:
-    assert wakes(NodeName, pod(), **change) is is_woken
+def test_a_pod_that_names_its_node(change: Change, is_queued: bool) -> None:
+    assert queues(NodeName, pod(), **change) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"gone": pod("q", ports=["80"], on="n1")}, True, id="the port is free"),
         pytest.param({"gone": pod("q", ports=["10.0.0.1:80"], on="n1")}, True, id="on one address"),
@@ -121,20 +121,20 @@ def test_a_pod_that_names_its_node(change: Change, is_woken: bool) -> None:
         pytest.param({"came": pod("q", ports=["80"], on="n1")}, False, id="a pod came"),
     ],
 )
-def test_a_pod_that_wants_a_port(change: Change, is_woken: bool) -> None:
-    assert wakes(NodePorts, pod(ports=["443", "80"]), **change) is is_woken
+def test_a_pod_that_wants_a_port(change: Change, is_queued: bool) -> None:
+    assert queues(NodePorts, pod(ports=["443", "80"]), **change) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("mine", "freed", "is_woken"),
+    ("mine", "freed", "is_queued"),
     [
         ("10.0.0.1:80", "10.0.0.1:80", True),
         ("10.0.0.1:80", "10.0.0.2:80", False),
         ("10.0.0.1:80", "80", True),
     ],
 )
-def test_ports_collide_on_one_address(mine: str, freed: str, is_woken: bool) -> None:
-    assert wakes(NodePorts, pod(ports=[mine]), gone=pod("q", ports=[freed], on="n1")) is is_woken
+def test_ports_collide_on_one_address(mine: str, freed: str, is_queued: bool) -> None:
+    assert queues(NodePorts, pod(ports=[mine]), gone=pod("q", ports=[freed], on="n1")) is is_queued
 
 
 OF_TEAM_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]}]}
@@ -143,7 +143,7 @@ FAULTY = pod(nodes=node_selector(term("disk Like ssd")))
 
 
 @pytest.mark.parametrize(
-    ("asleep", "old", "new", "is_woken"),
+    ("rejected", "old", "new", "is_queued"),
     [
         pytest.param(pod(node_labels={"disk": "ssd"}), None, node(labels={"disk": "ssd"}), True, id="a match came"),
         pytest.param(pod(node_labels={"disk": "ssd"}), None, node(labels={"disk": "hdd"}), False, id="another came"),
@@ -171,24 +171,24 @@ FAULTY = pod(nodes=node_selector(term("disk Like ssd")))
         pytest.param(FAULTY, node(), node(labels={"a": "b"}), True, id="also of a node that changes"),
     ],
 )
-def test_a_pod_that_wants_labels(asleep: Pod, old: Node | None, new: Node, is_woken: bool) -> None:
-    assert wakes(NodeAffinity, asleep, before=old, after=new) is is_woken
+def test_a_pod_that_wants_labels(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
+    assert queues(NodeAffinity, rejected, before=old, after=new) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_woken"),
+    ("old", "new", "is_queued"),
     [
         pytest.param(None, node(labels={"team": "a"}), True, id="a node came that the profile wants"),
         pytest.param(None, node(labels={"team": "b"}), False, id="a node came that it does not want"),
         pytest.param(node(), node(labels={"team": "a"}), False, id="kube-scheduler compares the pod's wishes only"),
     ],
 )
-def test_a_profile_that_wants_labels(old: Node | None, new: Node, is_woken: bool) -> None:
-    assert wakes(NodeAffinity, pod(), before=old, after=new, config=with_arguments("NodeAffinity", ADDED)) is is_woken
+def test_a_profile_that_wants_labels(old: Node | None, new: Node, is_queued: bool) -> None:
+    assert queues(NodeAffinity, pod(), before=old, after=new, config=with_arguments("NodeAffinity", ADDED)) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"came": node()}, True, id="a node came"),
         pytest.param({"before": node(), "after": node(features=["Fast"])}, True, id="a node declares a feature"),
@@ -206,9 +206,9 @@ def test_a_profile_that_wants_labels(old: Node | None, new: Node, is_woken: bool
         ),
     ],
 )
-def test_a_pod_that_needs_a_feature(change: Change, is_woken: bool) -> None:
-    assert wakes(NodeDeclaredFeatures, with_host_users(pod(), False), **change) is is_woken
+def test_a_pod_that_needs_a_feature(change: Change, is_queued: bool) -> None:
+    assert queues(NodeDeclaredFeatures, with_host_users(pod(), False), **change) is is_queued
 
 
 def test_preemption_leaves_waking_to_those_who_refused() -> None:
-    assert not wakes(DefaultPreemption, pod(), gone=pod("q", on="n1"))
+    assert not queues(DefaultPreemption, pod(), gone=pod("q", on="n1"))

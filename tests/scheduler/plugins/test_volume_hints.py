@@ -1,4 +1,4 @@
-"""What wakes pods that were refused for their volumes."""
+"""Queueing hints: pods that were rejected for their volumes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.scheduler.plugins.volume_binding import VolumeBinding
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from mooring.scheduler.plugins.volume_zone import VolumeZone
 from tests.builders import ZONE, disk, node, pod
-from tests.scheduler.sleeping import Change, wakes
+from tests.scheduler.queueing import Change, queues
 from tests.storage_builders import (
     allowing,
     attachment,
@@ -51,7 +51,7 @@ def ebs(volume_id: str) -> Volume:
     "plugin", [VolumeBinding, NodeVolumeLimits, VolumeRestrictions, VolumeZone], ids=lambda p: p.name
 )
 @pytest.mark.parametrize(
-    ("asleep", "claim", "wakes_who_names", "wakes_who_needs"),
+    ("rejected", "claim", "wakes_who_names", "wakes_who_needs"),
     [
         pytest.param(DATA, waiting("data"), True, True, id="its claim"),
         pytest.param(DATA, waiting("logs"), False, False, id="another claim"),
@@ -61,10 +61,10 @@ def ebs(volume_id: str) -> Volume:
     ],
 )
 def test_a_claim_came(
-    plugin: type[Plugin], asleep: Pod, claim: PersistentVolumeClaim, wakes_who_names: bool, wakes_who_needs: bool
+    plugin: type[Plugin], rejected: Pod, claim: PersistentVolumeClaim, wakes_who_names: bool, wakes_who_needs: bool
 ) -> None:
     looks_at_ephemeral = plugin in (VolumeBinding, NodeVolumeLimits)
-    assert wakes(plugin, asleep, came=claim) is (wakes_who_needs if looks_at_ephemeral else wakes_who_names)
+    assert queues(plugin, rejected, came=claim) is (wakes_who_needs if looks_at_ephemeral else wakes_who_names)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_a_claim_came(
     [(VolumeBinding, True), (VolumeZone, True), (NodeVolumeLimits, False), (VolumeRestrictions, False)],
 )
 def test_a_claim_was_bound(plugin: type[Plugin], hears_of_it: bool) -> None:
-    assert wakes(plugin, DATA, before=waiting("data"), after=bound("data", "pv-1")) is hears_of_it
+    assert queues(plugin, DATA, before=waiting("data"), after=bound("data", "pv-1")) is hears_of_it
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"came": storage_class("local")}, True, id="a class came"),
         pytest.param(
@@ -137,12 +137,12 @@ def test_a_claim_was_bound(plugin: type[Plugin], hears_of_it: bool) -> None:
         pytest.param({"gone": pod("q", on="n1")}, False, id="a pod is gone"),
     ],
 )
-def test_a_pod_that_volume_binding_refused(change: Change, is_woken: bool) -> None:
-    assert wakes(VolumeBinding, DATA, **change) is is_woken
+def test_a_pod_that_volume_binding_refused(change: Change, is_queued: bool) -> None:
+    assert queues(VolumeBinding, DATA, **change) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("driver", "told", "telling", "is_woken"),
+    ("driver", "told", "telling", "is_queued"),
     [
         ("d", True, False, True),
         ("d", True, None, True),
@@ -152,15 +152,15 @@ def test_a_pod_that_volume_binding_refused(change: Change, is_woken: bool) -> No
     ],
 )
 def test_a_driver_tells_no_capacity_any_more(
-    driver: str, told: bool | None, telling: bool | None, is_woken: bool
+    driver: str, told: bool | None, telling: bool | None, is_queued: bool
 ) -> None:
-    asleep = pod(claims=["data"], volumes=[Volume(name="v", csi=CSIVolumeSource(driver=driver))])
+    rejected = pod(claims=["data"], volumes=[Volume(name="v", csi=CSIVolumeSource(driver=driver))])
     before, after = csi_driver("d", tracks_capacity=told), csi_driver("d", tracks_capacity=telling)
-    assert wakes(VolumeBinding, asleep, before=before, after=after) is is_woken
+    assert queues(VolumeBinding, rejected, before=before, after=after) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"came": csi_node("n1")}, True, id="a CSINode came"),
         pytest.param({"before": csi_node("n1", {EBS: 1}), "after": csi_node("n1", {EBS: 2})}, True, id="a limit rose"),
@@ -187,12 +187,12 @@ def test_a_driver_tells_no_capacity_any_more(
         pytest.param({"came": node()}, False, id="a node came"),
     ],
 )
-def test_a_pod_that_exceeds_limits(change: Change, is_woken: bool) -> None:
-    assert wakes(NodeVolumeLimits, DATA, **change) is is_woken
+def test_a_pod_that_exceeds_limits(change: Change, is_queued: bool) -> None:
+    assert queues(NodeVolumeLimits, DATA, **change) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("own", "is_woken"),
+    ("own", "is_queued"),
     [
         pytest.param(ebs("vol-1"), True, id="its disk is of the driver"),
         pytest.param(disk("d"), False, id="its disk is of another driver"),
@@ -203,21 +203,21 @@ def test_a_pod_that_exceeds_limits(change: Change, is_woken: bool) -> None:
         pytest.param(ephemeral("x"), False, id="kube-scheduler does not look at ephemeral volumes"),
     ],
 )
-def test_a_volume_was_detached(own: Volume, is_woken: bool) -> None:
+def test_a_volume_was_detached(own: Volume, is_queued: bool) -> None:
     gone = attachment("a", of="pv-1", on="n1", by=EBS)
-    assert wakes(NodeVolumeLimits, pod(volumes=[own]), gone=gone) is is_woken
+    assert queues(NodeVolumeLimits, pod(volumes=[own]), gone=gone) is is_queued
 
 
 def test_a_disk_that_no_driver_could_know_may_be_anybodys() -> None:
     gone = attachment("a", of="pv-1", on="n1", by="other")
-    assert wakes(NodeVolumeLimits, pod(volumes=[ebs("aws:///nonsense")]), gone=gone)
+    assert queues(NodeVolumeLimits, pod(volumes=[ebs("aws:///nonsense")]), gone=gone)
 
 
 WANTING = pod(claims=["data"], volumes=[disk("d", read_only=True)])
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"gone": pod("q", claims=["data"], on="n1")}, True, id="a user of its claim is gone"),
         pytest.param({"gone": pod("q", claims=["logs"], on="n1")}, False, id="a user of another claim is gone"),
@@ -234,8 +234,8 @@ WANTING = pod(claims=["data"], volumes=[disk("d", read_only=True)])
         pytest.param({"before": node(), "after": node(zone="a")}, False, id="a node has another label"),
     ],
 )
-def test_a_pod_that_wants_a_disk_or_a_claim(change: Change, is_woken: bool) -> None:
-    assert wakes(VolumeRestrictions, WANTING, **change) is is_woken
+def test_a_pod_that_wants_a_disk_or_a_claim(change: Change, is_queued: bool) -> None:
+    assert queues(VolumeRestrictions, WANTING, **change) is is_queued
 
 
 def in_zones(text: str, **others: str) -> ApiObject:
@@ -243,7 +243,7 @@ def in_zones(text: str, **others: str) -> ApiObject:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_woken"),
+    ("change", "is_queued"),
     [
         pytest.param({"came": storage_class("local")}, True, id="a class came that waits"),
         pytest.param({"came": storage_class("local", binding="Immediate")}, False, id="a class came that does not"),
@@ -257,5 +257,5 @@ def in_zones(text: str, **others: str) -> ApiObject:
         pytest.param({"before": in_zones("a__"), "after": volume("pv-1")}, False, id="a label that is no list is none"),
     ],
 )
-def test_a_pod_whose_volumes_are_elsewhere(change: Change, is_woken: bool) -> None:
-    assert wakes(VolumeZone, DATA, **change) is is_woken
+def test_a_pod_whose_volumes_are_elsewhere(change: Change, is_queued: bool) -> None:
+    assert queues(VolumeZone, DATA, **change) is is_queued

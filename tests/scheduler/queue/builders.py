@@ -1,11 +1,11 @@
-"""A lobby for tests: a queue whose pods are called by name, with plugins that do what they are told.
+"""A queue for tests: pods have names, plugins return what the test sets, and time is virtual.
 
-lobby = Lobby(refuser("Fit", Wake(Subject.NODE, Action.ADD)))
-lobby.sleep("p", by="Fit")
-lobby.queue.wake(NODE_ADD)
-assert lobby.room("p") is Room.BACKOFF
+harness = QueueHarness(rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)))
+harness.make_unschedulable("p", by="Fit")
+harness.move_all(NODE_ADD)
+assert harness.state("p") is QueueState.BACKOFF
 
-After every step the lobby checks all invariants of the queue.
+The harness checks all invariants of the queue after every step.
 """
 
 from __future__ import annotations
@@ -17,94 +17,101 @@ from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.pods import PodInfo, PodSignature, signature_key
-from mooring.scheduler.framework.events import Action, ClusterEvent, Subject, Wake
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    queue_if,
+)
 from mooring.scheduler.framework.plugin import Filter, Plugin, PreEnqueue, QueueSort
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Rejection, unresolvable
 from mooring.scheduler.plugins.priority_sort import PrioritySort
-from mooring.scheduler.queue.entry import QueuedPod
-from mooring.scheduler.queue.moves import Room
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.queue.states import QueueState
 from tests.builders import pod as pod_view
 
-NODE_ADD = ClusterEvent(Subject.NODE, Action.ADD)
-NODE_LABEL = ClusterEvent(Subject.NODE, Action.UPDATE_NODE_LABEL)
-CLAIM_ADD = ClusterEvent(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD)
-POD_LABEL = ClusterEvent(Subject.PENDING_POD, Action.UPDATE_POD_LABEL)
-GATES_GONE = ClusterEvent(Subject.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+CLAIM_ADD = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+POD_LABEL = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL)
+GATES_GONE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 
 _signatures: dict[bytes, PodSignature] = {}
 
 
 def record(view: Pod) -> PodInfo:
-    """A pod as the cache would remember it: pods that are alike share their shape."""
+    """A record as the cache makes it: equal pods share their signature."""
     key = signature_key(view)
     return PodInfo(view, _signatures.setdefault(key, PodSignature(key, view)))
 
 
-class Refuser(Filter[None]):
-    """A plugin that pods can be refused by."""
+class RejectingPlugin(Filter[None]):
+    """A plugin that can reject pods."""
 
-    def __init__(self, wakes: Sequence[Wake]) -> None:
-        self._wakes = wakes
+    def __init__(self, events: Sequence[ClusterEventWithHint]) -> None:
+        self._events = events
 
     def filter(self, state: None, rows: Rows) -> Int64s:
-        raise AssertionError("nobody filters here")
+        raise AssertionError("not called in these tests")
 
-    def wakes(self) -> Sequence[Wake]:
-        return self._wakes
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return self._events
 
 
-class Gate(PreEnqueue):
-    """Lets nobody in while it is shut, except those who are named."""
+class GatingPlugin(PreEnqueue):
+    """Rejects every pod while it is closed, except those in `admitted`."""
 
-    def __init__(self, wakes: Sequence[Wake]) -> None:
-        self._wakes = wakes
-        self.is_shut = False
-        self.guests: set[str] = set()
+    def __init__(self, events: Sequence[ClusterEventWithHint]) -> None:
+        self._events = events
+        self.is_closed = False
+        self.admitted: set[str] = set()
         self.opens_after = 1_000_000
-        self.asked: list[str] = []
+        self.called_for: list[str] = []
         self.error: Exception | None = None
 
     def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
-        self.asked.append(pod.name)
+        self.called_for.append(pod.name)
         if self.error is not None:
             raise self.error
-        if len(self.asked) >= self.opens_after:
-            self.is_shut = False
-        return unresolvable("it is shut") if self.is_shut and pod.name not in self.guests else None
+        if len(self.called_for) >= self.opens_after:
+            self.is_closed = False
+        return unresolvable("the gate is closed") if self.is_closed and pod.name not in self.admitted else None
 
-    def wakes(self) -> Sequence[Wake]:
-        return self._wakes
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return self._events
 
 
-def refuser(name: str, *wakes: Wake) -> Refuser:
-    plugin = type(name, (Refuser,), {"name": name})(wakes)
-    assert isinstance(plugin, Refuser)
+def rejecting_plugin(name: str, *events: ClusterEventWithHint) -> RejectingPlugin:
+    plugin = type(name, (RejectingPlugin,), {"name": name})(events)
+    assert isinstance(plugin, RejectingPlugin)
     return plugin
 
 
-def gate(name: str = "Gate", *wakes: Wake, is_shut: bool = False) -> Gate:
-    plugin = type(name, (Gate,), {"name": name})(wakes)
-    assert isinstance(plugin, Gate)
-    plugin.is_shut = is_shut
+def gate(name: str = "Gate", *events: ClusterEventWithHint, is_closed: bool = False) -> GatingPlugin:
+    plugin = type(name, (GatingPlugin,), {"name": name})(events)
+    assert isinstance(plugin, GatingPlugin)
+    plugin.is_closed = is_closed
     return plugin
 
 
-class HintLog:
-    """A hint that says what it is told, and remembers whom it was asked about."""
+class RecordingHint:
+    """A hint that returns a given result or raises it, and records its calls."""
 
-    def __init__(self, answer: bool | Exception = True) -> None:
-        self.answer = answer
-        self.asked: list[str] = []
+    def __init__(self, result: bool | Exception = True) -> None:
+        self.result = result
+        self.called_for: list[str] = []
         self.changes: list[tuple[Any, Any]] = []
 
-    def __call__(self, pod: PodInfo, old: Any, new: Any) -> bool:
-        self.asked.append(pod.name)
+    def __call__(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+        self.called_for.append(pod.name)
         self.changes.append((old, new))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+        if isinstance(self.result, Exception):
+            raise self.result
+        return queue_if(self.result)
 
 
 def profile(*plugins: Plugin, scheduler_name: str = "default-scheduler", sort: QueueSort | None = None) -> Profile:
@@ -126,22 +133,22 @@ def profile(*plugins: Plugin, scheduler_name: str = "default-scheduler", sort: Q
     )
 
 
-class Lobby:
+class QueueHarness:
     """A queue, its clock, and its pods by name."""
 
     def __init__(self, *plugins: Plugin, profiles: Iterable[Profile] = (), **options: Any) -> None:
         self.clock = VirtualClock()
-        self.moves: list[tuple[str, str]] = []
+        self.incoming: list[tuple[str, str]] = []
         served = {one.scheduler_name: one for one in (profiles or (profile(*plugins),))}
         self.queue = SchedulingQueue(
-            served, clock=self.clock, moved=lambda queue, label: self.moves.append((queue, label)), **options
+            served, clock=self.clock, on_incoming=lambda queue, label: self.incoming.append((queue, label)), **options
         )
         self.in_flight: dict[str, QueuedPod] = {}
         self._plugins = plugins
 
     @property
-    def gate(self) -> Gate:
-        return next(plugin for plugin in self._plugins if isinstance(plugin, Gate))
+    def gate(self) -> GatingPlugin:
+        return next(plugin for plugin in self._plugins if isinstance(plugin, GatingPlugin))
 
     def add(self, *names: str, **what: Any) -> None:
         for name in names:
@@ -165,29 +172,31 @@ class Lobby:
             names.append(name)
         return names
 
-    def refuse(self, name: str, by: str | Iterable[str] = "Fit", pending: Iterable[str] = ()) -> Room:
+    def reject(self, name: str, by: str | Iterable[str] = "Fit", pending: Iterable[str] = ()) -> QueueState:
         plugins = frozenset((by,) if isinstance(by, str) else by)
-        room = self.queue.give_back(self.in_flight.pop(name), plugins, frozenset(pending))
+        state = self.queue.requeue(self.in_flight.pop(name), plugins, frozenset(pending))
         self.queue.check()
-        return room
+        return state
 
-    def fail(self, name: str) -> Room:
-        room = self.queue.give_back(self.in_flight.pop(name), is_error=True)
+    def fail(self, name: str) -> QueueState:
+        state = self.queue.requeue(self.in_flight.pop(name), is_error=True)
         self.queue.check()
-        return room
+        return state
 
-    def sleep(self, *names: str, by: str | Iterable[str] = "Fit", pending: Iterable[str] = (), **what: Any) -> None:
-        """Adds pods and lets them be refused."""
+    def make_unschedulable(
+        self, *names: str, by: str | Iterable[str] = "Fit", pending: Iterable[str] = (), **what: Any
+    ) -> None:
+        """Adds pods, pops them and rejects them."""
         for name in names:
             self.add(name, **what)
             while self.pop() != name:
                 pass
-            assert self.refuse(name, by, pending) is Room.UNSCHEDULABLE
+            assert self.reject(name, by, pending) is QueueState.UNSCHEDULABLE
 
-    def wake(self, event: ClusterEvent, old: Any = None, new: Any = None) -> int:
-        woken = self.queue.wake(event, old, new)
+    def move_all(self, event: ClusterEvent, old: Any = None, new: Any = None) -> int:
+        moved = self.queue.move_all_to_active_or_backoff(event, old, new)
         self.queue.check()
-        return woken
+        return moved
 
     def update(self, name: str, *events: ClusterEvent, **what: Any) -> None:
         entry = self.queue.get(name)
@@ -197,21 +206,18 @@ class Lobby:
 
     def wait_s(self, seconds: float) -> None:
         self.clock.advance_to(self.clock.now_s() + seconds)
-        self.queue.tick()
+        self.queue.flush()
         self.queue.check()
 
-    def room(self, name: str) -> Room:
+    def state(self, name: str) -> QueueState:
         entry = self.queue.get(name)
-        return Room.OUTSIDE if entry is None else entry.room
+        return QueueState.NOT_QUEUED if entry is None else entry.state
 
     def entry(self, name: str) -> QueuedPod:
         entry = self.queue.get(name)
         assert entry is not None, f"{name} is not in the queue"
         return entry
 
-    def _came_in(self, queue: str, label: str) -> None:
-        self.moves.append((queue, label))
-
     def counted(self) -> list[tuple[str, str]]:
-        """What `queue_incoming_pods_total` counts: (queue, event)."""
-        return self.moves
+        """The increments of `queue_incoming_pods_total`: (queue, event)."""
+        return self.incoming

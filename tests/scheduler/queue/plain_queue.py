@@ -5,7 +5,7 @@ order of popping is never left open.
 
 The plugins of this little world: `Nodes` hears nodes that are added, and says yes to pods that the node is meant for;
 `Claims` hears claims that are added, and says yes to a label (so it can be asked by shape); `Own` hears the pod's own
-change; `Deaf` hears nothing. `Gate` hears labels of nodes, and lets in whom it lets in.
+change; `Deaf` hears nothing. `GatingPlugin` hears labels of nodes, and lets in whom it lets in.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class PlainPod:
     priority: int
     app: str
     queued_s: float
-    room: str = ""
+    state: str = ""
     attempts: int = 0
     refusals: int = 0
     errors: int = 0
-    rejectors: set[str] = field(default_factory=set)
-    pending: set[str] = field(default_factory=set)
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
     gated: bool = False
     flushed_s: float = -math.inf
     was_flushed: bool = False
     told: list[tuple[ClusterEvent, object]] = field(default_factory=list)
     newer_app: str | None = None
-    is_gone: bool = False
+    is_deleted: bool = False
 
     @property
     def backoff_end_s(self) -> float:
@@ -57,7 +57,7 @@ class PlainQueue:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.pods: dict[str, PlainPod] = {}
-        self.let_in: set[str] = set()
+        self.run_pre_enqueue: set[str] = set()
 
     def add(self, name: str, priority: int, app: str) -> None:
         pod = self.pods[name] = PlainPod(name, priority, app, self.now_s)
@@ -65,48 +65,48 @@ class PlainQueue:
 
     def update(self, name: str, app: str) -> None:
         pod = self.pods[name]
-        if pod.room == IN_FLIGHT:
-            pod.newer_app, pod.is_gone = app, False
+        if pod.state == IN_FLIGHT:
+            pod.newer_app, pod.is_deleted = app, False
             pod.told.append((POD_LABEL, name))
             return
         pod.app = app
-        if pod.room in (UNSCHEDULABLE, GATED) and (verdict := self._verdict(pod, POD_LABEL, name)):
-            self._try(pod, verdict)
+        if pod.state in (UNSCHEDULABLE, GATED) and (strategy := self._verdict(pod, POD_LABEL, name)):
+            self._try(pod, strategy)
 
     def delete(self, name: str) -> None:
-        if self.pods[name].room == IN_FLIGHT:
-            self.pods[name].is_gone = True
+        if self.pods[name].state == IN_FLIGHT:
+            self.pods[name].is_deleted = True
         else:
             del self.pods[name]
 
-    def wake(self, event: ClusterEvent, about: object) -> None:
+    def move_all(self, event: ClusterEvent, about: object) -> None:
         for pod in self.pods.values():
-            if pod.room == IN_FLIGHT:
+            if pod.state == IN_FLIGHT:
                 pod.told.append((event, about))
                 continue
-            is_listening = pod.room == UNSCHEDULABLE or (pod.room == GATED and event == NODE_LABEL)
-            if is_listening and (verdict := self._verdict(pod, event, about)):
-                self._try(pod, verdict)
+            has_pods_to_move = pod.state == UNSCHEDULABLE or (pod.state == GATED and event == NODE_LABEL)
+            if has_pods_to_move and (strategy := self._verdict(pod, event, about)):
+                self._try(pod, strategy)
 
     def activate(self, name: str) -> None:
         pod = self.pods[name]
-        if pod.room == IN_FLIGHT:
+        if pod.state == IN_FLIGHT:
             pod.told.append((UNSCHEDULABLE_TIMEOUT, None))
-        elif pod.room in (BACKOFF, ERROR_BACKOFF):
-            pod.room = ACTIVE
-        elif pod.room in (UNSCHEDULABLE, GATED):
+        elif pod.state in (BACKOFF, ERROR_BACKOFF):
+            pod.state = ACTIVE
+        elif pod.state in (UNSCHEDULABLE, GATED):
             self._try(pod, AT_ONCE)
 
     def pop(self) -> str | None:
-        self.tick()
-        ready = sorted((pod for pod in self.pods.values() if pod.room == ACTIVE), key=lambda pod: -pod.priority)
+        self.flush()
+        ready = sorted((pod for pod in self.pods.values() if pod.state == ACTIVE), key=lambda pod: -pod.priority)
         ready += sorted(
-            (pod for pod in self.pods.values() if pod.room == BACKOFF),
+            (pod for pod in self.pods.values() if pod.state == BACKOFF),
             key=lambda pod: (pod.backoff_end_s, -pod.priority),
         )
         if not ready:
             return None
-        ready[0].room = IN_FLIGHT
+        ready[0].state = IN_FLIGHT
         ready[0].attempts += 1
         ready[0].told = []
         return ready[0].name
@@ -114,56 +114,56 @@ class PlainQueue:
     def done(self, name: str) -> None:
         del self.pods[name]
 
-    def give_back(self, name: str, rejectors: set[str], pending: set[str]) -> None:
+    def requeue(self, name: str, unschedulable_plugins: set[str], pending: set[str]) -> None:
         pod = self.pods[name]
-        if pod.is_gone:
+        if pod.is_deleted:
             del self.pods[name]
             return
         pod.app, pod.newer_app = pod.newer_app or pod.app, None
-        pod.rejectors, pod.pending, pod.gated = set(rejectors), set(pending), False
+        pod.unschedulable_plugins, pod.pending_plugins, pod.gated = set(unschedulable_plugins), set(pending), False
         pod.was_flushed, pod.flushed_s, pod.queued_s = False, -math.inf, self.now_s
-        if not rejectors and not pending:
+        if not unschedulable_plugins and not pending:
             pod.errors += 1
             self._try(pod, AFTER_BACKOFF)
             return
         pod.refusals += 1
         pod.errors = 0
-        verdict = max((self._verdict(pod, event, about) for event, about in pod.told), default=SLEEP)
-        if verdict == SLEEP:
-            pod.room = UNSCHEDULABLE
+        strategy = max((self._verdict(pod, event, about) for event, about in pod.told), default=SLEEP)
+        if strategy == SLEEP:
+            pod.state = UNSCHEDULABLE
         else:
-            self._try(pod, verdict)
+            self._try(pod, strategy)
 
     def advance_to(self, now_s: float) -> None:
         self.now_s = now_s
 
-    def tick(self) -> None:
+    def flush(self) -> None:
         for pod in self.pods.values():
-            if pod.room in (BACKOFF, ERROR_BACKOFF) and pod.backoff_end_s <= self.now_s:
-                pod.room = ACTIVE
-        overslept = [
+            if pod.state in (BACKOFF, ERROR_BACKOFF) and pod.backoff_end_s <= self.now_s:
+                pod.state = ACTIVE
+        leftover = [
             pod
             for pod in self.pods.values()
-            if pod.room in (UNSCHEDULABLE, GATED) and self.now_s - max(pod.queued_s, pod.flushed_s) >= ASLEEP_S_MAX
+            if pod.state in (UNSCHEDULABLE, GATED) and self.now_s - max(pod.queued_s, pod.flushed_s) >= ASLEEP_S_MAX
         ]
-        for pod in overslept:
+        for pod in leftover:
             pod.was_flushed, pod.flushed_s = True, self.now_s
             self._try(pod, AFTER_BACKOFF)
-        if overslept:
+        if leftover:
             for pod in self.pods.values():
-                if pod.room == IN_FLIGHT:
+                if pod.state == IN_FLIGHT:
                     pod.told.append((UNSCHEDULABLE_TIMEOUT, None))
 
-    def _try(self, pod: PlainPod, verdict: int) -> None:
-        pod.gated = pod.name not in self.let_in
+    def _try(self, pod: PlainPod, strategy: int) -> None:
+        pod.gated = pod.name not in self.run_pre_enqueue
         if pod.gated:
-            pod.rejectors.add("Gate")
+            pod.unschedulable_plugins.add("Gate")
             pod.was_flushed = False
-            pod.room = GATED
-        elif verdict == AFTER_BACKOFF and self.now_s < pod.backoff_end_s:
-            pod.room = BACKOFF if pod.rejectors or pod.pending else ERROR_BACKOFF
+            pod.state = GATED
+        elif strategy == AFTER_BACKOFF and self.now_s < pod.backoff_end_s:
+            pod.state = BACKOFF if pod.unschedulable_plugins or pod.pending_plugins else ERROR_BACKOFF
         else:
-            pod.room = ACTIVE
+            pod.state = ACTIVE
 
     def _verdict(self, pod: PlainPod, event: ClusterEvent, about: object) -> int:
         if event == UNSCHEDULABLE_TIMEOUT:
@@ -178,4 +178,10 @@ class PlainQueue:
             }.items()
             if helps
         }
-        return AT_ONCE if helpers & pod.pending else AFTER_BACKOFF if helpers & pod.rejectors else SLEEP
+        return (
+            AT_ONCE
+            if helpers & pod.pending_plugins
+            else AFTER_BACKOFF
+            if helpers & pod.unschedulable_plugins
+            else SLEEP
+        )

@@ -6,30 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.queue.entry import Happening
-from mooring.scheduler.queue.in_flight import InFlight
+from mooring.scheduler.queue.in_flight import InFlightEvent, InFlightPods
 from tests.scheduler.queue.builders import NODE_ADD
 
 
-def happening(what: object) -> Happening:
-    return Happening(NODE_ADD, None, what)
+def event(what: object) -> InFlightEvent:
+    return InFlightEvent(NODE_ADD, None, what)
 
 
-def told(in_flight: InFlight, uid: str) -> list[object] | None:
-    happened = in_flight.since(uid)
+def told(in_flight: InFlightPods, uid: str) -> list[object] | None:
+    happened = in_flight.events_since_pop(uid)
     return None if happened is None else [one.new for one in happened]
 
 
-def flight(steps: str, events_max: int = 1_000) -> InFlight:
+def flight(steps: str, events_max: int = 1_000) -> InFlightPods:
     """'+a' pops pod a, '-a' ends it, any digit is an event."""
-    in_flight = InFlight(events_max)
+    in_flight = InFlightPods(events_max)
     for step in steps.split():
         if step.startswith("+"):
-            in_flight.begin(step[1:])
+            in_flight.add(step[1:])
         elif step.startswith("-"):
-            in_flight.end(step[1:])
+            in_flight.remove(step[1:])
         else:
-            in_flight.record(happening(step))
+            in_flight.record(event(step))
         in_flight.check()
     return in_flight
 
@@ -54,14 +53,14 @@ def test_a_pod_is_told_what_happened_since_it_was_popped(
 ) -> None:
     in_flight = flight(steps)
     assert told(in_flight, uid) == expected
-    assert in_flight.events == kept
+    assert in_flight.event_count == kept
 
 
 def test_beyond_the_limit_who_began_too_early_is_not_told_half_of_it() -> None:
     in_flight = flight("+a 1 2 +b 3 4", events_max=3)
     assert told(in_flight, "a") is None
     assert told(in_flight, "b") == ["3", "4"]
-    assert (in_flight.events, in_flight.events_dropped) == (3, 1)
+    assert (in_flight.event_count, in_flight.events_dropped) == (3, 1)
 
 
 def test_a_pod_is_in_flight_once() -> None:
@@ -71,19 +70,19 @@ def test_a_pod_is_in_flight_once() -> None:
 
 @given(st.lists(st.sampled_from(["+a", "+b", "+c", "-a", "-b", "-c", "event"]), max_size=60), st.integers(1, 8))
 def test_everybody_is_told_exactly_what_a_private_list_would_hold(steps: list[str], events_max: int) -> None:
-    in_flight = InFlight(events_max)
+    in_flight = InFlightPods(events_max)
     private: dict[str, list[object]] = {}
     for number, step in enumerate(steps):
         uid = step[1:]
         if step == "event":
-            in_flight.record(happening(number))
+            in_flight.record(event(number))
             for events in private.values():
                 events.append(number)
         elif step.startswith("-"):
-            in_flight.end(uid)
+            in_flight.remove(uid)
             private.pop(uid, None)
         elif uid not in private:
-            in_flight.begin(uid)
+            in_flight.add(uid)
             private[uid] = []
         in_flight.check()
     for uid, events in private.items():

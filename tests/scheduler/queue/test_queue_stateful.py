@@ -12,20 +12,27 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, ClusterEvent, Subject, Wake
-from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    queue_if,
+)
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queued_pod import QueuedPod
 from tests.builders import pod as pod_view
 from tests.scheduler.queue.builders import (
     CLAIM_ADD,
     NODE_ADD,
     NODE_LABEL,
     POD_LABEL,
-    Gate,
+    GatingPlugin,
     gate,
     profile,
     record,
-    refuser,
+    rejecting_plugin,
 )
 from tests.scheduler.queue.plain_queue import ASLEEP_S_MAX, IN_FLIGHT, PlainQueue
 
@@ -38,39 +45,48 @@ apps = st.sampled_from(APPS)
 some_rejectors = st.sets(st.sampled_from(REJECTORS), max_size=3)
 
 
-def is_meant_for(pod: PodInfo, old: object, new: object) -> bool:
-    return pod.name == new
+def is_meant_for(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    return queue_if(pod.name == new)
 
 
-def is_for_app(pod: PodInfo, old: object, new: object) -> bool:
-    return pod.signature.labels["app"] == new
+def is_for_app(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    return queue_if(pod.signature.labels["app"] == new)
 
 
-def is_itself(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
-    return pod.uid == new.uid
+def is_itself(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    return queue_if(pod.uid == new.uid)
 
 
 class QueueMachine(RuleBasedStateMachine):
     queue: SchedulingQueue
     plain: PlainQueue
-    the_gate: Gate
+    the_gate: GatingPlugin
 
-    @initialize(let_in=st.sets(names), is_pending_used=st.booleans())
-    def open(self, let_in: set[str], is_pending_used: bool) -> None:
+    @initialize(run_pre_enqueue=st.sets(names), is_pending_used=st.booleans())
+    def open(self, run_pre_enqueue: set[str], is_pending_used: bool) -> None:
         self.clock = VirtualClock()
         self.plain = PlainQueue()
-        self.plain.let_in = set(NAMES) if is_pending_used else set(let_in)
-        self.the_gate = gate("Gate", Wake(Subject.NODE, Action.UPDATE_NODE_LABEL), is_shut=True)
-        self.the_gate.guests = self.plain.let_in
+        self.plain.run_pre_enqueue = set(NAMES) if is_pending_used else set(run_pre_enqueue)
+        self.the_gate = gate(
+            "Gate", ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE_NODE_LABEL), is_closed=True
+        )
+        self.the_gate.admitted = self.plain.run_pre_enqueue
         plugins = (
-            refuser("Nodes", Wake(Subject.NODE, Action.ADD, is_meant_for)),
-            refuser("Claims", Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_for_app, by_signature=True)),
-            refuser("Own", Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL, is_itself)),
-            refuser("Deaf"),
+            rejecting_plugin("Nodes", ClusterEventWithHint(EventResource.NODE, ActionType.ADD, is_meant_for)),
+            rejecting_plugin(
+                "Claims",
+                ClusterEventWithHint(
+                    EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, is_for_app, per_signature=True
+                ),
+            ),
+            rejecting_plugin(
+                "Own", ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, is_itself)
+            ),
+            rejecting_plugin("Deaf"),
             self.the_gate,
         )
         served = {"default-scheduler": profile(*plugins)}
-        self.queue = SchedulingQueue(served, clock=self.clock, asleep_s_max=ASLEEP_S_MAX)
+        self.queue = SchedulingQueue(served, clock=self.clock, unschedulable_s_max=ASLEEP_S_MAX)
         self.in_flight: dict[str, QueuedPod] = {}
 
     def record(self, name: str, app: str) -> PodInfo:
@@ -101,11 +117,11 @@ class QueueMachine(RuleBasedStateMachine):
             self.in_flight[entry.pod.name] = entry
 
     @precondition(lambda self: self.in_flight)
-    @rule(data=st.data(), rejectors=some_rejectors, pending=some_rejectors)
-    def give_back(self, data: st.DataObject, rejectors: set[str], pending: set[str]) -> None:
+    @rule(data=st.data(), unschedulable_plugins=some_rejectors, pending=some_rejectors)
+    def requeue(self, data: st.DataObject, unschedulable_plugins: set[str], pending: set[str]) -> None:
         name = data.draw(st.sampled_from(sorted(self.in_flight)))
-        self.queue.give_back(self.in_flight.pop(name), frozenset(rejectors), frozenset(pending))
-        self.plain.give_back(name, rejectors, pending)
+        self.queue.requeue(self.in_flight.pop(name), frozenset(unschedulable_plugins), frozenset(pending))
+        self.plain.requeue(name, unschedulable_plugins, pending)
 
     @precondition(lambda self: self.in_flight)
     @rule(data=st.data())
@@ -125,12 +141,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(name=names)
     def the_gate_turns_for(self, name: str) -> None:
-        self.plain.let_in ^= {name}
+        self.plain.run_pre_enqueue ^= {name}
         self._wake(NODE_LABEL, None)
 
     def _wake(self, event: ClusterEvent, about: object) -> None:
-        self.queue.wake(event, None, about)
-        self.plain.wake(event, about)
+        self.queue.move_all_to_active_or_backoff(event, None, about)
+        self.plain.move_all(event, about)
 
     @rule(name=names)
     def activate(self, name: str) -> None:
@@ -142,12 +158,12 @@ class QueueMachine(RuleBasedStateMachine):
     def wait(self, quarters: int) -> None:
         now_s = self.clock.now_s() + quarters / 4
         # Not beyond the next alarm: whoever waits wakes up there, and what happens meanwhile depends on it.
-        alarm_s = self.queue.next_alarm_s()
-        now_s = now_s if alarm_s is None else min(now_s, alarm_s)
+        deadline_s = self.queue.next_deadline_s()
+        now_s = now_s if deadline_s is None else min(now_s, deadline_s)
         self.clock.advance_to(now_s)
         self.plain.advance_to(now_s)
-        self.queue.tick()
-        self.plain.tick()
+        self.queue.flush()
+        self.plain.flush()
 
     @invariant()
     def both_agree(self) -> None:
@@ -156,13 +172,25 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.check()
         found = {entry.pod.name: self._seen(entry) for entry in self.queue.entries()}
         assert found == {
-            name: (pod.room, pod.attempts, sorted(pod.rejectors), sorted(pod.pending), pod.was_flushed)
+            name: (
+                pod.state,
+                pod.attempts,
+                sorted(pod.unschedulable_plugins),
+                sorted(pod.pending_plugins),
+                pod.was_flushed,
+            )
             for name, pod in self.plain.pods.items()
         }
-        assert sorted(self.in_flight) == sorted(n for n, pod in self.plain.pods.items() if pod.room == IN_FLIGHT)
+        assert sorted(self.in_flight) == sorted(n for n, pod in self.plain.pods.items() if pod.state == IN_FLIGHT)
 
     def _seen(self, entry: QueuedPod) -> tuple[str, int, list[str], list[str], bool]:
-        return entry.room.words, entry.attempts, sorted(entry.rejectors), sorted(entry.pending), entry.was_flushed
+        return (
+            entry.state.words,
+            entry.attempts,
+            sorted(entry.unschedulable_plugins),
+            sorted(entry.pending_plugins),
+            entry.was_flushed,
+        )
 
     def teardown(self) -> None:
         if hasattr(self, "queue"):
@@ -170,9 +198,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _nobody_is_stranded(self) -> None:
         """If all gates open and all in flight come back, everybody is popped within the longest sleep and backoff."""
-        self.plain.let_in |= set(NAMES)
+        self.plain.run_pre_enqueue |= set(NAMES)
         for flying in self.in_flight.values():
-            self.queue.give_back(flying, frozenset(("Deaf",)))
+            self.queue.requeue(flying, frozenset(("Deaf",)))
         waiting = {waiter.pod.name for waiter in self.queue.entries()}
         self.clock.advance_to(self.clock.now_s() + ASLEEP_S_MAX + 11)
         popped = set()

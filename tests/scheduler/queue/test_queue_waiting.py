@@ -9,86 +9,88 @@ import pytest
 
 from mooring.kit.loop import DeadlockError, VirtualLoop, run
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.queue.moves import Room
-from tests.scheduler.queue.builders import NODE_ADD, Lobby, gate, refuser
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
+from mooring.scheduler.queue.states import QueueState
+from tests.scheduler.queue.builders import NODE_ADD, QueueHarness, gate, rejecting_plugin
 
 
 def wait_for_pod(
-    prepare: Callable[[Lobby], object], meanwhile: Callable[[Lobby], Awaitable[object]] | None = None
+    prepare: Callable[[QueueHarness], object], meanwhile: Callable[[QueueHarness], Awaitable[object]] | None = None
 ) -> tuple[str | None, float, int]:
     """(who is popped, after how many seconds, in how many events of the loop)."""
-    lobby = Lobby(refuser("Fit", Wake(Subject.NODE, Action.ADD)), gate("Gate"))
+    harness = QueueHarness(
+        rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)), gate("Gate")
+    )
 
     async def scheduler() -> tuple[str | None, float, int]:
-        prepare(lobby)
+        prepare(harness)
         async with TaskGroup("test") as group:
             if meanwhile is not None:
-                group.start(_finish(meanwhile(lobby)), name="meanwhile")
-            await lobby.queue.wait_until_ready()
+                group.start(_finish(meanwhile(harness)), name="meanwhile")
+            await harness.queue.wait_until_ready()
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
-        return lobby.pop(), lobby.clock.now_s(), loop.statistics()["events"]
+        return harness.pop(), harness.clock.now_s(), loop.statistics()["events"]
 
-    return run(scheduler(), lobby.clock)
+    return run(scheduler(), harness.clock)
 
 
 async def _finish(work: Awaitable[object]) -> None:
     await work
 
 
-def failed(lobby: Lobby) -> None:
-    lobby.add("p")
-    lobby.pop()
-    lobby.fail("p")
+def failed(harness: QueueHarness) -> None:
+    harness.add("p")
+    harness.pop()
+    harness.fail("p")
 
 
-def asleep(lobby: Lobby) -> None:
-    lobby.sleep("p")
+def asleep(harness: QueueHarness) -> None:
+    harness.make_unschedulable("p")
 
 
-def nothing(lobby: Lobby) -> None:
+def nothing(harness: QueueHarness) -> None:
     pass
 
 
-async def add_after_3_s(lobby: Lobby) -> None:
-    await lobby.clock.wait(3)
-    lobby.add("q")
+async def add_after_3_s(harness: QueueHarness) -> None:
+    await harness.clock.wait(3)
+    harness.add("q")
 
 
-async def wake_after_1_s(lobby: Lobby) -> None:
-    await lobby.clock.wait(1)
-    lobby.wake(NODE_ADD)
+async def wake_after_1_s(harness: QueueHarness) -> None:
+    await harness.clock.wait(1)
+    harness.move_all(NODE_ADD)
 
 
-async def a_failure_after_half_a_second(lobby: Lobby) -> None:
-    await lobby.clock.wait(0.5)
-    lobby.add("early")
-    lobby.pop()
-    lobby.fail("early")
+async def a_failure_after_half_a_second(harness: QueueHarness) -> None:
+    await harness.clock.wait(0.5)
+    harness.add("early")
+    harness.pop()
+    harness.fail("early")
 
 
-def failed_and_asleep(lobby: Lobby) -> None:
-    lobby.sleep("p")
-    lobby.wake(NODE_ADD)
-    lobby.pop()
-    lobby.refuse("p")
-    lobby.add("failed")
-    lobby.pop()
-    lobby.fail("failed")
+def failed_and_asleep(harness: QueueHarness) -> None:
+    harness.make_unschedulable("p")
+    harness.move_all(NODE_ADD)
+    harness.pop()
+    harness.reject("p")
+    harness.add("failed")
+    harness.pop()
+    harness.fail("failed")
 
 
-async def a_gated_pod_after_1_s(lobby: Lobby) -> None:
-    await lobby.clock.wait(1)
-    lobby.gate.is_shut = True
-    lobby.add("gated")
-    lobby.gate.is_shut = False
+async def a_gated_pod_after_1_s(harness: QueueHarness) -> None:
+    await harness.clock.wait(1)
+    harness.gate.is_closed = True
+    harness.add("gated")
+    harness.gate.is_closed = False
 
 
 @pytest.mark.parametrize(
     ("prepare", "meanwhile", "who", "after_s"),
     [
-        pytest.param(lambda lobby: lobby.add("p"), None, "p", 0, id="somebody is ready already"),
+        pytest.param(lambda harness: harness.add("p"), None, "p", 0, id="somebody is ready already"),
         pytest.param(failed, None, "p", 2, id="the end of a backoff"),
         pytest.param(asleep, None, "p", 300, id="the end of a sleep"),
         pytest.param(nothing, add_after_3_s, "q", 3, id="somebody comes"),
@@ -99,7 +101,10 @@ async def a_gated_pod_after_1_s(lobby: Lobby) -> None:
     ],
 )
 def test_waiting_ends_exactly_when_somebody_is_ready(
-    prepare: Callable[[Lobby], None], meanwhile: Callable[[Lobby], Awaitable[None]] | None, who: str, after_s: float
+    prepare: Callable[[QueueHarness], None],
+    meanwhile: Callable[[QueueHarness], Awaitable[None]] | None,
+    who: str,
+    after_s: float,
 ) -> None:
     popped, now_s, events = wait_for_pod(prepare, meanwhile)
     assert (popped, now_s) == (who, after_s)
@@ -112,36 +117,36 @@ def test_waiting_for_nothing_is_a_deadlock_on_virtual_time_and_not_a_spin() -> N
 
 
 def test_a_cancelled_wait_leaves_no_alarm_and_can_be_taken_up_again() -> None:
-    lobby = Lobby(refuser("Fit", Wake(Subject.NODE, Action.ADD)))
+    harness = QueueHarness(rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)))
 
     async def scheduler() -> None:
-        failed(lobby)
+        failed(harness)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         with pytest.raises(asyncio.TimeoutError):
             async with asyncio.timeout(1):
-                await lobby.queue.wait_until_ready()
+                await harness.queue.wait_until_ready()
         assert loop.statistics()["alarms"] == 0
-        assert lobby.room("p") is Room.ERROR_BACKOFF
-        await lobby.queue.wait_until_ready()
-        assert lobby.clock.now_s() == 2
+        assert harness.state("p") is QueueState.ERROR_BACKOFF
+        await harness.queue.wait_until_ready()
+        assert harness.clock.now_s() == 2
 
-    run(scheduler(), lobby.clock)
+    run(scheduler(), harness.clock)
 
 
 def test_several_may_wait() -> None:
-    lobby = Lobby(refuser("Fit", Wake(Subject.NODE, Action.ADD)))
+    harness = QueueHarness(rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)))
     ended_s: list[float] = []
 
     async def wait() -> None:
-        await lobby.queue.wait_until_ready()
-        ended_s.append(lobby.clock.now_s())
+        await harness.queue.wait_until_ready()
+        ended_s.append(harness.clock.now_s())
 
     async def both() -> None:
         async with TaskGroup("test") as group:
             group.start(wait(), name="one")
             group.start(wait(), name="two")
-            group.start(add_after_3_s(lobby), name="add")
+            group.start(add_after_3_s(harness), name="add")
 
-    run(both(), lobby.clock)
+    run(both(), harness.clock)
     assert ended_s == [3, 3]

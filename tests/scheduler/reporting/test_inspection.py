@@ -26,7 +26,7 @@ def test_the_queue() -> None:
             queue.add(engine.record(view))
         entry = queue.pop()
         assert entry is not None
-        queue.give_back(entry, frozenset(("NodeResourcesFit",)))
+        queue.requeue(entry, frozenset(("NodeResourcesFit",)))
         told = queue_told(queue, {}, WaitingPods(), clock)
         json.dumps(told)
         assert told["counts"] == {
@@ -40,12 +40,12 @@ def test_the_queue() -> None:
         pods = told["pods"]
         assert isinstance(pods, list)
         by_name = {each["pod"]: each for each in pods}
-        assert by_name["default/refused"]["room"] == "unschedulable"
-        assert by_name["default/refused"]["refusedBy"] == ["NodeResourcesFit"]
-        assert by_name["default/refused"]["wokenAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
+        assert by_name["default/refused"]["state"] == "unschedulable"
+        assert by_name["default/refused"]["rejectedBy"] == ["NodeResourcesFit"]
+        assert by_name["default/refused"]["retriedAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
         assert by_name["default/refused"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
-        assert by_name["default/ready"]["room"] == "active"
+        assert by_name["default/ready"]["state"] == "active"
         assert pod_told("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
 
     run(main(), clock)
@@ -66,20 +66,20 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
             pods = told["pods"]
             assert isinstance(pods, list)
             (row,) = pods
-            picked = {name: row[name] for name in ("room", "stage", "node", "waitsFor") if name in row}
+            picked = {name: row[name] for name in ("state", "stage", "node", "waitsFor") if name in row}
             return {**picked, "binding": _counts(queue, under_way, waiting, clock)["binding"]}
 
         queue.add(engine.record(pod("web")))
         entry = queue.pop()
         assert entry is not None
-        assert asked("default/web") == {"room": "in flight", "binding": 0}
+        assert asked("default/web") == {"state": "in flight", "binding": 0}
 
         (profile,) = profiles.values()
         assumption = Assumptions(None).add(entry.pod, "n1")
         binding = under_way[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
         binding.stage = Stage.WAITING
         waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda rejection: None)
-        where = {"room": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
+        where = {"state": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
         assert asked("default/web") == where
 
         waiter.allow("Gang")
@@ -87,7 +87,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         binding.stage = Stage.PREPARING
         named = [plugin.name for plugin in profile.pre_binds[:1]]
         assert asked("default/web") == {
-            "room": "binding",
+            "state": "binding",
             "stage": "PreBind",
             "node": "n1",
             "waitsFor": named,
@@ -95,9 +95,9 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         }
 
         binding.stage = Stage.BINDING
-        assert asked("default/web") == {"room": "binding", "stage": "Bind", "node": "n1", "binding": 1}
-        assert asked("default/there") == {"room": "on its node", "node": "n1", "binding": 1}
-        assert asked("default/nobody") == {"room": NOBODYS, "binding": 1}
+        assert asked("default/web") == {"state": "binding", "stage": "Bind", "node": "n1", "binding": 1}
+        assert asked("default/there") == {"state": "on its node", "node": "n1", "binding": 1}
+        assert asked("default/nobody") == {"state": NOBODYS, "binding": 1}
 
     run(main(), clock)
 

@@ -21,7 +21,7 @@ from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import unschedulable
-from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, Reports

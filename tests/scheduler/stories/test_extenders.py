@@ -10,7 +10,7 @@ import pytest
 from mooring.api.kinds import NODE
 from mooring.client.promise import Client
 from mooring.scheduler.extenders.transport import ExtenderError
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
@@ -130,9 +130,9 @@ def test_an_extender_that_is_not_there_makes_the_pod_back_off_as_after_an_error(
         assert seen is not None
         assert seen[:2] == ("False", "SchedulerError")
         assert "context deadline exceeded" in seen[2]
-        where = scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        where = scheduler.queue.status((await world.pod("web")).metadata.uid)
         assert where is not None
-        assert where.room is Room.ERROR_BACKOFF
+        assert where.state is QueueState.ERROR_BACKOFF
         await world.settle(60)
         assert 4 <= len(extenders.asked) <= 9, "1, 2, 4, 8 and then 10 s apart"
 
@@ -190,7 +190,7 @@ def test_what_happens_while_an_extender_thinks_is_taken_in_afterwards() -> None:
         await world.settle()
         await world.create(pod("web", cpu=1))
         await world.settle(1)
-        assert scheduler.standstill.is_held
+        assert scheduler.event_buffer.is_held
         await world.create(node("n1", cpu=2), pod("theirs", cpu=1, on="n0"))
         await world.settle(1)
         assert "n1" not in scheduler.engine.columns.row_of

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from mooring.api.kinds import NODE
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from tests.builders import node, pod
 from tests.scheduler.world import World, play
 
@@ -36,9 +36,9 @@ def test_a_pod_that_fits_nowhere_waits_until_a_node_comes() -> None:
         assert await world.condition("web") == ("False", "Unschedulable", INSUFFICIENT)
         assert await world.events() == [("web", "FailedScheduling", INSUFFICIENT)]
         uid = (await world.pod("web")).metadata.uid
-        where = world.scheduler.queue.whereabouts(uid)
+        where = world.scheduler.queue.status(uid)
         assert where is not None
-        assert (where.room, where.rejectors) == (Room.UNSCHEDULABLE, ("NodeResourcesFit",))
+        assert (where.state, where.unschedulable_plugins) == (QueueState.UNSCHEDULABLE, ("NodeResourcesFit",))
         await world.create(node("large", cpu=4))
         await world.settle()
         assert await world.node_of("web") == "large"
@@ -66,9 +66,9 @@ def test_a_node_that_does_not_help_wakes_nobody() -> None:
         await world.create(node("smaller", cpu=1))
         await world.settle()
         uid = (await world.pod("web")).metadata.uid
-        where = world.scheduler.queue.whereabouts(uid)
+        where = world.scheduler.queue.status(uid)
         assert where is not None
-        assert (where.room, where.attempts) == (Room.UNSCHEDULABLE, 1)
+        assert (where.state, where.attempts) == (QueueState.UNSCHEDULABLE, 1)
 
     play(story)
 

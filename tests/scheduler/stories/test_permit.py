@@ -8,17 +8,17 @@ import pytest
 
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import Permit, Wait
 from mooring.scheduler.framework.status import Rejection, failure, unschedulable
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
 from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play
 
-NEW_NODE = Wake(Subject.NODE, Action.ADD)
+NEW_NODE = ClusterEventWithHint(EventResource.NODE, ActionType.ADD)
 
 
 class Hold(Permit):
@@ -26,7 +26,7 @@ class Hold(Permit):
 
     name = "Hold"
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (NEW_NODE,)
 
     def permit(self, pod: PodInfo, node_name: str) -> Wait:
@@ -161,12 +161,12 @@ def test_after_a_time_out_the_room_is_free_and_the_pod_comes_back() -> None:
         await world.settle()
         scheduler = world.scheduler
         third = (await world.pod("third")).metadata.uid
-        where = scheduler.queue.whereabouts(third)
+        where = scheduler.queue.status(third)
         assert where is not None
-        assert where.room is Room.UNSCHEDULABLE
+        assert where.state is QueueState.UNSCHEDULABLE
         await world.settle(60)
         assert [each.pod.name for each in scheduler.waiting_pods] == ["third"], "it took the room of both"
-        first = scheduler.queue.whereabouts((await world.pod("first")).metadata.uid)
+        first = scheduler.queue.status((await world.pod("first")).metadata.uid)
         assert first is not None
         assert (await world.pod("first")).status.nominated_node_name == ""
 
@@ -179,9 +179,9 @@ def test_a_pod_that_was_told_to_wait_in_vain_is_tried_again() -> None:
     async def story(world: World) -> None:
         await waiting(world, "web")
         await world.settle(60)
-        where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
         assert where is not None
-        assert (where.room, where.rejectors) == (Room.UNSCHEDULABLE, ("Hold",))
+        assert (where.state, where.unschedulable_plugins) == (QueueState.UNSCHEDULABLE, ("Hold",))
         await world.create(node("n2", cpu=1))
         await world.settle(5)
         assert len(world.scheduler.waiting_pods) == 1
@@ -332,7 +332,7 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
         name = "Whim"
         answers: ClassVar[list[object]] = [answer]
 
-        def wakes(self) -> tuple[Wake, ...]:
+        def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
             return (NEW_NODE,)
 
         def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:

@@ -79,10 +79,10 @@ def test_a_success_in_between_is_not_held_against_errors_and_refusals() -> None:
         await world.create(pod("web", cpu=1))
         await world.settle()
         entry = next(iter(world.scheduler.queue.entries()))
-        assert (entry.unschedulable_count, entry.errors_in_a_row) == (1, 0)
+        assert (entry.unschedulable_count, entry.consecutive_errors) == (1, 0)
         await world.delete("filler")
         await world.settle(0.5)
-        assert (entry.unschedulable_count, entry.errors_in_a_row) == (1, 1)
+        assert (entry.unschedulable_count, entry.consecutive_errors) == (1, 1)
         await world.settle(5)
         assert await world.node_of("web") == "n1"
 
@@ -107,7 +107,7 @@ def test_how_long_a_refused_pod_sleeps_at_most_can_be_set() -> None:
         await world.settle(25)
         assert attempts_of(world.scheduler, "big") == 3
 
-    play(story, limits=Limits(asleep_s_max=10))
+    play(story, limits=Limits(unschedulable_s_max=10))
 
 
 # --- what wakes -----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_a_plugin_activates_a_pod() -> None:
         def __init__(self, activate: object) -> None:
             self.activate = activate
 
-        def wakes(self) -> tuple[()]:
+        def events_to_register(self) -> tuple[()]:
             return ()
 
         def pre_enqueue(self, pod: PodInfo) -> Rejection | None:

@@ -299,7 +299,7 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "bindings": len(scheduler.bindings.under_way),
         "evictions": len(scheduler.evictions),
         "statuses": len(scheduler.status_writer),
-        "put off": scheduler.standstill.waiting,
+        "deferred": len(scheduler.event_buffer),
         "jobs": sum(pool.statistics().running + pool.statistics().waiting for pool in pools),
         "pods": len(columns.pods),
         "promises": len(list(columns.nominations.nodes())),

@@ -42,7 +42,7 @@ def test_a_condition_that_says_it_already_is_not_written_again() -> None:
         assert len(patches) == 1
 
     noted = Fault("patch", kind=POD, where=count)
-    play(story, through=faulty(noted), limits=Limits(asleep_s_max=10))
+    play(story, through=faulty(noted), limits=Limits(unschedulable_s_max=10))
 
 
 def test_the_time_of_the_transition_stays_while_only_the_message_changes() -> None:

@@ -14,7 +14,7 @@ from mooring.client.promise import PatchForm
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, Status
 from mooring.scheduler.framework.plugin import (
     SKIP,
@@ -31,13 +31,13 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Reason, Rejection, failure, unschedulable
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
 from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play
 
-NEW_NODE = Wake(Subject.NODE, Action.ADD)
+NEW_NODE = ClusterEventWithHint(EventResource.NODE, ActionType.ADD)
 
 
 def said(answers: list[object]) -> object:
@@ -53,7 +53,7 @@ class Clumsy(Plugin):
 
     name = "Clumsy"
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (NEW_NODE,)
 
 
@@ -217,9 +217,9 @@ def test_the_cycle(point: str) -> None:
         assert '"Clumsy"' in told[2]
         assert "ZeroDivisionError: oops" in told[2]
         assert await world.node_of("other") != ""
-        where = world.scheduler.queue.whereabouts((await world.pod("web")).metadata.uid)
+        where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
         assert where is not None
-        assert where.room is Room.ERROR_BACKOFF
+        assert where.state is QueueState.ERROR_BACKOFF
         await world.create(node("n3", cpu=1))
         await world.settle(5)
         assert await world.node_of("web") != ""
@@ -251,7 +251,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
 
 
 def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(pod: PodInfo, old: object, new: object) -> bool:
+    def broken(pod: PodInfo, old: object, new: object) -> QueueingHint:
         raise KeyError("x")
 
     class Reluctant(FilterPlugin):
@@ -260,8 +260,8 @@ def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> No
         def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
             return None if node_info.name == "n2" else Status.unschedulable("not this one")
 
-        def wakes(self) -> tuple[Wake, ...]:
-            return (Wake(Subject.NODE, Action.ADD, broken),)
+        def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+            return (ClusterEventWithHint(EventResource.NODE, ActionType.ADD, broken),)
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
@@ -270,7 +270,7 @@ def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> No
         with caplog.at_level(logging.ERROR):
             await world.create(node("n2", cpu=2))
             await world.settle(5)
-        assert "a hint of plugin Reluctant failed" in caplog.text
+        assert "queueing hint of plugin Reluctant failed" in caplog.text
         assert await world.node_of("web") == "n2"
 
     config, registry = with_plugins(Reluctant)
@@ -300,11 +300,11 @@ class Licensed(PreFilter[None]):
         has_seats = any(licence.seats for licence in self._licences.in_namespace(pod.namespace))
         return SKIP if has_seats else unschedulable("no licence")
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return (Wake(LICENCE, Action.ADD | Action.UPDATE, self.has_seats),)
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (ClusterEventWithHint(LICENCE, ActionType.ADD | ActionType.UPDATE, self.has_seats),)
 
-    def has_seats(self, pod: PodInfo, old: Licence | None, new: Licence | None) -> bool:
-        return new is not None and new.seats > 0
+    def has_seats(self, pod: PodInfo, old: Licence | None, new: Licence | None) -> QueueingHint:
+        return queue_if(new is not None and new.seats > 0)
 
 
 def test_a_custom_kind_is_watched_for_the_plugin_that_names_it() -> None:
@@ -321,9 +321,9 @@ def test_a_custom_kind_is_watched_for_the_plugin_that_names_it() -> None:
         assert told[2].startswith("0/1 nodes are available: no licence. ")
         await write(0)
         await world.settle(30)
-        where = world.scheduler.queue.whereabouts(uid)
+        where = world.scheduler.queue.status(uid)
         assert where is not None
-        assert (where.room, where.attempts) == (Room.UNSCHEDULABLE, 1)
+        assert (where.state, where.attempts) == (QueueState.UNSCHEDULABLE, 1)
         await world.client.patch(LICENCE, "default", "office", {"seats": 3}, form=PatchForm.MERGE)
         await world.settle()
         assert await world.node_of("web") == "n1"

@@ -10,7 +10,7 @@ from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import BOUND_BY_CONTROLLER
 from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.queue.moves import Room
+from mooring.scheduler.queue.states import QueueState
 from tests.builders import HOSTNAME, node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.scheduler.config.builders import with_arguments
@@ -207,9 +207,9 @@ def test_a_pod_whose_volumes_are_not_bound_in_time_is_tried_again() -> None:
         await world.settle(1.5)
         assert await world.condition("db") == ("False", "SchedulerError", message)
         assert world.scheduler.engine.columns.pods == {}
-        where = world.scheduler.queue.whereabouts((await world.pod("db")).metadata.uid)
+        where = world.scheduler.queue.status((await world.pod("db")).metadata.uid)
         assert where is not None
-        assert where.room is Room.ERROR_BACKOFF
+        assert where.state is QueueState.ERROR_BACKOFF
         await bind_volumes(world)  # late, but not in vain: the volume was given for good
         await world.settle(15)
         assert await world.node_of("db") == "n1"

@@ -15,7 +15,7 @@ from typing import Any
 from mooring.scheduler.binding.assumptions import Assumption
 from mooring.scheduler.framework.plugin import PreBind
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.queue.entry import QueuedPod
+from mooring.scheduler.queue.queued_pod import QueuedPod
 
 
 class Stage(Enum):

@@ -12,7 +12,7 @@ Goes out   pods that the API server has on that node; or, if anything fails, col
     number must be able to assemble.
  2. When the API server's answer to a binding is lost, or it refuses, the pod is looked up before its room is given
     away: it may be there. As long as nobody can say, the assumption stands.
- 3. Everything that changes the columns goes through the standstill: while an extender is being asked about a pod, the
+ 3. Everything that changes the columns goes through the event buffer: while an extender is being asked about a pod, the
     believed cluster does not change.
 """
 
@@ -39,6 +39,7 @@ from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.failure import Failure, FailureHandler, failed, rejected_on_node, turned_away
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
@@ -46,10 +47,9 @@ from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection, failure
-from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
-from mooring.scheduler.standstill import Standstill
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class BindingCycle:
         reports: Reports,
         client: Client,
         clock: Clock,
-        standstill: Standstill,
+        event_buffer: EventBuffer,
         asker: Asker | None,
     ) -> None:
         self._engine = engine
@@ -84,7 +84,7 @@ class BindingCycle:
         self._reports = reports
         self._client = client
         self._clock = clock
-        self._standstill = standstill
+        self._event_buffer = event_buffer
         self._asker = asker
         self.under_way: dict[str, Binding] = {}
         """All bindings that are not over yet, by the uid of the pod."""
@@ -122,7 +122,7 @@ class BindingCycle:
         if rejection is None:
             self._go_on(binding)
         else:
-            self._standstill.run(partial(self._fail, binding, rejection))
+            self._event_buffer.run(partial(self._fail, binding, rejection))
 
     def _go_on(self, binding: Binding) -> None:
         """From here on a failure is no refusal: what happens meanwhile in the cluster need not be remembered."""
@@ -147,7 +147,7 @@ class BindingCycle:
         elif is_there or rejection is None:
             self._bound(binding)
         else:
-            self._standstill.run(partial(self._fail, binding, rejection))
+            self._event_buffer.run(partial(self._fail, binding, rejection))
 
     async def _prepare(self, binding: Binding) -> Rejection | None:
         binding.prepare()
@@ -226,7 +226,7 @@ class BindingCycle:
     def _forestalled(self, binding: Binding, view: Pod | None, rejection: Rejection) -> None:
         """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
         del self.under_way[binding.pod.uid]
-        self._standstill.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
+        self._event_buffer.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
         self._failures.tell(binding.pod, view, binding.profile, failed(rejection), binding.started_s)
 
@@ -250,9 +250,9 @@ class BindingCycle:
         if is_refusal:
             # Its own room becoming free does not help a pod that was just told off.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
-            self._queue.wake(ASSIGNED_POD_DELETE, left, None, only=_anybody_but(pod))
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None, pre_check=_anybody_but(pod))
         else:
-            self._queue.wake(ASSIGNED_POD_DELETE, left, None)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None)
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
 
     async def _release(self, binding: Binding) -> None:

@@ -23,9 +23,9 @@ from mooring.client.promise import Client
 from mooring.kit.clock import Clock
 from mooring.scheduler.binding.assumptions import Assumption, Assumptions
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.queue.queue import SchedulingQueue
-from mooring.scheduler.standstill import Standstill
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class OverdueWatch:
         intake: Watched,
         client: Client,
         clock: Clock,
-        standstill: Standstill,
+        event_buffer: EventBuffer,
     ) -> None:
         self._assumptions = assumptions
         self._engine = engine
@@ -59,7 +59,7 @@ class OverdueWatch:
         self._intake = intake
         self._client = client
         self._clock = clock
-        self._standstill = standstill
+        self._event_buffer = event_buffer
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -78,7 +78,7 @@ class OverdueWatch:
             logger.warning("pod %s is assumed on %s and overdue: %s", pod.key, assumption.node_name, error)
             self._assumptions.bound(assumption, self._clock.now_s())
             return
-        self._standstill.run(partial(self._settle, assumption, found))
+        self._event_buffer.run(partial(self._settle, assumption, found))
 
     def _settle(self, assumption: Assumption, found: Pod | None) -> None:
         pod = assumption.pod
@@ -101,4 +101,4 @@ class OverdueWatch:
         left = copy(pod)
         pod.node_name = ""
         self._intake.forget(pod.uid)
-        self._queue.wake(ASSIGNED_POD_DELETE, left, None)
+        self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None)

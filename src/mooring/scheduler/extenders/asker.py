@@ -9,28 +9,28 @@ from __future__ import annotations
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.asking import bind_with_extenders, decide_asking
 from mooring.scheduler.extenders.transport import ExtenderError, Transport
 from mooring.scheduler.extenders.whole_objects import WholeObjects
 from mooring.scheduler.framework.plugin import SKIP, Skip
 from mooring.scheduler.framework.status import Rejection, failure
-from mooring.scheduler.standstill import Standstill
 
 
 class Asker:
     """Asks extenders on behalf of the loop and of the binding cycle."""
 
-    def __init__(self, engine: Engine, transport: Transport, standstill: Standstill) -> None:
+    def __init__(self, engine: Engine, transport: Transport, event_buffer: EventBuffer) -> None:
         self._engine = engine
         self._transport = transport
-        self._standstill = standstill
+        self._event_buffer = event_buffer
         sends_victims = any(
             extender.settings.preempt_verb and not extender.settings.node_cache_capable for extender in engine.extenders
         )
         self.objects = WholeObjects(keeps_placed_pods=sends_victims)
 
     async def decide(self, pod: PodInfo) -> Decision:
-        return await decide_asking(self._engine, pod, self._transport, self.objects, self._standstill)
+        return await decide_asking(self._engine, pod, self._transport, self.objects, self._event_buffer)
 
     async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
         """SKIP if no extender binds this pod; None if one has."""

@@ -3,7 +3,7 @@
 Comes in   an engine with extenders, a pending pod, a way to the extenders
 Goes out   a `Decision`; bindings that an extender makes
 
- 1. While a decision waits for answers the columns stand still (see `standstill`).
+ 1. While a decision waits for answers the columns stand still (see `event_buffer`).
  2. A question that cannot be asked is answered with a failure; what that means is for the decision to say.
  3. The first extender that binds and is interested in the pod binds it, instead of the Bind plugins. If it fails and
     its failures may be ignored, the next one is asked, and then the plugins.
@@ -19,11 +19,11 @@ from mooring.kit.tasks import run_bounded
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders import wire
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
 from mooring.scheduler.extenders.questions import Answer, Consultation, Question, RawObjects
 from mooring.scheduler.extenders.transport import ExtenderError, Transport
-from mooring.scheduler.standstill import Standstill
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ async def decide_asking(
     pod: PodInfo,
     transport: Transport,
     objects: RawObjects,
-    standstill: Standstill,
+    event_buffer: EventBuffer,
     *,
     in_full: bool = False,
 ) -> Decision:
@@ -54,14 +54,14 @@ async def decide_asking(
     async def ask(question: Question) -> Answer:
         return await _answer(question, transport, objects)
 
-    with standstill.held():
+    with event_buffer.held():
         consultation = engine.decide_with_questions(pod, in_full=in_full)
         position = _position(engine.columns)
         step = _begin(consultation)
         while not isinstance(step, Decision):
             answers = await run_bounded(ask, step, limit=ASKED_AT_ONCE_MAX, name="extenders")
             assert _position(engine.columns) == position, (
-                "the columns changed while extenders were asked; whoever changes them must go through the standstill"
+                "the columns changed while extenders were asked; whoever changes them must go through the event buffer"
             )
             step = _go_on(consultation, tuple(answers))
         return step

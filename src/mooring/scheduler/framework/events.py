@@ -1,32 +1,43 @@
-"""What happens in a cluster, as far as it can make a pod schedulable, and which of it wakes whom.
+"""Cluster events: what can make a rejected pod schedulable, and what plugins register for.
 
-Comes in   changes that `intake` saw; plugins' declarations of what can help the pods that they refuse
-Goes out   `ClusterEvent` and `Wake`, to the queue
+Inputs   object changes seen by the event handlers; the events that plugins register
+Outputs  `ClusterEvent` and `ClusterEventWithHint`, used by the scheduling queue
 
-A pod that was refused sleeps until something happens that one of the plugins that refused it has declared (`wakes`).
-A wake may have a hint: a function that looks at the change and at the pod, and says whether it can help.
+A rejected pod stays unschedulable until an event occurs that one of the rejecting plugins has registered
+(`events_to_register`). A registered event may have a queueing hint: a function that reads the changed object and the
+unschedulable pod, and returns `QueueingHint.QUEUE` if the change can help.
 
- 1. A hint never says no when the change can help, except where kube-scheduler's own does. If it fails, the pod is
-    woken.
- 2. The names are Kubernetes' own: `Label` of an event is what metrics and logs call it.
- 3. What `old` and `new` are follows from the subject: `PodInfo`s for pods, views for everything else; `old` is None
-    for ADD, `new` is None for DELETE.
- 4. A kind that has no subject of its own, a custom one say, is its own subject: its row, with the view to read it by.
- 5. A record that is told as `old` still has the node, or the nomination, that the pod lost: hints ask for it.
+ 1. A hint returns SKIP for a change that helps only where kube-scheduler's hint does too. A hint that raises counts as
+    QUEUE.
+ 2. Names are those of Kubernetes. `ClusterEvent.label` is the name used in metrics and logs.
+ 3. The resource determines the types of `old` and `new`: `PodInfo` for pods, the view for every other kind. `old` is
+    None for ADD, `new` is None for DELETE.
+ 4. A kind that `EventResource` does not list, such as a custom resource, is given as a `Kind` with a view.
+ 5. An `old` pod still has the node or the nomination that it lost, because hints read it.
+ 6. Hints have no state and no side effects: the queue may pass the same event again to a pod that was in flight.
+ 7. A hint may cache what it derives from a signature in `signature.memo`, with the plugin in the key. A signature that
+    was evicted from the cache has lost its memo and its `terms`: hints read `signature.spec`, never `signature.terms`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntFlag
+from enum import Enum, IntEnum, IntFlag
 from typing import Any, NamedTuple, TypeAlias
 
 from mooring.api.kinds import Kind
-from mooring.scheduler.cache.pods import PodInfo
+from mooring.api.quantity import milli_of_nano, quantity_nano
+from mooring.api.resources import Nanos, RequestRules, pod_requests_nano
+from mooring.api.views.base import ResourceList
+from mooring.api.views.meta import Condition
+from mooring.api.views.node import Node
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
+
+# Events
 
 
-class Action(IntFlag):
+class ActionType(IntFlag):
     """What happened to an object."""
 
     NONE = 0
@@ -35,7 +46,7 @@ class Action(IntFlag):
     UPDATE_NODE_ALLOCATABLE = 1 << 2
     UPDATE_NODE_LABEL = 1 << 3
     UPDATE_NODE_TAINT = 1 << 4
-    """Also: the node is not cordoned any more."""
+    """Includes uncordoning: `spec.unschedulable` changes to false."""
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7
@@ -45,17 +56,17 @@ class Action(IntFlag):
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
     UPDATE = ((1 << 13) - 1) & ~0b11
-    """Any update: of the event, that it is none of the special ones; of a wake, that all of them count."""
+    """In a registration: any update. In an event: an update that none of the specific action types describes."""
     ALL = (1 << 13) - 1
 
 
-class Subject(Enum):
-    """What an event is about."""
+class EventResource(Enum):
+    """The kind of object an event is about."""
 
     ASSIGNED_POD = "AssignedPod"
-    """A pod with a node, or one that is assumed to have it."""
-    PENDING_POD = "UnschedulablePod"
-    """The sleeping pod itself."""
+    """A pod that is bound to a node or assumed on it."""
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    """The unschedulable pod itself."""
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -69,102 +80,233 @@ class Subject(Enum):
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     NAMESPACE = "Namespace"
     SERVICE = "Service"
-    ANY = "*"
-    """Of an event: wakes everybody. Of a wake: whatever happens."""
+    WILDCARD = "*"
+    """In a registration: every resource. In an event: all unschedulable pods are moved."""
 
 
-About: TypeAlias = Subject | Kind
+AnyEventResource: TypeAlias = EventResource | Kind
 
 
 class ClusterEvent(NamedTuple):
-    subject: About
-    action: Action
+    """One kind of change: a resource and what happened to it."""
+
+    resource: AnyEventResource
+    action_type: ActionType
     custom_label: str = ""
 
     @property
     def label(self) -> str:
-        """What Kubernetes calls it in metrics: `NodeUpdateNodeLabel`, `AssignedPodDelete`."""
-        return self.custom_label or f"{_called(self.subject)}{_WORDS.get(self.action, '')}"
+        """The name in metrics: `NodeUpdateNodeLabel`, `AssignedPodDelete`."""
+        return self.custom_label or f"{_resource_name(self.resource)}{_ACTION_NAMES.get(self.action_type, '')}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether the event moves every unschedulable pod, without calling hints."""
+        return self.resource is EventResource.WILDCARD and self.action_type == ActionType.ALL
 
 
-Hint: TypeAlias = Callable[[PodInfo, Any, Any], bool]
-"""(sleeping pod, old, new): whether the change can make the pod schedulable, as far as this plugin is concerned."""
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+"""Also sent when an assumed pod is forgotten or a nomination is removed."""
+UNSCHEDULED_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+UNSCHEDULED_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
+UNSCHEDULED_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+
+
+def is_same_resource(one: AnyEventResource, other: AnyEventResource) -> bool:
+    """Whether both are the same resource. A plugin may build an equal `Kind` again on each call."""
+    if one is other or isinstance(one, EventResource) or isinstance(other, EventResource):
+        return one is other
+    return one.view is other.view and one.resource == other.resource
+
+
+def _resource_name(resource: AnyEventResource) -> str:
+    """A `Kind` is named as plugins of kube-scheduler spell it: `widgets.v1.example.com`."""
+    if isinstance(resource, EventResource):
+        return resource.value
+    version = resource.api_version.rpartition("/")[2]
+    return ".".join(part for part in (resource.plural, version, resource.group) if part)
+
+
+def _resources_of(kind: Kind) -> tuple[EventResource, ...]:
+    if kind.kind == "Pod" and not kind.group:
+        return EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD
+    name = f"{kind.group}/{kind.kind}" if kind.group else kind.kind
+    return tuple(resource for resource in EventResource if resource.value == name)
+
+
+_ACTION_NAMES = {
+    action: "".join(part.capitalize() for part in name.split("_"))
+    for name, action in ActionType.__members__.items()
+    if action
+}
+"""`UpdateNodeLabel`. A combination of action types occurs in registrations only, and has no name."""
+
+
+# Registrations and queueing hints
+
+
+class QueueingHint(IntEnum):
+    """Whether an event can make a pod schedulable. SKIP is false in a boolean context."""
+
+    SKIP = 0
+    QUEUE = 1
+
+
+QueueingHintFn: TypeAlias = Callable[[PodInfo, Any, Any], QueueingHint]
+"""(unschedulable pod, old, new) -> whether the change can resolve this plugin's rejection of the pod."""
+
+
+def queue_if(condition: object) -> QueueingHint:
+    return QueueingHint.QUEUE if condition else QueueingHint.SKIP
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
-    """A kind of event that can help a pod which this plugin refused; None as hint: it always may."""
+class ClusterEventWithHint:
+    """An event that can help pods which the plugin rejected. Without a hint function every such event queues them."""
 
-    subject: About
-    actions: Action
-    hint: Hint | None = None
-    by_signature: bool = False
-    """The hint reads only the signature of the sleeping pod, so that its answer holds for all pods of the signature."""
-    by_both_signatures: bool = False
-    """And of the other pod, which has a node, it reads only the signature: its answer holds for the next one, too."""
+    resource: AnyEventResource
+    action_type: ActionType
+    queueing_hint_fn: QueueingHintFn | None = None
+    per_signature: bool = False
+    """The hint reads only the signature of the unschedulable pod: one call serves all pods of a signature."""
+    per_signature_pair: bool = False
+    """The hint also reads only the signature of the assigned pod: the queue may reuse a result for the next event."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.subject, Kind):
+        resource = self.resource
+        if not isinstance(resource, Kind):
             return
-        if self.subject.view is None:
-            raise ValueError(f"a wake by {self.subject} needs a view to read it by: Kind(…, view=…)")
-        own = _subjects_of(self.subject)
-        if own:
-            raise ValueError(f"a wake by {self.subject} is a wake by {' or '.join(map(str, own))}")
-        view = self.subject.view
-        if (view.api_version, view.kind) != (self.subject.api_version, self.subject.kind):
-            # Objects are kept by their view: those of two kinds would be taken for each other.
-            said = f"{view.api_version} {view.kind}".strip() or "no kind"
-            raise ValueError(f"a wake by {self.subject} needs a view of that kind; {view.__name__} is one of {said}")
+        if resource.view is None:
+            raise ValueError(f"an event of {resource} needs a view: Kind(…, view=…)")
+        listed = _resources_of(resource)
+        if listed:
+            raise ValueError(f"an event of {resource} must be registered as {' or '.join(map(str, listed))}")
+        view = resource.view
+        if (view.api_version, view.kind) != (resource.api_version, resource.kind):
+            # The cache stores objects by their view: a shared view would mix objects of two kinds.
+            actual = f"{view.api_version} {view.kind}".strip() or "no kind"
+            raise ValueError(f"an event of {resource} needs a view of that kind; {view.__name__} is a view of {actual}")
 
-    def hears(self, event: ClusterEvent) -> bool:
-        """Whether this wake is about such events."""
-        if self.subject is not Subject.ANY and not is_same(self.subject, event.subject):
+    def matches(self, event: ClusterEvent) -> bool:
+        """Whether the event is one of those registered here."""
+        if self.resource is not EventResource.WILDCARD and not is_same_resource(self.resource, event.resource):
             return False
-        # UPDATE is several bits: a wake for one special update is not about an update that is none of them.
-        return bool(event.action) and self.actions & event.action == event.action
+        # UPDATE has several bits: a registration for one specific update does not match the unspecific one.
+        return bool(event.action_type) and self.action_type & event.action_type == event.action_type
 
 
-ANYTHING = Wake(Subject.ANY, Action.ALL)
-
-ASSIGNED_POD_ADD = ClusterEvent(Subject.ASSIGNED_POD, Action.ADD)
-ASSIGNED_POD_UPDATE = ClusterEvent(Subject.ASSIGNED_POD, Action.UPDATE)
-ASSIGNED_POD_DELETE = ClusterEvent(Subject.ASSIGNED_POD, Action.DELETE)
-"""Also: a node is no longer assumed for a pod, or promised to it."""
-PENDING_POD_ADD = ClusterEvent(Subject.PENDING_POD, Action.ADD)
-PENDING_POD_UPDATE = ClusterEvent(Subject.PENDING_POD, Action.UPDATE)
-PENDING_POD_DELETE = ClusterEvent(Subject.PENDING_POD, Action.DELETE)
-NODE_ADD = ClusterEvent(Subject.NODE, Action.ADD)
-NODE_DELETE = ClusterEvent(Subject.NODE, Action.DELETE)
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(Subject.ANY, Action.ALL, "UnschedulableTimeout")
-FORCE_ACTIVATE = ClusterEvent(Subject.ANY, Action.ALL, "ForceActivate")
+ANY_EVENT = ClusterEventWithHint(EventResource.WILDCARD, ActionType.ALL)
 
 
-def is_same(subject: About, other: About) -> bool:
-    """Whether they are about the same. A plugin may make the row of its kind anew each time that it is asked."""
-    if subject is other or isinstance(subject, Subject) or isinstance(other, Subject):
-        return subject is other
-    return subject.view is other.view and subject.resource == other.resource
+def queue_on_own_update(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    """Hint: queues the pod if the pod itself was updated."""
+    return queue_if(new is not None and new.uid == pod.uid)
 
 
-def _called(subject: About) -> str:
-    """A kind without a name of its own is called as kube-scheduler's plugins spell it: `widgets.v1.example.com`."""
-    if isinstance(subject, Subject):
-        return subject.value
-    version = subject.api_version.rpartition("/")[2]
-    return ".".join(part for part in (subject.plural, version, subject.group) if part)
+def always_skip(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Hint: the plugin registers the event, but the event never queues a pod."""
+    return QueueingHint.SKIP
 
 
-def _subjects_of(kind: Kind) -> tuple[Subject, ...]:
-    if kind.kind == "Pod" and not kind.group:
-        return Subject.ASSIGNED_POD, Subject.PENDING_POD
-    name = f"{kind.group}/{kind.kind}" if kind.group else kind.kind
-    return tuple(subject for subject in Subject if subject.value == name)
+def has_node_or_nomination(pod: PodInfo) -> bool:
+    """Whether the pod takes resources of a node: it is bound, assumed or nominated."""
+    return bool(pod.node_name or pod.nominated_node)
 
 
-def _words(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
+# Events of an update
+
+_NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
+_NODE_ALLOCATABLE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE)
+_NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+_NODE_CONDITION = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_CONDITION)
+_NODE_ANNOTATION = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_ANNOTATION)
+_NODE_FEATURE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE)
+
+_REQUESTS_WITH_STATUS = RequestRules(counts_status=True)
 
 
-_WORDS = {action: _words(name) for name, action in Action.__members__.items() if action}
-"""`UpdateNodeLabel`. A mixture of actions is what a wake may hear, and never what happened: it has no name."""
+def node_events(old: Node, new: Node) -> list[ClusterEvent]:
+    """The events of a node update, in kube-scheduler's order. Empty if no field that plugins read has changed."""
+    events = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        events.append(_NODE_TAINT)
+    if _allocatable_differs(old.status.allocatable, new.status.allocatable):
+        events.append(_NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        events.append(_NODE_LABEL)
+    if old.spec.taints != new.spec.taints:
+        events.append(_NODE_TAINT)  # as in kube-scheduler a second time, if the node was uncordoned as well
+    if old.status.conditions != new.status.conditions and _condition_statuses(
+        old.status.conditions
+    ) != _condition_statuses(new.status.conditions):
+        events.append(_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        events.append(_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        events.append(_NODE_FEATURE)
+    return events
+
+
+def pod_events(old: PodInfo, new: PodInfo, resource: EventResource) -> list[ClusterEvent]:
+    """The events of a pod update, for ASSIGNED_POD or UNSCHEDULABLE_POD. Never empty: UPDATE if nothing is specific.
+
+    The cache has no view of an assigned pod, so that its scheduling gates and generated claims are not compared. The
+    API server allows no gates on an assigned pod, and its new claims help no other pod.
+    """
+    action_types = []
+    if old.signature is not new.signature and old.signature.labels != new.signature.labels:
+        action_types.append(ActionType.UPDATE_POD_LABEL)
+    if old.signature is not new.signature and _is_scaled_down(old.signature, new.signature):
+        action_types.append(ActionType.UPDATE_POD_SCALE_DOWN)
+    if _has_scheduling_gates(old) and not _has_scheduling_gates(new):
+        action_types.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    # The API server allows tolerations to be added only, so that the number is enough.
+    if len(old.signature.spec.tolerations) != len(new.signature.spec.tolerations):
+        action_types.append(ActionType.UPDATE_POD_TOLERATION)
+    if _claim_statuses_differ(old, new):
+        action_types.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return [ClusterEvent(resource, action_type) for action_type in action_types or (ActionType.UPDATE,)]
+
+
+def _allocatable_differs(old: ResourceList, new: ResourceList) -> bool:
+    """Compares quantities by value: `1` equals `1000m`."""
+    if old == new:
+        return False
+    return old.keys() != new.keys() or any(quantity_nano(old[name]) != quantity_nano(new[name]) for name in old)
+
+
+def _condition_statuses(conditions: Sequence[Condition]) -> dict[str, str]:
+    return {condition.type: condition.status for condition in conditions}
+
+
+def _is_scaled_down(old: PodSignature, new: PodSignature) -> bool:
+    """Whether the pod requests less of some resource than before, or no longer requests it."""
+    before, after = _requests(old), _requests(new)
+    return any(name not in after or milli_of_nano(nano) > milli_of_nano(after[name]) for name, nano in before.items())
+
+
+def _requests(signature: PodSignature) -> Nanos:
+    known = signature.memo.get(_requests)
+    if known is None:
+        known = signature.memo[_requests] = pod_requests_nano(signature.view, _REQUESTS_WITH_STATUS)
+    return known  # type: ignore[return-value]
+
+
+def _has_scheduling_gates(pod: PodInfo) -> bool:
+    return pod.view is not None and bool(pod.view.spec.scheduling_gates)
+
+
+def _claim_statuses_differ(old: PodInfo, new: PodInfo) -> bool:
+    if old.view is None or new.view is None:
+        return False
+    before, after = old.view.status, new.view.status
+    return (
+        before.resource_claim_statuses != after.resource_claim_statuses
+        or before.extended_resource_claim_status != after.extended_resource_claim_status
+    )

@@ -29,7 +29,7 @@ import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import ANYTHING, Wake
+from mooring.scheduler.framework.events import ANY_EVENT, ClusterEventWithHint
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.status import Reason, Refusal, Rejection, refusal_of
 
@@ -91,9 +91,9 @@ class Plugin:
         """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
         return None
 
-    def wakes(self) -> Sequence[Wake]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """What can help a pod that this plugin refused. A plugin that does not say has its pods woken by anything."""
-        return (ANYTHING,)
+        return (ANY_EVENT,)
 
 
 class PreEnqueue(Plugin, ABC):

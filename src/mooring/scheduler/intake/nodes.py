@@ -11,13 +11,12 @@ from mooring.api.resources import node_allocatable
 from mooring.api.views.node import Node
 from mooring.client.promise import Change
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.changes import node_events
-from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
+from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource, node_events
 from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
-NODE_ADD = ClusterEvent(Subject.NODE, Action.ADD)
-NODE_DELETE = ClusterEvent(Subject.NODE, Action.DELETE)
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 
 class NodeIntake:
@@ -51,14 +50,14 @@ class NodeIntake:
                 return
         self._columns.put_node(node)
         if old is None:
-            self._queue.wake(NODE_ADD, None, node)
+            self._queue.move_all_to_active_or_backoff(NODE_ADD, None, node)
             return
         for event in node_events(old, node):
-            self._queue.wake(event, old, node)
+            self._queue.move_all_to_active_or_backoff(event, old, node)
 
     def _remove(self, name: str) -> None:
         row = self._columns.row_of.get(name)
         if row is None:
             return
-        self._queue.wake(NODE_DELETE, self._columns.nodes[row], None)
+        self._queue.move_all_to_active_or_backoff(NODE_DELETE, self._columns.nodes[row], None)
         self._columns.remove_node(name)

@@ -31,25 +31,25 @@ from mooring.api.views.workloads import (
 )
 from mooring.client.promise import Change
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.events import About, Action, ClusterEvent, Subject
+from mooring.scheduler.framework.events import ActionType, AnyEventResource, ClusterEvent, EventResource
 from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)
 
-WATCHED: Mapping[type[ApiObject], Subject | None] = {
-    Namespace: Subject.NAMESPACE,
-    PersistentVolume: Subject.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Subject.PERSISTENT_VOLUME_CLAIM,
-    StorageClass: Subject.STORAGE_CLASS,
-    CSINode: Subject.CSI_NODE,
-    CSIDriver: Subject.CSI_DRIVER,
-    CSIStorageCapacity: Subject.CSI_STORAGE_CAPACITY,
-    VolumeAttachment: Subject.VOLUME_ATTACHMENT,
-    ResourceClaim: Subject.RESOURCE_CLAIM,
-    ResourceSlice: Subject.RESOURCE_SLICE,
-    DeviceClass: Subject.DEVICE_CLASS,
-    Service: Subject.SERVICE,
+WATCHED: Mapping[type[ApiObject], EventResource | None] = {
+    Namespace: EventResource.NAMESPACE,
+    PersistentVolume: EventResource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: EventResource.PERSISTENT_VOLUME_CLAIM,
+    StorageClass: EventResource.STORAGE_CLASS,
+    CSINode: EventResource.CSI_NODE,
+    CSIDriver: EventResource.CSI_DRIVER,
+    CSIStorageCapacity: EventResource.CSI_STORAGE_CAPACITY,
+    VolumeAttachment: EventResource.VOLUME_ATTACHMENT,
+    ResourceClaim: EventResource.RESOURCE_CLAIM,
+    ResourceSlice: EventResource.RESOURCE_SLICE,
+    DeviceClass: EventResource.DEVICE_CLASS,
+    Service: EventResource.SERVICE,
     ReplicationController: None,
     ReplicaSet: None,
     StatefulSet: None,
@@ -60,11 +60,13 @@ WATCHED: Mapping[type[ApiObject], Subject | None] = {
 class ObjectIntake(Generic[AnyKind]):
     """The sink for one kind."""
 
-    def __init__(self, kind: type[AnyKind], subject: About | None, engine: Engine, queue: SchedulingQueue) -> None:
+    def __init__(
+        self, kind: type[AnyKind], subject: AnyEventResource | None, engine: Engine, queue: SchedulingQueue
+    ) -> None:
         self._store = engine.columns.objects.of(kind)
         self._queue = queue
         self._events = (
-            {action: ClusterEvent(subject, action) for action in (Action.ADD, Action.UPDATE, Action.DELETE)}
+            {action: ClusterEvent(subject, action) for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)}
             if subject is not None
             else {}
         )
@@ -91,14 +93,14 @@ class ObjectIntake(Generic[AnyKind]):
         except UNREADABLE as error:
             leave_out(new, error)
             return
-        self._tell(Action.ADD if old is None else Action.UPDATE, old, new)
+        self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
     def _remove(self, key: str) -> None:
         old = self._store.remove(key)
         if old is not None:
-            self._tell(Action.DELETE, old, None)
+            self._tell(ActionType.DELETE, old, None)
 
-    def _tell(self, action: Action, old: AnyKind | None, new: AnyKind | None) -> None:
+    def _tell(self, action: ActionType, old: AnyKind | None, new: AnyKind | None) -> None:
         event = self._events.get(action)
         if event is not None:
-            self._queue.wake(event, old, new)
+            self._queue.move_all_to_active_or_backoff(event, old, new)

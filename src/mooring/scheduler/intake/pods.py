@@ -32,8 +32,7 @@ from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
-from mooring.scheduler.framework.changes import pod_events
-from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Subject
+from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
 from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
@@ -147,8 +146,8 @@ class PodIntake:
             return
         arrived, self._arriving = self._arriving, {}
         self._columns.place_all(arrived.values())
-        for pod in arrived.values() if self._queue.is_listening else ():
-            self._queue.wake(ASSIGNED_POD_ADD, None, pod)
+        for pod in arrived.values() if self._queue.has_pods_to_move else ():
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
 
     # Assigned
 
@@ -162,7 +161,7 @@ class PodIntake:
                 self._queue.delete(uid)
         if assumption is not None and known is not None and _is_confirmation(known, view):
             known.start_s, known.view = _started_s(view), None
-            self._queue.wake(ASSIGNED_POD_ADD, None, known)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, known)
             return
         pod = self._columns.record(view)
         if known is None:
@@ -177,10 +176,10 @@ class PodIntake:
             pod.arrival = known.arrival
             self._place(pod)
         if known is None or assumption is not None:
-            self._queue.wake(ASSIGNED_POD_ADD, None, pod)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
             return
-        for event in pod_events(known, pod, Subject.ASSIGNED_POD):
-            self._queue.wake(event, known, pod)
+        for event in pod_events(known, pod, EventResource.ASSIGNED_POD):
+            self._queue.move_all_to_active_or_backoff(event, known, pod)
 
     def _place(self, pod: PodInfo) -> None:
         pod.view = None  # a placed pod is counted, not read
@@ -213,10 +212,12 @@ class PodIntake:
             self._columns.nominate(pod, nominated)
         else:
             self._columns.withdraw(old)
-        self._queue.update(old, pod, pod_events(old, pod, Subject.PENDING_POD))
+        self._queue.update(old, pod, pod_events(old, pod, EventResource.UNSCHEDULABLE_POD))
         if told_before and told_before != told_now:
             # Others who yielded to it on that node may fit now.
-            self._queue.wake(ASSIGNED_POD_DELETE, old, None, only=partial(_is_at_most, old.priority))
+            self._queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, old, None, pre_check=partial(_is_at_most, old.priority)
+            )
 
     # Gone
 
@@ -230,7 +231,7 @@ class PodIntake:
         if known is not None:
             self._assumptions.remove(uid)
             self._columns.displace(known)
-            self._queue.wake(ASSIGNED_POD_DELETE, known, None)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
 
     def _pending_is_gone(self, pod: PodInfo) -> None:
         self._queue.delete(pod.uid)
@@ -238,7 +239,9 @@ class PodIntake:
         if pod.uid in self._assumptions:
             self._assumed_is_deleted(pod.uid)
         elif pod.nominated_node:
-            self._queue.wake(ASSIGNED_POD_DELETE, pod, None, only=partial(_is_at_most, pod.priority))
+            self._queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, pod, None, pre_check=partial(_is_at_most, pod.priority)
+            )
 
     def _assumed_is_deleted(self, uid: str) -> None:
         """Its binding goes on and will fail; its room is free at once."""
@@ -253,7 +256,7 @@ class PodIntake:
                 self._assumptions.remove(uid)
             else:
                 self._assumptions.release(uid)
-        self._queue.wake(ASSIGNED_POD_DELETE, assumption.pod, None)
+        self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumption.pod, None)
 
 
 def _is_confirmation(known: PodInfo, view: Pod) -> bool:

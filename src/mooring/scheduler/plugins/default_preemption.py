@@ -30,8 +30,7 @@ from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.victims import CANDIDATE, HOPELESS, UNKNOWN, VictimBook, examine
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
 from mooring.scheduler.extenders.questions import Consultation, consult_about_victims
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import never
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, always_skip
 from mooring.scheduler.framework.plugin import FailedAttempt, PostFilter, PostFilterResult, PreEnqueue
 from mooring.scheduler.framework.status import Code, Rejection, unresolvable
 
@@ -116,9 +115,9 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             return book.nothing_helps
         return candidates, book
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         # A pod that waits for its victims is woken by the plugins that refused it: they know what it lacks.
-        return (Wake(Subject.ASSIGNED_POD, Action.DELETE, never, by_signature=True),)
+        return (ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, always_skip, per_signature=True),)
 
     def _why_not_eligible(self, attempt: Attempt) -> str | None:
         pod, columns = attempt.pod, self._columns

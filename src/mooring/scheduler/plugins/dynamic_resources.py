@@ -38,7 +38,7 @@ from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.devices.selection import is_selected, matches_class
 from mooring.scheduler.devices.usage import Usage
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
@@ -66,7 +66,7 @@ from mooring.scheduler.plugins.dynamic_resources_claims import (
     is_overdue,
     is_ready,
 )
-from mooring.scheduler.plugins.dynamic_resources_hints import device_wakes
+from mooring.scheduler.plugins.dynamic_resources_hints import device_events
 from mooring.scheduler.plugins.dynamic_resources_state import REASONS, Part, PodDevices, Reserved
 from mooring.scheduler.plugins.dynamic_resources_writing import ClaimWriter, Deallocation, Deletion, DeviceWriteError
 
@@ -112,8 +112,8 @@ class DynamicResources(
         """What the cycle of the pod that is being decided about found out."""
         self._reserved: dict[str, Reserved] = {}
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return device_wakes(self._claims)
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return device_events(self._claims)
 
     # PreEnqueue
 

@@ -25,7 +25,7 @@ from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
 from mooring.scheduler.config.arguments import InterPodAffinityArgs
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
@@ -40,7 +40,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
-from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
+from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_events
 from mooring.scheduler.plugins.spread_constraints import HOSTNAME
 from mooring.scheduler.plugins.topology_text import domain_details, domain_text, in_domain_text, missing_label
 
@@ -305,8 +305,8 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
 
     # Both
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return inter_pod_affinity_wakes()
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return inter_pod_affinity_events()
 
     def _weight(self, term: CarriedTerm) -> int:
         """How much a term that a placed pod carries draws this pod near; 0 if it has no say in scoring."""

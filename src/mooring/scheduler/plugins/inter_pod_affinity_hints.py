@@ -23,8 +23,15 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import PodAffinityTerm
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.terms import AffinityTerm
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import is_about_itself, takes_up_room
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+    queue_on_own_update,
+)
 
 Terms = tuple[AffinityTerm, ...]
 
@@ -36,62 +43,69 @@ class RequiredTerms(NamedTuple):
     anti_affinity: Terms | None
 
 
-def inter_pod_affinity_wakes() -> tuple[Wake, ...]:
+def inter_pod_affinity_events() -> tuple[ClusterEventWithHint, ...]:
     """What can help a pod that InterPodAffinity refused."""
     return (
-        Wake(Subject.ASSIGNED_POD, Action.ADD, _is_a_friend, by_signature=True, by_both_signatures=True),
-        Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, _changes_sides, by_signature=True),
-        Wake(Subject.ASSIGNED_POD, Action.DELETE, _was_an_enemy, by_signature=True),
-        Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL, is_about_itself),
-        Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _joins_another_domain, by_signature=True),
+        ClusterEventWithHint(
+            EventResource.ASSIGNED_POD, ActionType.ADD, _is_a_friend, per_signature=True, per_signature_pair=True
+        ),
+        ClusterEventWithHint(
+            EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, _changes_sides, per_signature=True
+        ),
+        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _was_an_enemy, per_signature=True),
+        ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, queue_on_own_update),
+        ClusterEventWithHint(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, _joins_another_domain, per_signature=True
+        ),
     )
 
 
-def _is_a_friend(pod: PodInfo, old: None, new: PodInfo) -> bool:
-    if not takes_up_room(new):
-        return False
+def _is_a_friend(pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
+    if not has_node_or_nomination(new):
+        return QueueingHint.SKIP
     terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None:
-        return True
-    return _all_speak_of(terms.affinity, new.signature)
+        return QueueingHint.QUEUE
+    return queue_if(_all_speak_of(terms.affinity, new.signature))
 
 
-def _changes_sides(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+def _changes_sides(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
     """A placed pod has other labels: has it become a friend, or is it no enemy any more?"""
-    if not takes_up_room(old) or not takes_up_room(new):
-        return False
+    if not has_node_or_nomination(old) or not has_node_or_nomination(new):
+        return QueueingHint.SKIP
     terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None:
-        return True
+        return QueueingHint.QUEUE
     before, after = old.signature, new.signature
     becomes_friend = not _all_speak_of(terms.affinity, before) and _all_speak_of(terms.affinity, after)
     was_enemy = _all_speak_of(terms.anti_affinity, before) and not _all_speak_of(terms.anti_affinity, after)
-    return becomes_friend or was_enemy
+    return queue_if(becomes_friend or was_enemy)
 
 
-def _was_an_enemy(pod: PodInfo, old: PodInfo, new: None) -> bool:
+def _was_an_enemy(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     """A pod is gone: did one of the two keep the other away?"""
-    if not takes_up_room(old):
-        return False
+    if not has_node_or_nomination(old):
+        return QueueingHint.SKIP
     terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None or _all_speak_of(terms.anti_affinity, old.signature):
-        return True
+        return QueueingHint.QUEUE
     of_other = _required_terms(old.signature).anti_affinity
-    return of_other is None or _all_speak_of(of_other, pod.signature)
+    return queue_if(of_other is None or _all_speak_of(of_other, pod.signature))
 
 
-def _joins_another_domain(pod: PodInfo, old: Node | None, new: Node) -> bool:
+def _joins_another_domain(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     """A node came, or has other labels: may the pod find friends around it, or no enemies?"""
     terms = _required_terms(pod.signature)
     if terms.affinity is None or terms.anti_affinity is None:
-        return True
+        return QueueingHint.QUEUE
     after = new.metadata.labels
     if old is None:
         # Without enemies' labels a node is always free of them; with them it is for the next attempt to find out.
-        return bool(terms.anti_affinity) or any(term.topology_key in after for term in terms.affinity)
+        return queue_if(bool(terms.anti_affinity) or any(term.topology_key in after for term in terms.affinity))
     before = old.metadata.labels
-    return any(_enters(term.topology_key, before, after) for term in terms.affinity) or any(
-        _leaves(term.topology_key, before, after) for term in terms.anti_affinity
+    return queue_if(
+        any(_enters(term.topology_key, before, after) for term in terms.affinity)
+        or any(_leaves(term.topology_key, before, after) for term in terms.anti_affinity)
     )
 
 

@@ -33,7 +33,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.config.arguments import NodeAffinityArgs
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Scope, Score, Skip
@@ -120,17 +120,24 @@ class NodeAffinity(
     def normalize(self, state: PreferredTerms, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=False)
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return (Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._becomes_wanted, by_signature=True),)
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (
+            ClusterEventWithHint(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
+                self._becomes_wanted,
+                per_signature=True,
+            ),
+        )
 
-    def _becomes_wanted(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
+    def _becomes_wanted(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """A node came, or has other labels: does it match now, as it did not before?"""
         if self._added_required is not None and not _matches(self._added_required, new):
-            return False
+            return QueueingHint.SKIP
         demands = _demands(pod.signature)
         if not _matches(demands, new):
-            return demands.fault_for(new.metadata.labels) != ""  # what cannot be judged may help
-        return old is None or not _matches(demands, old)
+            return queue_if(demands.fault_for(new.metadata.labels) != "")  # what cannot be judged may help
+        return queue_if(old is None or not _matches(demands, old))
 
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:

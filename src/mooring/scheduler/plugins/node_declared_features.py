@@ -9,7 +9,7 @@ from mooring.api.views.pod import PodSpec
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.status import Code, Reason
@@ -45,12 +45,15 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
         text = f"needs a kubelet that declares {', '.join(missing)}"
         return (Obstacle(self.name, ObstacleKind.FEATURE, text, {"needs": ",".join(missing)}),)
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(
-                Subject.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise, by_signature=True
+            ClusterEventWithHint(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE,
+                _declares_otherwise,
+                per_signature=True,
             ),
-            Wake(Subject.PENDING_POD, Action.UPDATE, _needs_otherwise),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, _needs_otherwise),
         )
 
 
@@ -65,9 +68,9 @@ def needed_features(spec: PodSpec) -> Features:
     return frozenset(needed)
 
 
-def _declares_otherwise(pod: PodInfo, old: Node | None, new: Node) -> bool:
-    return old is None or old.status.declared_features != new.status.declared_features
+def _declares_otherwise(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    return queue_if(old is None or old.status.declared_features != new.status.declared_features)
 
 
-def _needs_otherwise(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
-    return new.uid == pod.uid and needed_features(old.signature.spec) != needed_features(new.signature.spec)
+def _needs_otherwise(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    return queue_if(new.uid == pod.uid and needed_features(old.signature.spec) != needed_features(new.signature.spec))

@@ -19,7 +19,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.policy_arguments import node_label_arguments
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -62,8 +62,8 @@ class NodeLabel(Filter[Wishes], Score[Wishes]):
             met += _is_met(wish, rows)
         return met * SCORE_MAX // len(state)
 
-    def wakes(self) -> Sequence[Wake]:
-        return (Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),)
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),)
 
 
 def _is_met(wish: tuple[LabelColumn, bool], rows: Rows) -> Bools:

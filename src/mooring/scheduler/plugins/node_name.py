@@ -11,7 +11,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
 
@@ -36,5 +36,5 @@ class NodeName(Filter[int]):
             refused[rows == state] = 0
         return refused
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return (Wake(Subject.NODE, Action.ADD),)
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (ClusterEventWithHint(EventResource.NODE, ActionType.ADD),)

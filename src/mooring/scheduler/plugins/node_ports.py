@@ -10,8 +10,14 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import takes_up_room
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+)
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.status import Reason
@@ -43,19 +49,19 @@ class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
         found = [_obstacle(port, holder) for port, holder in holders if holder is not None]
         return found or super().explain(state, row, bits, context)
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_a_port, by_signature=True),
-            Wake(Subject.NODE, Action.ADD),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_a_port, per_signature=True),
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD),
         )
 
 
-def _frees_a_port(pod: PodInfo, old: PodInfo, new: None) -> bool:
+def _frees_a_port(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     """A pod is gone: did it have a port that this one wants?"""
     freed = old.signature.host_ports
-    return (
+    return queue_if(
         bool(freed)
-        and takes_up_room(old)
+        and has_node_or_nomination(old)
         and any(_collide(mine, port) for mine in pod.signature.host_ports for port in freed)
     )
 

@@ -35,7 +35,7 @@ from mooring.scheduler.config.arguments import (
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
 )
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.obstacle import (
     HARDNESS,
     NEVER_FITS_SIZE,
@@ -229,8 +229,8 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                 weights += weight
         return int(total // weights) if weights else 0
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return self._hints.wakes()
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return self._hints.events_to_register()
 
     def _bounds(self, slot: int) -> tuple[int, int]:
         return self._resources.bounds(slot, self._columns.live_rows)

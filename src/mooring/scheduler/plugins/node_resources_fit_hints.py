@@ -21,8 +21,15 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
 from mooring.scheduler.devices.extended import ClassesByResource
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import is_about_itself, takes_up_room
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+    queue_on_own_update,
+)
 
 Amounts = Mapping[str, int]
 
@@ -36,24 +43,41 @@ class FitHints:
         self._classes = ClassesByResource(columns.objects.of(DeviceClass))
         self._offers: list[tuple[Node, Amounts]] = []
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_room, by_signature=True),
-            Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, _frees_what_is_requested, by_signature=True),
-            Wake(Subject.PENDING_POD, Action.UPDATE_POD_SCALE_DOWN, is_about_itself),
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._may_fit_now, by_signature=True),
-            Wake(Subject.DEVICE_CLASS, Action.ADD | Action.UPDATE, _stands_behind_a_request, by_signature=True),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_room, per_signature=True),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.UPDATE_POD_SCALE_DOWN,
+                _frees_what_is_requested,
+                per_signature=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN, queue_on_own_update
+            ),
+            ClusterEventWithHint(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE,
+                self._may_fit_now,
+                per_signature=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.DEVICE_CLASS,
+                ActionType.ADD | ActionType.UPDATE,
+                _stands_behind_a_request,
+                per_signature=True,
+            ),
         )
 
-    def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
+    def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """A node came, or offers something else: is it large enough, and has something grown that the pod requests?"""
         wanted, offered = _wanted(pod.signature), self._offered(new)
         if offered.get(PODS, 0) < 1:
-            return False
+            return QueueingHint.SKIP
         for name, amount in wanted.items():
             if amount > offered.get(name, 0) and not self._is_left_to_devices(name, offered):
-                return False
-        return old is None or self._grows(wanted, self._offered(old), offered)
+                return QueueingHint.SKIP
+        return queue_if(old is None or self._grows(wanted, self._offered(old), offered))
 
     def _grows(self, wanted: Amounts, before: Amounts, after: Amounts) -> bool:
         return after.get(PODS, 0) > before.get(PODS, 0) or any(
@@ -72,29 +96,31 @@ class FitHints:
         return offered
 
 
-def _frees_room(pod: PodInfo, old: PodInfo, new: None) -> bool:
-    return takes_up_room(old)
+def _frees_room(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    return queue_if(has_node_or_nomination(old))
 
 
-def _frees_what_is_requested(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+def _frees_what_is_requested(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
     """A placed pod requests less: is it less of something that the sleeping one requests?"""
     wanted, before, after = _requested(pod), _requested(old), _requested(new)
-    return any(
-        amount and slot < len(before) and before[slot] > (after[slot] if slot < len(after) else 0)
-        for slot, amount in enumerate(wanted)
-        if slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
+    return queue_if(
+        any(
+            amount and slot < len(before) and before[slot] > (after[slot] if slot < len(after) else 0)
+            for slot, amount in enumerate(wanted)
+            if slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
+        )
     )
 
 
-def _stands_behind_a_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> bool:
+def _stands_behind_a_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
     """A device class came, or stands behind another resource: does the pod request that?"""
     named = new.spec.extended_resource_name
     if old is not None and (old.spec.extended_resource_name or "") == (named or ""):
-        return False
+        return QueueingHint.SKIP
     requested = pod_requests_nano(pod.signature.view, _BY_SPEC)
     if old is None and DEVICE_CLASS_PREFIX + new.metadata.name in requested:
-        return True
-    return named is not None and named in requested
+        return QueueingHint.QUEUE
+    return queue_if(named is not None and named in requested)
 
 
 def _requested(pod: PodInfo) -> Sequence[int]:

@@ -9,7 +9,7 @@ from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Skip
 from mooring.scheduler.framework.status import Code, Reason
@@ -34,17 +34,19 @@ class NodeUnschedulable(Filter[None]):
         text = f"uncordon it (kubectl uncordon {self._columns.node_names[row]})"
         return (Obstacle(self.name, ObstacleKind.CORDON, text),)
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens, by_signature=True),
-            Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordons),
+            ClusterEventWithHint(
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _opens, per_signature=True
+            ),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION, _tolerates_cordons),
         )
 
 
-def _opens(pod: PodInfo, old: Node | None, new: Node) -> bool:
+def _opens(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     """A node came, or changed: does it take pods now, as it did not before?"""
-    return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+    return queue_if(not new.spec.unschedulable and (old is None or old.spec.unschedulable))
 
 
-def _tolerates_cordons(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
-    return new.uid == pod.uid and is_tolerated(UNSCHEDULABLE_TAINT, new.signature.spec.tolerations)
+def _tolerates_cordons(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    return queue_if(new.uid == pod.uid and is_tolerated(UNSCHEDULABLE_TAINT, new.signature.spec.tolerations))

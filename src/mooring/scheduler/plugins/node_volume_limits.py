@@ -38,11 +38,11 @@ from mooring.scheduler.cache.claimed_volumes import (
 )
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
-from mooring.scheduler.plugins.volume_hints import may_be_attached, node_volume_limits_wakes
+from mooring.scheduler.plugins.volume_hints import may_be_attached, node_volume_limits_events
 
 FAULTS_MAX = 32
 """So many different faults of placed pods are told apart in one answer."""
@@ -102,8 +102,8 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
     def reasons(self, state: NewVolumes) -> list[Reason]:
         return state.reasons
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return node_volume_limits_wakes()
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return node_volume_limits_events()
 
     def _exceeds(self, state: NewVolumes, rows: Rows) -> Bools | None:
         """Per row: whether the pod's volumes go over some driver's limit; None if they do so nowhere."""

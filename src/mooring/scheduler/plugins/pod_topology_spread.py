@@ -23,7 +23,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
@@ -252,11 +252,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Both
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
         return SpreadHints(
             lambda signature: self._wish(signature, HARD).constraints, are_in_the_signature=not has_hard_defaults
-        ).wakes()
+        ).events_to_register()
 
     def _wish(self, signature: PodSignature, action: str) -> _Wish:
         """The constraints of a signature. Raises `LabelSelectorError`."""

@@ -16,8 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from mooring.api.errors import LabelSelectorError
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import takes_up_room
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+)
 from mooring.scheduler.plugins.spread_constraints import Constraint
 
 Constraints = Sequence[Constraint]
@@ -31,61 +37,76 @@ class SpreadHints:
         self._are_in_the_signature = are_in_the_signature
         """Whether a signature always has the same constraints; default ones depend on the services that there are."""
 
-    def wakes(self) -> tuple[Wake, ...]:
-        changes_of_node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        changes_of_node = (
+            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        )
         return (
-            Wake(
-                Subject.ASSIGNED_POD, Action.ADD, self._counts_now, True, by_both_signatures=self._are_in_the_signature
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.ADD,
+                self._counts_now,
+                True,
+                per_signature_pair=self._are_in_the_signature,
             ),
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, self._counted, by_signature=True),
-            Wake(Subject.ASSIGNED_POD, Action.UPDATE_POD_LABEL, self._counts_otherwise, by_signature=True),
-            Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION, self._changes_itself),
-            Wake(Subject.NODE, changes_of_node, self._changes_domains, by_signature=True),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, self._counted, per_signature=True),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, self._counts_otherwise, per_signature=True
+            ),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD,
+                ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION,
+                self._changes_itself,
+            ),
+            ClusterEventWithHint(EventResource.NODE, changes_of_node, self._changes_domains, per_signature=True),
         )
 
-    def _counts_now(self, pod: PodInfo, old: None, new: PodInfo) -> bool:
-        return self._counts(pod, new)
+    def _counts_now(self, pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
+        return queue_if(self._counts(pod, new))
 
-    def _counted(self, pod: PodInfo, old: PodInfo, new: None) -> bool:
-        return self._counts(pod, old)
+    def _counted(self, pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+        return queue_if(self._counts(pod, old))
 
     def _counts(self, pod: PodInfo, other: PodInfo) -> bool:
-        if other.namespace != pod.namespace or not takes_up_room(other):
+        if other.namespace != pod.namespace or not has_node_or_nomination(other):
             return False
         constraints, labels = self._readable(pod), other.signature.labels
         return constraints is None or any(each.selector.matches(labels) for each in constraints)
 
-    def _counts_otherwise(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
-        if new.namespace != pod.namespace or not takes_up_room(old) or not takes_up_room(new):
-            return False
+    def _counts_otherwise(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+        if new.namespace != pod.namespace or not has_node_or_nomination(old) or not has_node_or_nomination(new):
+            return QueueingHint.SKIP
         constraints = self._readable(pod)
-        return constraints is None or _match_otherwise(constraints, old.signature.labels, new.signature.labels)
+        return queue_if(
+            constraints is None or _match_otherwise(constraints, old.signature.labels, new.signature.labels)
+        )
 
-    def _changes_itself(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+    def _changes_itself(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
         """The pod has other labels, or tolerates more nodes: is it spread otherwise now?"""
         if new.uid != pod.uid:
-            return False
+            return QueueingHint.SKIP
         constraints = self._readable(pod)
         if constraints is None:
-            return True
+            return QueueingHint.QUEUE
         tolerates_otherwise = old.signature.spec.tolerations != new.signature.spec.tolerations
         if tolerates_otherwise and any(each.honours_taints for each in constraints):
-            return True
-        return _match_otherwise(constraints, old.signature.labels, new.signature.labels)
+            return QueueingHint.QUEUE
+        return queue_if(_match_otherwise(constraints, old.signature.labels, new.signature.labels))
 
-    def _changes_domains(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+    def _changes_domains(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         """A node came, went or changed: does it count now or did it before, and if both, in another way?"""
         constraints = self._readable(pod)
         if constraints is None:
-            return True
+            return QueueingHint.QUEUE
         did_count, does_count = _has_keys(old, constraints), _has_keys(new, constraints)
         if old is None or new is None or did_count != does_count:
-            return did_count or does_count
+            return queue_if(did_count or does_count)
         if not does_count:
-            return False
+            return QueueingHint.SKIP
         before, after = old.metadata.labels, new.metadata.labels
-        return old.spec.taints != new.spec.taints or any(
-            before.get(each.column.key) != after.get(each.column.key) for each in constraints
+        return queue_if(
+            old.spec.taints != new.spec.taints
+            or any(before.get(each.column.key) != after.get(each.column.key) for each in constraints)
         )
 
     def _readable(self, pod: PodInfo) -> Constraints | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import is_about_itself
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, queue_on_own_update
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.status import Rejection, unresolvable
 
@@ -18,5 +17,9 @@ class SchedulingGates(PreEnqueue):
             return None
         return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return (Wake(Subject.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_about_itself),)
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, queue_on_own_update
+            ),
+        )

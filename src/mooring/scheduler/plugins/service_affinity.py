@@ -32,7 +32,7 @@ from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.config.policy_arguments import service_affinity_arguments
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Reason
 
@@ -164,17 +164,22 @@ class ServiceAffinity(PreFilter[Bonds], Adjustable[Bonds], Score[Spread]):
         part = Part(frozenset((namespace,)), matcher_of_pairs(labels))
         return self._columns.selectors.counter((part,), wants_terminating=wants_terminating)
 
-    def wakes(self) -> Sequence[Wake]:
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         if not self._shared:
             return ()
         return (
             # Where a pod of its kind comes, goes or stops being one, another node may be the one to be like.
-            Wake(
-                Subject.ASSIGNED_POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, _is_kin, by_signature=True
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
+                _is_kin,
+                per_signature=True,
             ),
-            Wake(Subject.PENDING_POD, Action.UPDATE_POD_LABEL),
-            Wake(Subject.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL),
-            Wake(Subject.SERVICE, Action.UPDATE | Action.DELETE, _is_in_namespace, by_signature=True),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL),
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL),
+            ClusterEventWithHint(
+                EventResource.SERVICE, ActionType.UPDATE | ActionType.DELETE, _is_in_namespace, per_signature=True
+            ),
         )
 
 
@@ -220,12 +225,14 @@ def _selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in selector.items())
 
 
-def _is_kin(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+def _is_kin(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
     placed = [each for each in (old, new) if each is not None]
-    return any(
-        each.namespace == pod.namespace and _selects(pod.signature.labels, each.signature.labels) for each in placed
+    return queue_if(
+        any(
+            each.namespace == pod.namespace and _selects(pod.signature.labels, each.signature.labels) for each in placed
+        )
     )
 
 
-def _is_in_namespace(pod: PodInfo, old: Service | None, new: Service | None) -> bool:
-    return any(each is not None and each.metadata.namespace == pod.namespace for each in (old, new))
+def _is_in_namespace(pod: PodInfo, old: Service | None, new: Service | None) -> QueueingHint:
+    return queue_if(any(each is not None and each.metadata.namespace == pod.namespace for each in (old, new)))

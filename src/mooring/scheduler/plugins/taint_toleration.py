@@ -23,8 +23,14 @@ from mooring.api.views.pod import Toleration
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.hints import is_about_itself
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    queue_if,
+    queue_on_own_update,
+)
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Filter, PreScore, Proceed, Scope, Score
@@ -83,10 +89,17 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
     def normalize(self, state: Tolerations, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=True)
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _becomes_tolerable, by_signature=True),
-            Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, is_about_itself),
+            ClusterEventWithHint(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
+                _becomes_tolerable,
+                per_signature=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION, queue_on_own_update
+            ),
         )
 
     def _verdict(self, is_hard: bool, tolerations: Tolerations) -> Int64s:
@@ -120,9 +133,9 @@ def _obstacle(taint: Taint) -> Obstacle:
     return Obstacle(TaintToleration.name, ObstacleKind.TAINT, f"tolerate {label}:{taint.effect}", details)
 
 
-def _becomes_tolerable(pod: PodInfo, old: Node | None, new: Node) -> bool:
+def _becomes_tolerable(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     """A node came, or changed: does the pod tolerate its taints now, as it did not before?"""
     tolerations = pod.signature.spec.tolerations
     if find_untolerated_taint(new.spec.taints, tolerations) is not None:
-        return False
-    return old is None or find_untolerated_taint(old.spec.taints, tolerations) is not None
+        return QueueingHint.SKIP
+    return queue_if(old is None or find_untolerated_taint(old.spec.taints, tolerations) is not None)

@@ -44,7 +44,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import VolumeBindingArgs
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
@@ -60,7 +60,7 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
 from mooring.scheduler.plugins.volume_assumptions import AssumedObjects
-from mooring.scheduler.plugins.volume_hints import volume_binding_wakes
+from mooring.scheduler.plugins.volume_hints import volume_binding_events
 from mooring.scheduler.plugins.volume_matching import Choice, VolumePools
 from mooring.scheduler.plugins.volume_provisioning import Provisioning
 from mooring.scheduler.plugins.volume_reach import Reach
@@ -137,8 +137,8 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         found = [] if is_error else self._refusals.explain(state, self.name, row)
         return found or super().explain(state, row, bits, context)
 
-    def wakes(self) -> tuple[Wake, ...]:
-        return volume_binding_wakes()
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return volume_binding_events()
 
     # Score
 

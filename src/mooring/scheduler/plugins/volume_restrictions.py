@@ -23,7 +23,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.volumes import Disk, disks_of
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
@@ -112,11 +112,11 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
         rows = self._columns.volumes.users_of(claim)
         return next((pod for row in rows for pod in self._columns.pods_on[row].values() if claim in pod.claims), None)
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(Subject.ASSIGNED_POD, Action.DELETE, _frees_a_volume),
-            Wake(Subject.NODE, Action.ADD),
-            Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, names_claim),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_a_volume),
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD),
+            ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, names_claim),
         )
 
     def _holders(self, state: Restricted) -> Int64s:
@@ -141,11 +141,11 @@ def _claims_named(state: Restricted, pod: PodInfo) -> int:
     )
 
 
-def _frees_a_volume(pod: PodInfo, old: PodInfo, new: None) -> bool:
+def _frees_a_volume(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     """A pod is gone: did it hold a disk, or use a claim, that this one wants? Whether alone is not looked up."""
     if not pod.volumes or not old.volumes or old.namespace != pod.namespace:
-        return False
+        return QueueingHint.SKIP
     if not set(pod.claims).isdisjoint(old.claims):
-        return True
+        return QueueingHint.QUEUE
     others = disks_of(old.volumes)
-    return any(mine.conflicts_with(other) for mine in disks_of(pod.volumes) for other in others)
+    return queue_if(any(mine.conflicts_with(other) for mine in disks_of(pod.volumes) for other in others))

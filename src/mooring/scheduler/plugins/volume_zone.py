@@ -20,7 +20,7 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
@@ -57,12 +57,19 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
     def filter(self, state: Zones, rows: Rows) -> Int64s:
         return (~self._reach.zoned(state)[rows]).astype(np.int64)
 
-    def wakes(self) -> tuple[Wake, ...]:
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            Wake(Subject.STORAGE_CLASS, Action.ADD, _waits_for_consumer, by_signature=True),
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, names_claim),
-            Wake(Subject.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _is_zoned_otherwise, by_signature=True),
+            ClusterEventWithHint(EventResource.STORAGE_CLASS, ActionType.ADD, _waits_for_consumer, per_signature=True),
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            ClusterEventWithHint(
+                EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE, names_claim
+            ),
+            ClusterEventWithHint(
+                EventResource.PERSISTENT_VOLUME,
+                ActionType.ADD | ActionType.UPDATE,
+                _is_zoned_otherwise,
+                per_signature=True,
+            ),
         )
 
     def _volume_of(self, key: str, name: str) -> PersistentVolume | Rejection | None:
@@ -105,12 +112,12 @@ def zones_of(volume: PersistentVolume) -> list[LabelledZones]:
     return found
 
 
-def _waits_for_consumer(pod: PodInfo, old: None, new: StorageClass) -> bool:
-    return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+def _waits_for_consumer(pod: PodInfo, old: None, new: StorageClass) -> QueueingHint:
+    return queue_if(new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
-def _is_zoned_otherwise(pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume) -> bool:
-    return old is None or _zone_sets(old) != _zone_sets(new)
+def _is_zoned_otherwise(pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume) -> QueueingHint:
+    return queue_if(old is None or _zone_sets(old) != _zone_sets(new))
 
 
 def _zone_sets(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:

@@ -1,14 +1,12 @@
-"""The scheduling queue: where a pod waits until it is its turn, and what wakes it.
+"""The scheduling queue: the pods without a node, and the events that queue a rejected pod again.
 
-Read in this order:
+Modules in reading order:
 
-    moves        the rooms, and which moves between them there are
-    entry        a pod in the queue, and what is known of it
-    gates        may it enter? (PreEnqueue)
-    backoff      how long it stays away after an attempt, and in which order pods come back
-    hearing      which plugin hears which event, and what its hint says
-    sleepers     those who sleep, found by what can wake them
-    in_flight    those under way, and what they must be told when they come back
-    rooms        all of them, and the one way between them
-    queue        what becomes of a pod: the decisions
+    states          the states of a pod in the queue, and the transitions between them
+    queued_pod      a pod in the queue, and its status for users
+    in_flight       pods that were popped, and the events to replay when they are requeued
+    queueing_hints  the events that plugins register, and what an event means for a rejected pod
+    unschedulable   unschedulable and gated pods, indexed by the plugins that rejected them
+    sub_queues      activeQ, backoffQ, unschedulable pods and in-flight pods, and the function that moves a pod
+    queue           the decisions: which state a pod goes to
 """

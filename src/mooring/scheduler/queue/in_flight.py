@@ -1,15 +1,13 @@
-"""In flight: pods that were popped, and the events that they must be told of when they come back.
+"""In-flight pods, and the events that occurred during their attempts.
 
-Comes in   pods as they are popped; events while any pod is in flight
-Goes out   to a pod that comes back refused, everything that happened since it was popped
+A pod may be rejected by a decision that was made before an event that helps it. The queue therefore replays to a
+requeued pod all events since it was popped. The events are stored once, in one list; each pod stores the position at
+which it was popped.
 
-A pod that was refused may have been decided on before an event that helps it. The events are kept once, in one list;
-each pod remembers where in the list it began.
-
- 1. Events are kept only while somebody may ask for them: those before the oldest pod in flight are dropped.
- 2. At most `events_max` are kept. Beyond that the oldest are dropped, and a pod that began before them cannot be told
-    what happened: `since` answers None, which must be taken as "something that can help".
- 3. Every operation is O(1) on average.
+ 1. Events are stored only while a pod is in flight. Events older than the oldest in-flight pod are dropped.
+ 2. At most `events_max` events are stored. Beyond that the oldest are dropped, and `events_since_pop` returns None for
+    a pod that was popped before them. The queue then assumes that one of the events helps.
+ 3. Every operation takes constant time on average.
 """
 
 from __future__ import annotations
@@ -17,88 +15,97 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from mooring.scheduler.queue.entry import Happening
+from mooring.scheduler.framework.events import ClusterEvent
 
 IN_FLIGHT_EVENTS_MAX: Final = 10_000
-"""A few seconds of a busy cluster. A pod that waits longer (for Permit) is tried again rather than told all of it."""
+"""A few seconds of a busy cluster. A pod that is in flight longer, such as one waiting for Permit, is retried."""
 
 
-class InFlight:
-    """Who is under way, and what happened meanwhile."""
+class InFlightEvent(NamedTuple):
+    """An event with the object before and after."""
 
-    __slots__ = ("_began_at", "_dropped", "_dropped_unseen", "_events", "_events_max")
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class InFlightPods:
+    """The uids of in-flight pods, and the events since the oldest of them was popped."""
+
+    __slots__ = ("_dropped", "_dropped_by_limit", "_events", "_events_max", "_popped_at")
 
     def __init__(self, events_max: int = IN_FLIGHT_EVENTS_MAX) -> None:
-        assert events_max > 0, f"a limit of {events_max} events keeps none"
-        # An OrderedDict finds its oldest at once, however many were deleted before it; a dict does not.
-        self._began_at: OrderedDict[str, int] = OrderedDict()
-        self._events: deque[Happening] = deque()
+        assert events_max > 0, f"the limit of in-flight events is {events_max}, must be positive"
+        # An OrderedDict finds its oldest key in constant time after many deletions; a dict does not.
+        self._popped_at: OrderedDict[str, int] = OrderedDict()
+        """Positions are counted from the first event ever recorded."""
+        self._events: deque[InFlightEvent] = deque()
         self._events_max = events_max
-        self._dropped = 0  # events that are not kept any more, so that positions count from the beginning of time
-        self._dropped_unseen = 0
+        self._dropped = 0
+        """Number of events dropped from the left: the position of the first stored event."""
+        self._dropped_by_limit = 0
 
     def __len__(self) -> int:
-        return len(self._began_at)
+        return len(self._popped_at)
 
     def __contains__(self, uid: object) -> bool:
-        return uid in self._began_at
+        return uid in self._popped_at
 
     @property
-    def events(self) -> int:
-        """How many events are kept."""
+    def event_count(self) -> int:
         return len(self._events)
 
     @property
     def events_dropped(self) -> int:
-        """How many were dropped because of the limit while a pod might still have asked for them."""
-        return self._dropped_unseen
+        """How many events the limit dropped while a pod still needed them."""
+        return self._dropped_by_limit
 
-    def begin(self, uid: str) -> None:
-        assert uid not in self._began_at, f"{uid} is in flight already"
-        self._began_at[uid] = self._dropped + len(self._events)
+    def add(self, uid: str) -> None:
+        assert uid not in self._popped_at, f"{uid} is in flight already"
+        self._popped_at[uid] = self._dropped + len(self._events)
 
-    def end(self, uid: str) -> None:
-        """Nobody will ask for this pod any more."""
-        if self._began_at.pop(uid, None) is None:
+    def remove(self, uid: str) -> None:
+        """Removes the pod, and the events that only this pod needed."""
+        if self._popped_at.pop(uid, None) is None:
             return
-        if not self._began_at:
+        if not self._popped_at:
             self._dropped += len(self._events)
             self._events.clear()
             return
-        oldest = self._began_at[next(iter(self._began_at))]
+        oldest = self._popped_at[next(iter(self._popped_at))]
         while self._dropped < oldest:
             self._events.popleft()
             self._dropped += 1
 
-    def record(self, happening: Happening) -> None:
-        """Remember an event for those under way."""
-        if not self._began_at:
+    def record(self, event: InFlightEvent) -> None:
+        """Stores an event for the in-flight pods, if there are any."""
+        if not self._popped_at:
             return
-        self._events.append(happening)
+        self._events.append(event)
         if len(self._events) > self._events_max:
             self._events.popleft()
             self._dropped += 1
-            self._dropped_unseen += 1
+            self._dropped_by_limit += 1
 
-    def since(self, uid: str) -> list[Happening] | None:
-        """What happened since the pod was popped, oldest first; None if that is not known any more."""
-        began_at = self._began_at.get(uid)
-        if began_at is None or began_at < self._dropped:
+    def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
+        """The events since the pod was popped, oldest first; None if some of them were dropped."""
+        popped_at = self._popped_at.get(uid)
+        if popped_at is None or popped_at < self._dropped:
             return None
-        return list(islice(self._events, began_at - self._dropped, None))
+        return list(islice(self._events, popped_at - self._dropped, None))
 
-    def happenings(self) -> Iterable[Happening]:
-        """Everything that is kept, oldest first."""
+    def events(self) -> Iterable[InFlightEvent]:
+        """All stored events, oldest first."""
         return self._events
 
     def check(self) -> None:
         """Asserts the invariants."""
-        begun = list(self._began_at.values())
-        assert begun == sorted(begun), "who began later stands before who began earlier"
+        positions = list(self._popped_at.values())
+        assert positions == sorted(positions), "in-flight pods are not ordered by the time they were popped"
         assert len(self._events) <= self._events_max
-        assert begun or not self._events, "events are kept although nobody is in flight"
-        assert not begun or begun[0] <= self._dropped or not self._events, (
-            f"events from {self._dropped} on are kept, but the oldest pod began at {begun[0]}"
+        assert positions or not self._events, "events are stored although no pod is in flight"
+        assert not positions or positions[0] <= self._dropped or not self._events, (
+            f"events from {self._dropped} on are stored, but the oldest pod was popped at {positions[0]}"
         )

@@ -1,20 +1,23 @@
-"""The scheduling queue: where a pod waits until it is its turn.
+"""The scheduling queue.
 
-Comes in   pods and events from `intake`; outcomes from the scheduling and binding cycles
-Goes out   the best ready pod, to the scheduler's loop; who came into which queue and why, to metrics
+Inputs   pods and events from the event handlers; results of scheduling and binding cycles
+Outputs  the next pod, for the scheduling loop; incoming pods by queue and event, for metrics
 
-A pod is in exactly one room (`moves` draws them). Everything here is synchronous, except waiting.
+A pod is in exactly one state (see `states`). All functions are synchronous, except `wait_until_ready`.
 
- 1. Only `pop` takes a pod in flight; it is there until `done` or `give_back`.
- 2. An event seen while a pod is in flight is replayed to it before it may sleep.
- 3. A pod asleep for longer than `asleep_s_max` is woken whatever the hints say.
- 4. Only the gates (PreEnqueue) let a pod into active or backoff. Who comes from backoff has passed them.
- 5. A pod backs off for its full time. Exceptions: nobody is active, and then the first of the refused is popped (never
-    one whose attempt failed); a plugin that the pod was pending on is satisfied; a plugin activates it.
- 6. A pod that is deleted in flight does not come back.
+ 1. Only `pop` makes a pod in-flight. It stays in flight until `done` or `requeue`.
+ 2. Events that occur while a pod is in flight are replayed in order before the pod may become unschedulable.
+ 3. A pod that has been unschedulable for `unschedulable_s_max` is queued, whatever the hints return.
+ 4. A pod enters activeQ or backoffQ only if no PreEnqueue plugin rejects it. A pod that leaves backoffQ passed before.
+ 5. A pod backs off for its full time, with three exceptions: activeQ is empty, and `pop` takes the first rejected pod
+    of backoffQ (never one after an error); an event resolves a pending plugin; a plugin activates the pod.
+ 6. A pod that is deleted in flight is not requeued.
+ 7. The plugin that gated a pod last runs first, because it is the most likely to reject the pod again.
+ 8. A gating plugin is one of the pod's unschedulable plugins, together with those of the last attempt: an event of any
+    of them can help. It remains one after it admits the pod, until the next attempt ends.
+ 9. A PreEnqueue plugin that raises gates the pod, as in kube-scheduler.
 
-Why `update` is told the events and does not find them out: what counts as a change is known to `framework`, and the
-same list wakes others.
+`update` takes the events of the update as an argument, because `framework.events` computes them.
 """
 
 from __future__ import annotations
@@ -31,33 +34,46 @@ from mooring.kit.heap import KeyedHeap
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import (
     FORCE_ACTIVATE,
-    PENDING_POD_ADD,
-    PENDING_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
 )
+from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.queue.backoff import BackoffRooms, Rank, end_s, room_for
-from mooring.scheduler.queue.entry import NOBODY, Happening, QueuedPod, Whereabouts
-from mooring.scheduler.queue.gates import Gates
-from mooring.scheduler.queue.hearing import Ears, Verdict
-from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlight
-from mooring.scheduler.queue.moves import ASLEEP, BACKING_OFF, Cause, Label, Room
-from mooring.scheduler.queue.rooms import QueueStatistics, Rooms
-from mooring.scheduler.queue.sleepers import Sleepers
+from mooring.scheduler.framework.status import Code
+from mooring.scheduler.queue.in_flight import IN_FLIGHT_EVENTS_MAX, InFlightEvent, InFlightPods
+from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod, QueuedPodStatus
+from mooring.scheduler.queue.queueing_hints import QueueingHintMap, QueueingStrategy
+from mooring.scheduler.queue.states import (
+    BACKOFF_STATES,
+    UNSCHEDULABLE_STATES,
+    EventLabel,
+    QueueState,
+    TransitionCause,
+)
+from mooring.scheduler.queue.sub_queues import (
+    BackoffQueue,
+    QueueKey,
+    QueueStatistics,
+    SubQueues,
+    backoff_end_s,
+    backoff_state,
+)
+from mooring.scheduler.queue.unschedulable import UnschedulablePods
 
 logger = logging.getLogger(__name__)
 
 POD_POPPED: Final = "PodPopped"
-"""What kube-scheduler calls a pod in flight among the events."""
-_CAME: Final = PENDING_POD_ADD.label
-_CHANGED: Final = PENDING_POD_UPDATE.label
+"""kube-scheduler's label for an in-flight pod in `inflight_events`."""
+_POD_ADD: Final = UNSCHEDULED_POD_ADD.label
+_POD_UPDATE: Final = UNSCHEDULED_POD_UPDATE.label
 OWN_EVENTS_MAX: Final = 100
-"""Changes of one pod that are remembered while it is in flight; beyond that, one of them surely helps."""
+"""Limit of own events of one in-flight pod. Beyond it the pod is requeued without calling hints."""
 
 
 class SchedulingQueue:
-    """The pods without a node, in the order in which they should be tried."""
+    """The pods without a node, in the order in which the scheduler attempts them."""
 
     def __init__(
         self,
@@ -66,184 +82,194 @@ class SchedulingQueue:
         clock: Clock,
         backoff_initial_s: float = 1.0,
         backoff_max_s: float = 10.0,
-        asleep_s_max: float = 300.0,
+        unschedulable_s_max: float = 300.0,
         in_flight_events_max: int = IN_FLIGHT_EVENTS_MAX,
         with_extenders: bool = False,
-        moved: Callable[[str, str], None] | None = None,
+        on_incoming: Callable[[str, str], None] | None = None,
     ) -> None:
-        assert asleep_s_max > 0, f"pods would be woken {asleep_s_max} s after they fell asleep, again and again"
+        assert unschedulable_s_max > 0, f"unschedulable_s_max is {unschedulable_s_max}, must be positive"
         self._clock = clock
-        self._queue_sort = next(iter(profiles.values())).queue_sort  # the configuration sees to it that all are alike
-        self._gates = Gates(profiles)
-        self._ears = Ears(profiles, with_extenders=with_extenders)
-        self._rooms = Rooms(
+        self._queue_sort = next(iter(profiles.values())).queue_sort  # validation requires the same in all profiles
+        self._pre_enqueue_plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
+        self._hint_map = QueueingHintMap(profiles, with_extenders=with_extenders)
+        self._sub_queues = SubQueues(
             clock,
-            KeyedHeap.ordered_by(self._rank),
-            BackoffRooms(backoff_initial_s, backoff_max_s, self._rank),
-            Sleepers(self._ears, asleep_s_max),
-            InFlight(in_flight_events_max),
-            moved,
+            KeyedHeap.ordered_by(self._queue_key),
+            BackoffQueue(backoff_initial_s, backoff_max_s, self._queue_key),
+            UnschedulablePods(self._hint_map, unschedulable_s_max),
+            InFlightPods(in_flight_events_max),
+            on_incoming,
         )
-        self._entries = self._rooms.entries
-        self._sleepers = self._rooms.sleepers
-        self._in_flight = self._rooms.in_flight
+        self._entries = self._sub_queues.entries
+        self._unschedulable = self._sub_queues.unschedulable
+        self._in_flight = self._sub_queues.in_flight
 
-    # What the watch tells
+    # Event handlers
 
     def add(self, pod: PodInfo) -> None:
         """A pod without a node was created."""
         if pod.uid in self._entries:
             self.update(pod, pod, ())
         else:
-            self._come(pod, Cause.ADDED, _CAME)
+            self._add(pod, TransitionCause.ADDED, _POD_ADD)
 
     def update(self, old: PodInfo, new: PodInfo, events: Sequence[ClusterEvent]) -> None:
-        """A pod without a node was changed; `events` are what the change is called (subject PENDING_POD)."""
+        """A pod without a node was updated; `events` are the events of the update (UNSCHEDULABLE_POD)."""
         entry = self._entries.get(new.uid)
         if entry is None:
-            self._come(new, Cause.UPDATED, _CHANGED)
-        elif entry.room is Room.IN_FLIGHT:
-            entry.newer, entry.is_gone = new, False
-            self._remember(entry, *(Happening(event, old, new) for event in events))
+            self._add(new, TransitionCause.UPDATED, _POD_UPDATE)
+        elif entry.state is QueueState.IN_FLIGHT:
+            entry.updated_pod, entry.is_deleted = new, False
+            self._record_own_events(entry, *(InFlightEvent(event, old, new) for event in events))
         else:
-            self._rooms.renew(entry, new)
-            if entry.room in ASLEEP:
-                self._wake_by_own_change(entry, old, events)
+            self._sub_queues.update_pod(entry, new)
+            if entry.state in UNSCHEDULABLE_STATES:
+                self._move_on_own_update(entry, old, events)
 
     def delete(self, uid: str) -> bool:
-        """A pod was deleted, or has a node now; whether it was in the queue."""
+        """A pod was deleted or bound. Returns whether it was in the queue."""
         entry = self._entries.get(uid)
         if entry is None:
             return False
-        if entry.room is Room.IN_FLIGHT:
-            entry.is_gone = True
+        if entry.state is QueueState.IN_FLIGHT:
+            entry.is_deleted = True
         else:
-            self._rooms.move(entry, Room.OUTSIDE, Cause.DELETED)
+            self._sub_queues.transition(entry, QueueState.NOT_QUEUED, TransitionCause.DELETED)
         return True
 
     @property
-    def is_listening(self) -> bool:
-        """Whether there is anybody whom an event could help."""
-        return bool(self._sleepers or self._in_flight)
+    def has_pods_to_move(self) -> bool:
+        """Whether there is a pod that an event could help: unschedulable, gated or in flight."""
+        return bool(self._unschedulable or self._in_flight)
 
-    def wake(
-        self, event: ClusterEvent, old: Any = None, new: Any = None, only: Callable[[PodInfo], bool] | None = None
+    def move_all_to_active_or_backoff(
+        self, event: ClusterEvent, old: Any = None, new: Any = None, pre_check: Callable[[PodInfo], bool] | None = None
     ) -> int:
-        """Something happened: tries those again whom it may help, `only` those if given. Returns how many.
+        """Queues the unschedulable pods that the event may help and that pass `pre_check`. Returns their number.
 
-        Pods in flight are told when they come back, whatever `only` says.
+        The event is recorded for all in-flight pods; `pre_check` does not apply to them.
         """
-        if not (self._sleepers or self._in_flight) or not self._ears.is_heard(event):
+        if not (self._unschedulable or self._in_flight) or not self._hint_map.is_event_of_interest(event):
             return 0
-        woken = self._sleepers.woken_by(event, old, new, only) if len(self._sleepers) else ()
-        for entry, verdict in woken:
-            self._try_again(entry, verdict, Cause.WOKEN, event.label)
+        found = self._unschedulable.pods_to_move(event, old, new, pre_check) if len(self._unschedulable) else ()
+        for entry, strategy in found:
+            self._move_to_active_or_backoff(entry, strategy, TransitionCause.EVENT, event.label)
         if len(self._in_flight):
-            self._in_flight.record(Happening(event, old, new))
-        return len(woken)
+            self._in_flight.record(InFlightEvent(event, old, new))
+        return len(found)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        """A plugin wants these to be tried now; those in flight will be tried again if they come back."""
+        """A plugin requests an attempt for these pods now. In-flight pods are retried if they are requeued."""
         for pod in pods:
             entry = self._entries.get(pod.uid)
             if entry is None:
                 continue
-            if entry.room is Room.IN_FLIGHT:
-                self._remember(entry, Happening(FORCE_ACTIVATE, None, None))
-            elif entry.room in ASLEEP:
-                self._try_again(entry, Verdict.AT_ONCE, Cause.ACTIVATED, FORCE_ACTIVATE.label)
-            elif entry.room in BACKING_OFF:
-                self._rooms.move(entry, Room.ACTIVE, Cause.ACTIVATED, FORCE_ACTIVATE.label)
+            cause, label = TransitionCause.ACTIVATED, FORCE_ACTIVATE.label
+            if entry.state is QueueState.IN_FLIGHT:
+                self._record_own_events(entry, InFlightEvent(FORCE_ACTIVATE, None, None))
+            elif entry.state in UNSCHEDULABLE_STATES:
+                self._move_to_active_or_backoff(entry, QueueingStrategy.IMMEDIATELY, cause, label)
+            elif entry.state in BACKOFF_STATES:
+                self._sub_queues.transition(entry, QueueState.ACTIVE, cause, label)
 
-    # What the scheduler's loop does
+    # Scheduling loop
 
     def pop(self) -> QueuedPod | None:
-        """Takes the best ready pod in flight; None if nobody is ready."""
-        self.tick()
-        if (first := self._rooms.active.peek()) is not None:
-            cause, label = Cause.POPPED, ""
-        elif (first := self._rooms.backoff.refused.peek()) is not None:
-            cause, label = Cause.POPPED_EARLY, Label.POP_FROM_BACKOFF
+        """Takes the next pod, which is in flight then; None if no pod is ready."""
+        self.flush()
+        if (first := self._sub_queues.active.peek()) is not None:
+            cause, label = TransitionCause.POPPED, ""
+        elif (first := self._sub_queues.backoff.rejected.peek()) is not None:
+            cause, label = TransitionCause.POPPED_FROM_BACKOFF, EventLabel.POP_FROM_BACKOFF
         else:
             return None
         entry = first[1]
         entry.attempts += 1
-        entry.popped = entry.pod
-        self._rooms.move(entry, Room.IN_FLIGHT, cause, label)
+        entry.popped_pod = entry.pod
+        self._sub_queues.transition(entry, QueueState.IN_FLIGHT, cause, label)
         return entry
 
     async def wait_until_ready(self) -> None:
-        """Comes back when `pop` has a pod to give."""
-        rooms = self._rooms
+        """Returns when `pop` has a pod."""
+        sub_queues = self._sub_queues
         while True:
-            self.tick()
-            if rooms.is_somebody_ready:
+            self.flush()
+            if sub_queues.has_ready_pod:
                 return
-            rooms.bell.clear()
-            alarm = None
-            if rooms.alarm_s < math.inf:
-                delay_s = max(0.0, rooms.alarm_s - self._clock.now_s())
-                alarm = asyncio.get_running_loop().call_later(delay_s, rooms.bell.set)
+            sub_queues.changed.clear()
+            timer = None
+            if sub_queues.deadline_s < math.inf:
+                delay_s = max(0.0, sub_queues.deadline_s - self._clock.now_s())
+                timer = asyncio.get_running_loop().call_later(delay_s, sub_queues.changed.set)
             try:
-                await rooms.bell.wait()
+                await sub_queues.changed.wait()
             finally:
-                if alarm is not None:
-                    alarm.cancel()
+                if timer is not None:
+                    timer.cancel()
 
     def done(self, uid: str) -> None:
-        """The pod is placed, or nobody's business any more. It may still be given back, if its binding fails."""
+        """The attempt succeeded, or the pod needs no attempt. `requeue` is still allowed, if the binding fails."""
         entry = self._entries.get(uid)
-        if entry is not None and entry.room is Room.IN_FLIGHT:
-            self._rooms.move(entry, Room.OUTSIDE, Cause.DELETED if entry.is_gone else Cause.DONE)
+        if entry is not None and entry.state is QueueState.IN_FLIGHT:
+            cause = TransitionCause.DELETED if entry.is_deleted else TransitionCause.DONE
+            self._sub_queues.transition(entry, QueueState.NOT_QUEUED, cause)
 
-    def give_back(
+    def requeue(
         self,
         entry: QueuedPod,
-        rejectors: frozenset[str] = NOBODY,
-        pending: frozenset[str] = NOBODY,
+        unschedulable_plugins: frozenset[str] = NO_PLUGINS,
+        pending_plugins: frozenset[str] = NO_PLUGINS,
         *,
         is_error: bool = False,
-    ) -> Room:
-        """The attempt was in vain: refused by plugins, or, if none is named, failed. Returns where the pod goes."""
+    ) -> QueueState:
+        """The attempt failed: the plugins rejected the pod, or, without plugins, it ended with an error."""
         uid = entry.pod.uid
         known = self._entries.get(uid)
-        if known is not None and (known is not entry or entry.room is not Room.IN_FLIGHT):
-            logger.error("pod %s was given back, but is in the queue: %s", entry.pod.key, known)
-            return known.room
-        if entry.is_gone:
+        if known is not None and (known is not entry or entry.state is not QueueState.IN_FLIGHT):
+            logger.error("pod %s cannot be requeued, it is in the queue: %s", entry.pod.key, known)
+            return known.state
+        if entry.is_deleted:
             self.done(uid)
-            return Room.OUTSIDE
-        self._note_outcome(entry, NOBODY if is_error else rejectors, NOBODY if is_error else pending)
-        verdict = self._verdict_on_return(entry)
+            return QueueState.NOT_QUEUED
+        if is_error:
+            unschedulable_plugins = pending_plugins = NO_PLUGINS
+        self._record_attempt(entry, unschedulable_plugins, pending_plugins)
+        strategy = self._strategy_after_attempt(entry)
         entry.own_events.clear()
-        if verdict is Verdict.SLEEP:
-            return self._rooms.move(entry, Room.UNSCHEDULABLE, Cause.REFUSED, Label.ATTEMPT_FAILURE)
-        cause = Cause.HELPED_IN_FLIGHT if _was_refused(entry) else Cause.FAILED
-        return self._try_again(entry, verdict, cause, Label.ATTEMPT_FAILURE)
+        label = EventLabel.ATTEMPT_FAILURE
+        if strategy is QueueingStrategy.SKIP:
+            return self._sub_queues.transition(entry, QueueState.UNSCHEDULABLE, TransitionCause.REJECTED, label)
+        cause = TransitionCause.EVENT_IN_FLIGHT if entry.was_rejected else TransitionCause.FAILED
+        return self._move_to_active_or_backoff(entry, strategy, cause, label)
 
-    # Time
+    # Timers
 
-    def tick(self) -> None:
-        """Moves everybody whose time has come. `pop` and `wait_until_ready` do so themselves."""
+    def flush(self) -> None:
+        """Moves pods whose backoff or unschedulable timeout is over. `pop` and `wait_until_ready` call it."""
         now_s = self._clock.now_s()
-        if now_s < self._rooms.alarm_s:
+        if now_s < self._sub_queues.deadline_s:
             return
-        while (entry := self._rooms.backoff.first_over(now_s)) is not None:
-            self._rooms.move(entry, Room.ACTIVE, Cause.BACKED_OFF, Label.BACKOFF_COMPLETE)
-        is_somebody_overslept = False
-        while (entry := self._sleepers.first_overslept(now_s)) is not None:
-            is_somebody_overslept = entry.was_flushed = True
+        while (entry := self._sub_queues.backoff.first_completed(now_s)) is not None:
+            cause, label = TransitionCause.BACKOFF_COMPLETE, EventLabel.BACKOFF_COMPLETE
+            self._sub_queues.transition(entry, QueueState.ACTIVE, cause, label)
+        self._flush_leftover(now_s)
+        self._sub_queues.update_deadline()
+
+    def _flush_leftover(self, now_s: float) -> None:
+        has_leftover = False
+        while (entry := self._unschedulable.first_leftover(now_s)) is not None:
+            has_leftover = entry.was_flushed = True
             entry.flushed_s = now_s
-            self._try_again(entry, Verdict.AFTER_BACKOFF, Cause.ASLEEP_TOO_LONG, UNSCHEDULABLE_TIMEOUT.label)
-        if is_somebody_overslept:
-            self._in_flight.record(Happening(UNSCHEDULABLE_TIMEOUT, None, None))
-        self._rooms.set_alarm()
+            cause, label = TransitionCause.UNSCHEDULABLE_TIMEOUT, UNSCHEDULABLE_TIMEOUT.label
+            self._move_to_active_or_backoff(entry, QueueingStrategy.AFTER_BACKOFF, cause, label)
+        if has_leftover:
+            self._in_flight.record(InFlightEvent(UNSCHEDULABLE_TIMEOUT, None, None))
 
-    def next_alarm_s(self) -> float | None:
-        """When `tick` may have something to do; None: never, as things are."""
-        return self._rooms.alarm_s if self._rooms.alarm_s < math.inf else None
+    def next_deadline_s(self) -> float | None:
+        """When `flush` may have a pod to move; None if no pod waits for a time."""
+        return self._sub_queues.deadline_s if self._sub_queues.deadline_s < math.inf else None
 
-    # Questions
+    # Read access
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -252,107 +278,136 @@ class SchedulingQueue:
         return self._entries.get(uid)
 
     def entries(self) -> Iterable[QueuedPod]:
-        """Everybody, in the order in which they came."""
+        """All pods, in insertion order."""
         return self._entries.values()
 
     def statistics(self) -> QueueStatistics:
-        return self._rooms.statistics()
+        return self._sub_queues.statistics()
 
-    def refused_by(self) -> dict[tuple[str, str], int]:
-        """How many pods each plugin of each profile has refused: (plugin, profile), as in `unschedulable_pods`."""
+    def unschedulable_counts(self) -> dict[tuple[str, str], int]:
+        """Number of rejected pods by (plugin, profile), as in the metric `unschedulable_pods`."""
         counts: dict[tuple[str, str], int] = {}
         for entry in self._entries.values():
-            if entry.room is not Room.IN_FLIGHT:
-                for plugin in sorted(entry.rejectors | entry.pending):
+            if entry.state is not QueueState.IN_FLIGHT:
+                for plugin in sorted(entry.unschedulable_plugins | entry.pending_plugins):
                     key = (plugin, entry.scheduler_name)
                     counts[key] = counts.get(key, 0) + 1
         return counts
 
     def in_flight_events(self) -> dict[str, int]:
-        """What is remembered for pods in flight, and how many those are: by event, as in `inflight_events`."""
+        """Number of in-flight pods and of stored events, by label, as in the metric `inflight_events`."""
         counts = {POD_POPPED: len(self._in_flight)} if len(self._in_flight) else {}
-        own = (happening for entry in self._entries.values() for happening in entry.own_events)
-        for event, _, _ in chain(self._in_flight.happenings(), own):
+        own_events = (event for entry in self._entries.values() for event in entry.own_events)
+        for event, _, _ in chain(self._in_flight.events(), own_events):
             counts[event.label] = counts.get(event.label, 0) + 1
         return counts
 
-    def whereabouts(self, uid: str) -> Whereabouts | None:
-        """Where a pod is, and why; None if it is not in the queue."""
+    def status(self, uid: str) -> QueuedPodStatus | None:
+        """The state of a pod, and why; None if the pod is not in the queue."""
         entry = self._entries.get(uid)
-        return None if entry is None else self._rooms.whereabouts(entry)
+        return None if entry is None else self._sub_queues.status(entry)
 
     def check(self) -> None:
         """Asserts the invariants. O(pods)."""
-        self._rooms.check()
+        self._sub_queues.check()
 
-    # What becomes of a pod
+    # Decisions
 
-    def _come(self, pod: PodInfo, cause: Cause, label: str) -> None:
+    def _add(self, pod: PodInfo, cause: TransitionCause, label: str) -> None:
         entry = QueuedPod(pod, self._clock.now_s())
-        assert entry.scheduler_name in self._gates, f"{pod} asks for {entry.scheduler_name}, which is no profile here"
-        self._try_again(entry, Verdict.AT_ONCE, cause, label)
+        assert entry.scheduler_name in self._pre_enqueue_plugins, f"no profile {entry.scheduler_name} for {pod}"
+        self._move_to_active_or_backoff(entry, QueueingStrategy.IMMEDIATELY, cause, label)
 
-    def _try_again(self, entry: QueuedPod, verdict: Verdict, cause: Cause, label: str) -> Room:
-        """Takes a pod that comes, sleeps or comes back towards active: as far as the gates and its backoff let it."""
-        if not self._gates.let_in(entry):
+    def _move_to_active_or_backoff(
+        self, entry: QueuedPod, strategy: QueueingStrategy, cause: TransitionCause, label: str
+    ) -> QueueState:
+        """Moves the pod to activeQ, to backoffQ if its backoff is not over, or gates it."""
+        if not self._run_pre_enqueue_plugins(entry):
             entry.was_flushed = False
-            return self._rooms.move(entry, Room.GATED, cause, label)
-        if verdict is Verdict.AFTER_BACKOFF and self._clock.now_s() < end_s(entry):
-            return self._rooms.move(entry, room_for(entry), cause, label)
-        return self._rooms.move(entry, Room.ACTIVE, cause, label)
+            return self._sub_queues.transition(entry, QueueState.GATED, cause, label)
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._clock.now_s() < backoff_end_s(entry):
+            return self._sub_queues.transition(entry, backoff_state(entry), cause, label)
+        return self._sub_queues.transition(entry, QueueState.ACTIVE, cause, label)
 
-    def _wake_by_own_change(self, entry: QueuedPod, old: PodInfo, events: Sequence[ClusterEvent]) -> None:
+    def _run_pre_enqueue_plugins(self, entry: QueuedPod) -> bool:
+        """Whether all PreEnqueue plugins admit the pod. Otherwise sets its gating plugin."""
+        plugins: Sequence[PreEnqueue] = self._pre_enqueue_plugins[entry.scheduler_name]
+        last = entry.gating_plugin
+        if last is not None:
+            plugins = sorted(plugins, key=lambda plugin: plugin.name != last)  # stable: keeps the order of the others
+        for plugin in plugins:
+            if _is_rejected(plugin, entry.pod):
+                entry.gating_plugin = plugin.name
+                if plugin.name not in entry.unschedulable_plugins:
+                    entry.unschedulable_plugins = entry.unschedulable_plugins | {plugin.name}
+                return False
+        entry.gating_plugin = None
+        return True
+
+    def _move_on_own_update(self, entry: QueuedPod, old: PodInfo, events: Sequence[ClusterEvent]) -> None:
         for event in events:
-            # Even if it is gated: its own change is looked at by all who refused it, whatever its gate hears.
-            audience = self._sleepers.audience(entry, None)
-            verdict = audience.verdict(entry.pod, event, old, entry.pod)
-            if verdict is Verdict.SLEEP:
+            # All rejecting plugins check the pod's own update, whether or not the gating plugin registered it.
+            group = self._unschedulable.group(entry, None)
+            strategy = group.strategy(entry.pod, event, old, entry.pod)
+            if strategy is QueueingStrategy.SKIP:
                 continue
-            if self._try_again(entry, verdict, Cause.UPDATED, event.label) not in ASLEEP:
+            state = self._move_to_active_or_backoff(entry, strategy, TransitionCause.UPDATED, event.label)
+            if state not in UNSCHEDULABLE_STATES:
                 return
 
-    def _remember(self, entry: QueuedPod, *happenings: Happening) -> None:
-        entry.own_events.extend(happenings)
+    def _record_own_events(self, entry: QueuedPod, *events: InFlightEvent) -> None:
+        entry.own_events.extend(events)
         if len(entry.own_events) > OWN_EVENTS_MAX:
-            entry.own_events = [Happening(FORCE_ACTIVATE, None, None)]
+            entry.own_events = [InFlightEvent(FORCE_ACTIVATE, None, None)]
 
-    def _note_outcome(self, entry: QueuedPod, rejectors: frozenset[str], pending: frozenset[str]) -> None:
-        if entry.newer is not None and entry.pod is entry.popped:  # whoever gives it back may know it better still
-            entry.pod = entry.newer
-        entry.newer = None
-        entry.rejectors, entry.pending, entry.gated_by = rejectors, pending, None
-        if rejectors or pending:
+    def _record_attempt(
+        self, entry: QueuedPod, unschedulable_plugins: frozenset[str], pending_plugins: frozenset[str]
+    ) -> None:
+        if entry.updated_pod is not None and entry.pod is entry.popped_pod:  # otherwise the caller set a newer record
+            entry.pod = entry.updated_pod
+        entry.updated_pod = None
+        entry.unschedulable_plugins, entry.pending_plugins = unschedulable_plugins, pending_plugins
+        entry.gating_plugin = None
+        if entry.was_rejected:
             entry.unschedulable_count += 1
-            entry.errors_in_a_row = 0
+            entry.consecutive_errors = 0
         else:
-            entry.errors_in_a_row += 1
+            entry.consecutive_errors += 1
         entry.queued_s = self._clock.now_s()
         entry.was_flushed = False
-        self._rooms.backoff.count(entry)
+        self._sub_queues.backoff.set_window(entry)
 
-    def _verdict_on_return(self, entry: QueuedPod) -> Verdict:
-        """Whether something that happened in flight may have helped the pod."""
-        if not _was_refused(entry):
-            return Verdict.AFTER_BACKOFF
-        happened = self._in_flight.since(entry.pod.uid)
-        if happened is None:
-            return Verdict.AFTER_BACKOFF
-        best, best_possible = Verdict.SLEEP, Verdict.AT_ONCE if entry.pending else Verdict.AFTER_BACKOFF
-        audience = self._sleepers.audience(entry, None)
-        for event, old, new in chain(happened, entry.own_events):
-            best = max(best, audience.verdict(entry.pod, event, old, new))
-            if best is best_possible:
+    def _strategy_after_attempt(self, entry: QueuedPod) -> QueueingStrategy:
+        """Replays the events of the attempt, and returns the best strategy."""
+        if not entry.was_rejected:
+            return QueueingStrategy.AFTER_BACKOFF
+        events = self._in_flight.events_since_pop(entry.pod.uid)
+        if events is None:
+            return QueueingStrategy.AFTER_BACKOFF
+        best = QueueingStrategy.SKIP
+        limit = QueueingStrategy.IMMEDIATELY if entry.pending_plugins else QueueingStrategy.AFTER_BACKOFF
+        group = self._unschedulable.group(entry, None)
+        for event, old, new in chain(events, entry.own_events):
+            best = max(best, group.strategy(entry.pod, event, old, new))
+            if best is limit:
                 break
         return best
 
-    def _rank(self, entry: QueuedPod) -> Rank:
+    def _queue_key(self, entry: QueuedPod) -> QueueKey:
         try:
             return self._queue_sort.queue_key(entry.pod, entry.queued_s)
         except Exception:
-            logger.exception("QueueSort plugin %s failed for %s, which goes last", self._queue_sort.name, entry.pod.key)
+            name, pod = self._queue_sort.name, entry.pod.key
+            logger.exception("QueueSort plugin %s failed for pod %s, which is sorted last", name, pod)
             return (math.inf,)
 
 
-def _was_refused(entry: QueuedPod) -> bool:
-    """Otherwise its attempt failed, or there was none."""
-    return bool(entry.rejectors or entry.pending)
+def _is_rejected(plugin: PreEnqueue, pod: PodInfo) -> bool:
+    try:
+        rejection = plugin.pre_enqueue(pod)
+    except Exception:
+        logger.exception("PreEnqueue plugin %s failed for pod %s, which is gated", plugin.name, pod.key)
+        return True
+    if rejection is not None and rejection.code is Code.ERROR:
+        logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, rejection.message)
+    return rejection is not None

@@ -20,8 +20,8 @@ from mooring.scheduler.binding.binding import Binding, Stage
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
-from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queued_pod import QueuedPod
 
 ROWS_MAX = 10_000
 """So many pods or nodes are shown at most; the page says how many there are."""
@@ -43,7 +43,7 @@ def queue_told(
             "unschedulable": numbers.unschedulable,
             "gated": numbers.gated,
             "inFlight": numbers.in_flight,
-            "binding": sum(queue.whereabouts(uid) is None for uid in bindings),
+            "binding": sum(queue.status(uid) is None for uid in bindings),
         },
         "shown": len(rows),
         "pods": rows,
@@ -63,8 +63,8 @@ def pod_told(
     told = {row["uid"] for row in rows}
     for pod in columns.pods.values():
         if pod.key == key and pod.uid not in told:
-            rows.append({"pod": key, "uid": pod.uid, "room": "on its node", "node": pod.node_name})
-    return {"shown": len(rows), "pods": rows or [{"pod": key, "room": NOBODYS}]}
+            rows.append({"pod": key, "uid": pod.uid, "state": "on its node", "node": pod.node_name})
+    return {"shown": len(rows), "pods": rows or [{"pod": key, "state": NOBODYS}]}
 
 
 def _rows(
@@ -76,13 +76,13 @@ def _rows(
             binding = bindings.get(entry.pod.uid)
             yield told if binding is None else told | _way_told(binding, waiting)
     for uid, binding in bindings.items():
-        if queue.whereabouts(uid) is None and (not key or binding.pod.key == key):
+        if queue.status(uid) is None and (not key or binding.pod.key == key):
             yield {
                 "pod": binding.pod.key,
                 "uid": uid,
                 "scheduler": binding.entry.scheduler_name,
                 "priority": binding.pod.signature.priority,
-                "room": "binding",
+                "state": "binding",
                 "since": _wall(binding.started_s, clock),
                 "attempts": binding.entry.attempts,
             } | _way_told(binding, waiting)
@@ -100,29 +100,29 @@ def _way_told(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
 
 
 def _entry_told(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
-    where = queue.whereabouts(entry.pod.uid)
+    where = queue.status(entry.pod.uid)
     assert where is not None, f"{entry} is in the queue, and is not"
     told: dict[str, object] = {
         "pod": entry.pod.key,
         "uid": entry.pod.uid,
         "scheduler": entry.scheduler_name,
         "priority": entry.pod.signature.priority,
-        "room": where.room.words,
+        "state": where.state.words,
         "since": _wall(where.since_s, clock),
         "cause": where.cause.words,
-        "event": where.label,
+        "event": where.event_label,
         "attempts": where.attempts,
     }
-    if where.gated_by is not None:
-        told["gatedBy"] = where.gated_by
-    if where.rejectors:
-        told["refusedBy"] = list(where.rejectors)
-    if where.pending:
-        told["waitsFor"] = list(where.pending)
+    if where.gating_plugin is not None:
+        told["gatedBy"] = where.gating_plugin
+    if where.unschedulable_plugins:
+        told["rejectedBy"] = list(where.unschedulable_plugins)
+    if where.pending_plugins:
+        told["waitsFor"] = list(where.pending_plugins)
     if where.backoff_end_s is not None:
         told["backsOffUntil"] = _wall(where.backoff_end_s, clock)
-    if where.asleep_until_s is not None:
-        told["wokenAtTheLatest"] = _wall(where.asleep_until_s, clock)
+    if where.timeout_s is not None:
+        told["retriedAtTheLatest"] = _wall(where.timeout_s, clock)
     if entry.pod.nominated_node:
         told["nominatedNode"] = entry.pod.nominated_node
     return told

@@ -23,7 +23,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Rejection
-from mooring.scheduler.queue.entry import DEFAULT_SCHEDULER_NAME, QueuedPod
+from mooring.scheduler.queue.queued_pod import DEFAULT_SCHEDULER_NAME, QueuedPod
 from mooring.scheduler.reporting.decisions import DecisionLog
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming

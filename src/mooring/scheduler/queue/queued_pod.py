@@ -1,0 +1,141 @@
+"""A pod in the queue: its attempts, the plugins that rejected it, and its state.
+
+Only the scheduling queue writes a `QueuedPod`, except that the caller of `requeue` may replace `pod` by a newer record.
+`QueuedPodStatus` is a read-only copy for users.
+
+ 1. `unschedulable_plugins` and `pending_plugins` are both empty if and only if no plugin has rejected or gated the pod
+    since it was added, or since its last attempt ended with an error.
+ 2. `gating_plugin` is set if and only if the pod is GATED. It is one of the unschedulable plugins.
+ 3. Times are those of the injected clock (`now_s`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.queue.in_flight import InFlightEvent
+from mooring.scheduler.queue.states import QueueState, TransitionCause
+
+if TYPE_CHECKING:
+    from mooring.scheduler.queue.unschedulable import RejectionGroup
+
+NO_PLUGINS: Final[frozenset[str]] = frozenset()
+NEVER_S: Final = float("-inf")
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+
+class QueuedPod:
+    """A pod and what the queue knows about it."""
+
+    __slots__ = (
+        "attempts",
+        "backoff_window_s",
+        "cause",
+        "consecutive_errors",
+        "event_label",
+        "first_attempt_s",
+        "flushed_s",
+        "gating_plugin",
+        "group",
+        "is_deleted",
+        "own_events",
+        "pending_plugins",
+        "pod",
+        "popped_pod",
+        "queued_s",
+        "scheduler_name",
+        "since_s",
+        "state",
+        "unschedulable_count",
+        "unschedulable_plugins",
+        "updated_pod",
+        "was_flushed",
+    )
+
+    def __init__(self, pod: PodInfo, now_s: float) -> None:
+        self.pod = pod
+        self.scheduler_name: str = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        self.attempts = 0
+        """How often the pod was popped."""
+        self.queued_s = now_s
+        """When the pod was added or requeued last. The QueueSort plugin reads it."""
+        self.first_attempt_s: float | None = None
+        """When the pod first became active. Scheduling durations start here, and exclude the time it was gated."""
+        self.unschedulable_count = 0
+        self.consecutive_errors = 0
+        self.unschedulable_plugins: frozenset[str] = NO_PLUGINS
+        """Plugins that rejected the pod in the last attempt or gate it."""
+        self.pending_plugins: frozenset[str] = NO_PLUGINS
+        """Plugins that returned Pending. An event that resolves one of them queues the pod without backoff."""
+        self.gating_plugin: str | None = None
+        self.backoff_window_s = NEVER_S
+        """Start of the one-second window in which the backoff ends. See `sub_queues.BackoffQueue`."""
+        self.was_flushed = False
+        """The pod was queued by the unschedulable timeout. If it is placed now, some hint may be missing."""
+        self.flushed_s = NEVER_S
+        """Time of the last timeout. Matters only if later than `queued_s`: the pod was gated, and not attempted."""
+        self.state = QueueState.NOT_QUEUED
+        self.since_s = now_s
+        self.cause = TransitionCause.ADDED
+        self.event_label = ""
+        self.popped_pod = pod
+        """The record that the current attempt uses."""
+        self.updated_pod: PodInfo | None = None
+        """The latest record from the watch, if the pod was updated in flight."""
+        self.is_deleted = False
+        """The pod was deleted, or bound by another scheduler, in flight."""
+        self.own_events: list[InFlightEvent] = []
+        """Events of the pod itself during the current attempt."""
+        self.group: RejectionGroup | None = None
+        """Set while the pod is unschedulable or gated."""
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def was_rejected(self) -> bool:
+        """Whether plugins rejected the pod. If not, the last attempt ended with an error, or there was none."""
+        return bool(self.unschedulable_plugins or self.pending_plugins)
+
+    def __repr__(self) -> str:
+        return f"QueuedPod({self.pod.key} {self.state.words}, {self.attempts} attempts)"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPodStatus:
+    """The state of a pod, since when, and why."""
+
+    state: QueueState
+    since_s: float
+    cause: TransitionCause
+    event_label: str
+    """kube-scheduler's name of the cause."""
+    attempts: int
+    unschedulable_plugins: tuple[str, ...]
+    pending_plugins: tuple[str, ...]
+    gating_plugin: str | None
+    backoff_end_s: float | None
+    """When the backoff ends, if the pod is in backoffQ."""
+    timeout_s: float | None
+    """When the pod is retried at the latest, if it is unschedulable or gated."""
+
+    @property
+    def summary(self) -> str:
+        """The status in one line."""
+        parts = [f"{self.state.words} since {self.since_s:.3f} s: {self.cause.words}"]
+        if self.event_label:
+            parts[0] += f" ({self.event_label})"
+        if self.gating_plugin is not None:
+            parts.append(f"gated by {self.gating_plugin}")
+        elif self.unschedulable_plugins:
+            parts.append(f"rejected by {', '.join(self.unschedulable_plugins)}")
+        if self.pending_plugins:
+            parts.append(f"pending on {', '.join(self.pending_plugins)}")
+        if self.backoff_end_s is not None:
+            parts.append(f"backs off until {self.backoff_end_s:.3f} s")
+        if self.timeout_s is not None:
+            parts.append(f"retried at {self.timeout_s:.3f} s at the latest")
+        return "; ".join(parts)

@@ -1,0 +1,184 @@
+"""One way from state to state: checked, noted, told; and the check that finds what is out of place."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
+from mooring.scheduler.queue.queued_pod import NEVER_S, QueuedPod
+from mooring.scheduler.queue.states import QueueState, TransitionCause
+from mooring.scheduler.queue.sub_queues import BackoffQueue, backoff_end_s, backoff_state
+from tests.builders import pod
+from tests.scheduler.queue.builders import CLAIM_ADD, NODE_ADD, QueueHarness, gate, record, rejecting_plugin
+
+
+def new_harness(unschedulable_s_max: float = 300.0) -> QueueHarness:
+    return QueueHarness(
+        rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)),
+        gate("Gate"),
+        unschedulable_s_max=unschedulable_s_max,
+    )
+
+
+def test_a_pod_can_be_asked_where_it_is_since_when_and_why() -> None:
+    harness = new_harness()
+    seen = []
+
+    def ask() -> None:
+        where = harness.queue.status("p")
+        assert where is not None
+        seen.append((where.state, where.cause, where.since_s))
+
+    harness.add("p")
+    ask()
+    harness.pop()
+    ask()
+    harness.wait_s(0.5)
+    harness.reject("p")
+    ask()
+    harness.move_all(NODE_ADD)
+    ask()
+    harness.wait_s(2)
+    harness.queue.flush()
+    ask()
+    harness.pop()
+    ask()
+    harness.queue.done("p")
+    assert harness.queue.status("p") is None
+    assert seen == [
+        (QueueState.ACTIVE, TransitionCause.ADDED, 0.0),
+        (QueueState.IN_FLIGHT, TransitionCause.POPPED, 0.0),
+        (QueueState.UNSCHEDULABLE, TransitionCause.REJECTED, 0.5),
+        (QueueState.BACKOFF, TransitionCause.EVENT, 0.5),
+        (QueueState.ACTIVE, TransitionCause.BACKOFF_COMPLETE, 2.5),
+        (QueueState.IN_FLIGHT, TransitionCause.POPPED, 2.5),
+    ]
+
+
+def test_statistics_count_by_room() -> None:
+    shut = gate("Gate", is_closed=True)
+    shut.admitted = {"asleep", "flying", "failed", "woken", "active"}
+    harness = QueueHarness(
+        rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)),
+        rejecting_plugin("Volumes", ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)),
+        shut,
+    )
+    harness.add("gated")
+    harness.make_unschedulable("asleep", by="Fit")
+    harness.make_unschedulable("woken", by="Volumes")
+    harness.add("failed", "flying")
+    assert (harness.pop(), harness.pop()) == ("failed", "flying")
+    harness.move_all(CLAIM_ADD)
+    harness.fail("failed")
+    harness.add("active")
+    numbers = harness.queue.statistics()
+    assert (numbers.active, numbers.backoff, numbers.unschedulable, numbers.gated) == (1, 2, 1, 1)
+    assert (numbers.in_flight, numbers.in_flight_events, numbers.in_flight_events_dropped) == (1, 1, 0)
+    assert len(harness.queue) == 6
+
+
+def test_the_alarm_is_set_to_the_first_end_of_a_backoff_or_a_sleep() -> None:
+    harness = new_harness(unschedulable_s_max=20.0)
+    assert harness.queue.next_deadline_s() is None
+    harness.make_unschedulable("p")
+    assert harness.queue.next_deadline_s() == 20
+    harness.move_all(NODE_ADD)
+    assert harness.queue.next_deadline_s() == 2
+    harness.wait_s(2)
+    assert harness.queue.next_deadline_s() is None, "nobody waits for a time any more"
+
+
+def test_the_check_finds_a_pod_that_is_not_where_it_should_be() -> None:
+    harness = new_harness()
+    harness.add("p")
+    harness.entry("p").state = QueueState.BACKOFF
+    with pytest.raises(AssertionError, match=r"QueuedPod\(default/p backoff, 0 attempts\) is in"):
+        harness.queue.check()
+
+
+def backoff_queue(initial_s: float = 1.0, max_s: float = 10.0) -> BackoffQueue:
+    return BackoffQueue(initial_s, max_s, lambda entry: (-entry.pod.priority, entry.queued_s))
+
+
+def entry_of(
+    name: str = "p", *, queued_s: float = 0.0, refusals: int = 0, errors: int = 0, priority: int = 0
+) -> QueuedPod:
+    entry = QueuedPod(record(pod(name, uid=name, priority=priority)), queued_s)
+    entry.unschedulable_count, entry.consecutive_errors = refusals, errors
+    entry.unschedulable_plugins = frozenset(("Fit",)) if refusals and not errors else frozenset()
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("entry", "initial_s", "max_s", "end"),
+    [
+        pytest.param(entry_of(), 1, 10, NEVER_S, id="never tried: no backoff"),
+        pytest.param(entry_of(refusals=1), 1, 10, 2, id="refused once: a second, and the window in which it ends"),
+        pytest.param(entry_of(refusals=2), 1, 10, 3, id="twice: two seconds"),
+        pytest.param(entry_of(refusals=5), 3, 1000, 49, id="doubling: 3 * 2^4 = 48"),
+        pytest.param(entry_of(refusals=16), 1, 32, 33, id="up to the limit"),
+        pytest.param(entry_of(refusals=2000), 1, 32, 33, id="however often"),
+        pytest.param(entry_of(refusals=5, errors=1), 1, 32, 2, id="after an error, errors in a row count"),
+        pytest.param(entry_of(refusals=1, errors=16), 1, 32, 33, id="errors reach the limit too"),
+        pytest.param(entry_of(refusals=16), 0, 0, NEVER_S, id="a limit of zero: nobody backs off"),
+        pytest.param(entry_of(refusals=1, queued_s=7.4), 1, 10, 9, id="8.4 lies in the window that ends at 9"),
+        pytest.param(entry_of(refusals=1, queued_s=7.0), 1, 10, 9, id="so does 8.0: a window is waited out"),
+        pytest.param(entry_of(refusals=1, queued_s=0.3), 0.25, 10, 1, id="0.55 lies in the first window"),
+    ],
+)
+def test_a_backoff_ends_with_the_window_of_its_last_moment(
+    entry: QueuedPod, initial_s: float, max_s: float, end: float
+) -> None:
+    backoff_queue(initial_s, max_s).set_window(entry)
+    assert backoff_end_s(entry) == end
+
+
+def test_refused_pods_of_one_window_come_back_in_the_order_of_the_queue() -> None:
+    # The facts of kube-scheduler's own ordering test: now is 10 s, all were refused once.
+    backoff = backoff_queue()
+    for name, queued_s, priority in (
+        ("p0", 10, 1),
+        ("p1", 9, 1),
+        ("p2", 8.001, 2),
+        ("p3", 8, 1),
+        ("p4", 8, 2),
+        ("p5", 7, 1),
+    ):
+        entry = entry_of(name, queued_s=queued_s, refusals=1, priority=priority)
+        backoff.set_window(entry)
+        backoff.rejected.push(name, entry)
+    assert over(backoff, at_s=10.0) == ["p5", "p4", "p2", "p3"]
+    assert backoff.next_end_s() == 11
+
+
+def test_pods_that_failed_come_after_those_refused_and_whatever_their_priority() -> None:
+    backoff = backoff_queue()
+    for name, queued_s, errors, priority in (("f1", 0.2, 1, 1), ("f2", 0.1, 1, 9), ("r1", 0.3, 0, 1), ("f0", 0, 3, 9)):
+        entry = entry_of(name, queued_s=queued_s, refusals=1, errors=errors, priority=priority)
+        backoff.set_window(entry)
+        backoff.heap(backoff_state(entry)).push(name, entry)
+    assert over(backoff, at_s=2.0) == ["r1", "f1", "f2"]
+    assert over(backoff, at_s=4.9) == []
+    assert over(backoff, at_s=5.0) == ["f0"]
+
+
+@pytest.mark.parametrize(
+    ("unschedulable_plugins", "pending", "state"),
+    [
+        pytest.param({"Fit"}, (), QueueState.BACKOFF, id="refused"),
+        pytest.param((), {"Fit"}, QueueState.BACKOFF, id="pending on somebody"),
+        pytest.param((), (), QueueState.ERROR_BACKOFF, id="neither: an error"),
+    ],
+)
+def test_where_a_pod_backs_off(unschedulable_plugins: set[str], pending: set[str], state: QueueState) -> None:
+    entry = entry_of()
+    entry.unschedulable_plugins, entry.pending_plugins = frozenset(unschedulable_plugins), frozenset(pending)
+    assert backoff_state(entry) is state
+
+
+def over(backoff: BackoffQueue, *, at_s: float) -> list[str]:
+    names = []
+    while (entry := backoff.first_completed(at_s)) is not None:
+        names.append(entry.pod.name)
+        backoff.heap(backoff_state(entry)).delete(entry.pod.uid)
+    return names
