@@ -28,7 +28,7 @@ from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.volume_binding import Reserved, VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import Reserved, VolumeBinding
 from tests.api.builders import selector
 from tests.builders import claim
 from tests.scheduler.harness import engine_of, plugin_of

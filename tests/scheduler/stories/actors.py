@@ -26,7 +26,7 @@ from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.plugins.catalogue import PLUGINS
-from mooring.scheduler.plugins.volume_binding import VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.world import World

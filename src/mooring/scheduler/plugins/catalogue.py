@@ -29,7 +29,7 @@ from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
 from mooring.scheduler.plugins.selector_spread import SelectorSpread
 from mooring.scheduler.plugins.service_affinity import ServiceAffinity
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
-from mooring.scheduler.plugins.volume_binding import VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from mooring.scheduler.plugins.volume_zone import VolumeZone
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mooring.api.csi_translation import TranslationError
+from mooring.api.csi_translation import DRIVERS, MIGRATED, TranslationError, plugin_of, translate_inline
 from mooring.api.storage import (
     claim_named_by,
     is_controlled_by_pod,
@@ -26,7 +26,11 @@ from mooring.api.storage import (
     not_controlled_text,
     not_found_text,
 )
-from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.api.views.storage import (
+    CSINode,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+)
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import AttachableVolume
@@ -38,11 +42,12 @@ from mooring.scheduler.cache.claimed_volumes import (
 )
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import Action, Subject, Wake
+from mooring.scheduler.framework.hints import takes_up_room
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
-from mooring.scheduler.plugins.volume_hints import may_be_attached, node_volume_limits_wakes
+from mooring.scheduler.plugins.volume_binding.plugin import needs_claim
 
 FAULTS_MAX = 32
 """So many different faults of placed pods are told apart in one answer."""
@@ -103,7 +108,13 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return state.reasons
 
     def wakes(self) -> tuple[Wake, ...]:
-        return node_volume_limits_wakes()
+        return (
+            Wake(Subject.CSI_NODE, Action.ADD),
+            Wake(Subject.CSI_NODE, Action.UPDATE, _raises_a_limit, by_signature=True),
+            Wake(Subject.ASSIGNED_POD, Action.DELETE, _may_detach, by_signature=True),
+            Wake(Subject.PERSISTENT_VOLUME_CLAIM, Action.ADD, needs_claim),
+            Wake(Subject.VOLUME_ATTACHMENT, Action.DELETE, _may_attach_instead),
+        )
 
     def _exceeds(self, state: NewVolumes, rows: Rows) -> Bools | None:
         """Per row: whether the pod's volumes go over some driver's limit; None if they do so nowhere."""
@@ -171,3 +182,47 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         if is_ephemeral(volume) and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
             return Reason(not_controlled_text(claim, pod.namespace, pod.name), Code.ERROR)
         return volume_of_claim(self._columns.objects, claim)
+
+
+def may_be_attached(volume: Volume) -> bool:
+    """Whether a driver may have to attach the volume."""
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None
+
+
+# Queueing hints
+
+
+def _raises_a_limit(pod: PodInfo, old: CSINode, new: CSINode) -> bool:
+    """A driver without a limit counts as one that attaches nothing, as in kube-scheduler."""
+    before = _limits(old)
+    return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+
+
+def _limits(node: CSINode) -> dict[str, int]:
+    drivers = node.spec.drivers
+    return {each.name: (each.allocatable.count or 0) if each.allocatable is not None else 0 for each in drivers}
+
+
+def _may_detach(pod: PodInfo, old: PodInfo, new: None) -> bool:
+    """A pod is gone: does a volume of some driver go with it?"""
+    return bool(old.volumes) and takes_up_room(old) and any(may_be_attached(volume) for volume in old.volumes)
+
+
+def _may_attach_instead(pod: PodInfo, old: VolumeAttachment, new: None) -> bool:
+    """A volume was detached: does the pod bring one that may take its place?"""
+    return any(
+        volume.persistent_volume_claim is not None or _may_be_of(old.spec.attacher, volume) for volume in pod.volumes
+    )
+
+
+def _may_be_of(driver: str, volume: Volume) -> bool:
+    """Whether a volume written into a pod is of this driver, or cannot be read as any driver's."""
+    plugin = plugin_of(volume)
+    if plugin is None or DRIVERS[plugin] == driver:
+        return plugin is not None
+    try:
+        if plugin in MIGRATED:
+            translate_inline(volume)
+    except TranslationError:
+        return True
+    return False

@@ -27,7 +27,6 @@ from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
-from mooring.scheduler.plugins.volume_hints import names_claim
 
 _NO_DISK = 1
 _CLAIM_IN_USE = 2
@@ -139,6 +138,11 @@ def _claims_named(state: Restricted, pod: PodInfo) -> int:
         and volume.persistent_volume_claim.claim_name in state.exclusive_claims
         for volume in pod.volumes
     )
+
+
+def names_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """A claim came, or changed: does the pod name it? (The claims of ephemeral volumes are not named, but implied.)"""
+    return bool(pod.claims) and new.key in pod.claims
 
 
 def _frees_a_volume(pod: PodInfo, old: PodInfo, new: None) -> bool:

@@ -24,8 +24,8 @@ from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
-from mooring.scheduler.plugins.volume_hints import names_claim
-from mooring.scheduler.plugins.volume_reach import TOPOLOGY_LABELS, LabelledZones, Reach
+from mooring.scheduler.plugins.volume_binding.topology import TOPOLOGY_LABELS, LabelledZones, Reach
+from mooring.scheduler.plugins.volume_restrictions import names_claim
 
 Zones = tuple[LabelledZones, ...]
 

@@ -25,7 +25,7 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_reach import Reach, pin_of_matcher
+from mooring.scheduler.plugins.volume_binding.topology import Reach, pin_of_matcher
 
 _UNKNOWN_BYTES = -1
 """A capacity that does not say how large it is: nothing fits in, not even nothing."""

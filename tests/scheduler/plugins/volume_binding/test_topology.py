@@ -18,8 +18,8 @@ from mooring.api.views.selectors import (
 )
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins import volume_reach
-from mooring.scheduler.plugins.volume_reach import Pin, Reach, pin_of, pin_of_matcher
+from mooring.scheduler.plugins.volume_binding import topology
+from mooring.scheduler.plugins.volume_binding.topology import Pin, Reach, pin_of, pin_of_matcher
 from tests.api.builders import node_selector, selector, term
 from tests.builders import HOSTNAME, ZONE, node
 from tests.storage_builders import allowing, from_nodes
@@ -111,11 +111,11 @@ def test_an_answer_is_kept_until_a_node_changes() -> None:
 
 
 def test_the_memory_of_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(volume_reach, "KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr(topology, "KEPT_BYTES_MAX", 0)
     columns, reach = _cluster()
-    for number in range(3 * volume_reach.KEPT_MIN):
+    for number in range(3 * topology.KEPT_MIN):
         assert _names(columns, reach.selected(from_nodes("disk", "ssd", str(number)))) == ["n1"]
-    assert len(reach._kept) <= volume_reach.KEPT_MIN
+    assert len(reach._kept) <= topology.KEPT_MIN
 
 
 @pytest.mark.parametrize(

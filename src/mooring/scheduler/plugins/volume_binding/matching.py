@@ -31,7 +31,7 @@ from mooring.api.views.selectors import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_reach import Pin, Reach, pin_of
+from mooring.scheduler.plugins.volume_binding.topology import Pin, Reach, pin_of
 
 _NOBODY = int(np.iinfo(np.int64).max)
 """In a choice: no volume. Larger than any place in the table, so that a minimum is a choice."""

@@ -17,8 +17,8 @@ from mooring.api.views.node import Node
 from mooring.api.views.selectors import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_matching import VolumePools
-from mooring.scheduler.plugins.volume_reach import Reach
+from mooring.scheduler.plugins.volume_binding.matching import VolumePools
+from mooring.scheduler.plugins.volume_binding.topology import Reach
 from tests.api.builders import node_selector, selector, term
 from tests.builders import HOSTNAME, ZONE, node
 from tests.storage_builders import from_nodes, volume, waiting

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.errors import LabelSelectorError
+from mooring.api.quantity import quantity_value
 from mooring.api.storage import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -36,15 +37,24 @@ from mooring.api.storage import (
     not_found_text,
     with_selected_node,
 )
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.views.base import RawQuantity
+from mooring.api.views.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError
 from mooring.client.promise import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.csinodes import MIGRATED_PLUGINS
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import VolumeBindingArgs
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
@@ -59,13 +69,11 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
-from mooring.scheduler.plugins.volume_assumptions import AssumedObjects
-from mooring.scheduler.plugins.volume_hints import volume_binding_wakes
-from mooring.scheduler.plugins.volume_matching import Choice, VolumePools
-from mooring.scheduler.plugins.volume_provisioning import Provisioning
-from mooring.scheduler.plugins.volume_reach import Reach
-from mooring.scheduler.plugins.volume_refusals import REASONS, BoundClaim, PodClaims, VolumeRefusals
-from mooring.scheduler.plugins.volume_writing import VolumeBindingError, VolumeWriter
+from mooring.scheduler.plugins.volume_binding.binder import AssumedObjects, VolumeBindingError, VolumeWriter
+from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodClaims, VolumeRefusals
+from mooring.scheduler.plugins.volume_binding.matching import Choice, VolumePools
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
+from mooring.scheduler.plugins.volume_binding.topology import Reach
 
 
 class Binding(NamedTuple):
@@ -138,7 +146,16 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         return found or super().explain(state, row, bits, context)
 
     def wakes(self) -> tuple[Wake, ...]:
-        return volume_binding_wakes()
+        any_change = Action.ADD | Action.UPDATE
+        return (
+            Wake(Subject.STORAGE_CLASS, any_change, _is_allowed_elsewhere, by_signature=True),
+            Wake(Subject.PERSISTENT_VOLUME_CLAIM, any_change, needs_claim),
+            Wake(Subject.PERSISTENT_VOLUME, any_change),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            Wake(Subject.CSI_NODE, any_change, _migrates_otherwise, by_signature=True),
+            Wake(Subject.CSI_DRIVER, Action.UPDATE, _stops_counting),
+            Wake(Subject.CSI_STORAGE_CAPACITY, any_change, _has_more_space, by_signature=True),
+        )
 
     # Score
 
@@ -302,3 +319,43 @@ def _claims_named(pod: PodInfo) -> list[tuple[Volume, str, str]]:
         if name is not None:
             named.append((volume, name, f"{pod.namespace}/{name}"))
     return named
+
+
+# Queueing hints
+
+
+def needs_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """A claim came, or changed: does the pod need it, be it for an ephemeral volume?"""
+    metadata = new.metadata
+    return metadata.namespace == pod.namespace and any(
+        claim_named_by(volume, pod.name) == metadata.name for volume in pod.volumes
+    )
+
+
+def _is_allowed_elsewhere(pod: PodInfo, old: StorageClass | None, new: StorageClass) -> bool:
+    return old is None or old.allowed_topologies != new.allowed_topologies
+
+
+def _migrates_otherwise(pod: PodInfo, old: CSINode | None, new: CSINode) -> bool:
+    if old is None:
+        return True
+    before, after = old.metadata.annotations, new.metadata.annotations
+    return before.get(MIGRATED_PLUGINS, "") != after.get(MIGRATED_PLUGINS, "")
+
+
+def _stops_counting(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> bool:
+    """A driver no longer tells its capacity. kube-scheduler asks for volumes in the pod itself, not for its claims."""
+    if not old.spec.storage_capacity or new.spec.storage_capacity:
+        return False
+    return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.volumes)
+
+
+def _has_more_space(pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+    if old is None:
+        return True
+    before, after = _largest_volume(old), _largest_volume(new)
+    return after is not None and (before is None or quantity_value(after) > quantity_value(before))
+
+
+def _largest_volume(capacity: CSIStorageCapacity) -> RawQuantity | None:
+    return capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity

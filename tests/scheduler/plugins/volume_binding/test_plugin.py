@@ -11,7 +11,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code, Rejection
-from mooring.scheduler.plugins.volume_binding import VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, node, pod
 from tests.scheduler.harness import decide, engine_of, live_rows, plugin_of, refused_by, scored_by

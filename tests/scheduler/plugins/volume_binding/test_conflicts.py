@@ -6,10 +6,10 @@ import pytest
 
 from mooring.api.views.storage import PersistentVolume
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.volume_matching import VolumePools
-from mooring.scheduler.plugins.volume_provisioning import Provisioning
-from mooring.scheduler.plugins.volume_reach import Reach
-from mooring.scheduler.plugins.volume_refusals import REASONS, BoundClaim, PodClaims, VolumeRefusals
+from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodClaims, VolumeRefusals
+from mooring.scheduler.plugins.volume_binding.matching import VolumePools
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
+from mooring.scheduler.plugins.volume_binding.topology import Reach
 from tests.builders import claim, node, persistent_volume
 from tests.scheduler.harness import engine_of
 

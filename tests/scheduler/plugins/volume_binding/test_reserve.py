@@ -6,7 +6,7 @@ from mooring.api.storage import SELECTED_NODE
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.volume_binding import VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from tests.builders import HOSTNAME, node, pod
 from tests.scheduler.harness import decide, engine_of, plugin_of, refused_by, settle
 from tests.storage_builders import bound, from_nodes, storage_class, volume, waiting

@@ -14,8 +14,8 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.storage import CSIStorageCapacity, PersistentVolumeClaim
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_provisioning import Provisioning
-from mooring.scheduler.plugins.volume_reach import Reach
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
+from mooring.scheduler.plugins.volume_binding.topology import Reach
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, node
 from tests.storage_builders import allowing, capacity, csi_driver, storage_class, waiting

@@ -25,9 +25,15 @@ from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.framework.obstacle import Details, Obstacle, ObstacleKind
 from mooring.scheduler.framework.status import Code, Reason
-from mooring.scheduler.plugins.volume_matching import Choice, VolumePools, is_large_enough, mismatches, required_nodes
-from mooring.scheduler.plugins.volume_provisioning import Provisioning
-from mooring.scheduler.plugins.volume_reach import Reach
+from mooring.scheduler.plugins.volume_binding.matching import (
+    Choice,
+    VolumePools,
+    is_large_enough,
+    mismatches,
+    required_nodes,
+)
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
+from mooring.scheduler.plugins.volume_binding.topology import Reach
 
 REASONS = (
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
