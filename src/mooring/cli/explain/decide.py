@@ -36,7 +36,7 @@ from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Refusal, Rejection
-from mooring.scheduler.plugins.dynamic_resources import DynamicResources
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 _PREEMPTION = "preemption: "
 _NEVER_S = float("inf")

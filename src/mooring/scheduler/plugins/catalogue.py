@@ -6,7 +6,7 @@ from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.scheduler.plugins.default_preemption import DefaultPreemption
-from mooring.scheduler.plugins.dynamic_resources import DynamicResources
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from mooring.scheduler.plugins.image_locality import ImageLocality
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.scheduler.plugins.node_affinity import NodeAffinity

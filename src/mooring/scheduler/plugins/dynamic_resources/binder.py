@@ -30,7 +30,7 @@ from mooring.client.promise import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimBook, UnknownClaimError
-from mooring.scheduler.plugins.dynamic_resources_claims import (
+from mooring.scheduler.plugins.dynamic_resources.claims import (
     DeviceBindingError,
     claim_uid,
     is_overdue,
@@ -38,7 +38,7 @@ from mooring.scheduler.plugins.dynamic_resources_claims import (
     is_reserved_for,
     needs_binding,
 )
-from mooring.scheduler.plugins.dynamic_resources_state import Reserved
+from mooring.scheduler.plugins.dynamic_resources.state import Reserved
 
 logger = logging.getLogger(__name__)
 

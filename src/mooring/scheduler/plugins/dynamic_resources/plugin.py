@@ -31,6 +31,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import DynamicResourcesArgs
 from mooring.scheduler.devices.answers import AnswerBook
 from mooring.scheduler.devices.capacity import consumption, fits
+from mooring.scheduler.devices.claims import ClaimBook
 from mooring.scheduler.devices.deadline import SearchTimeout
 from mooring.scheduler.devices.ledger import DeviceLedger
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView
@@ -38,7 +39,7 @@ from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.devices.selection import is_selected, matches_class
 from mooring.scheduler.devices.usage import Usage
-from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
@@ -59,7 +60,8 @@ from mooring.scheduler.framework.plugin import (
     Tell,
 )
 from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
-from mooring.scheduler.plugins.dynamic_resources_claims import (
+from mooring.scheduler.plugins.dynamic_resources.binder import ClaimWriter, Deallocation, Deletion, DeviceWriteError
+from mooring.scheduler.plugins.dynamic_resources.claims import (
     ClaimsMissingError,
     DeviceBindingError,
     claim_uid,
@@ -68,9 +70,7 @@ from mooring.scheduler.plugins.dynamic_resources_claims import (
     is_overdue,
     is_ready,
 )
-from mooring.scheduler.plugins.dynamic_resources_hints import device_wakes
-from mooring.scheduler.plugins.dynamic_resources_state import REASONS, Part, PodDevices, Reserved
-from mooring.scheduler.plugins.dynamic_resources_writing import ClaimWriter, Deallocation, Deletion, DeviceWriteError
+from mooring.scheduler.plugins.dynamic_resources.state import REASONS, Part, PodDevices, Reserved
 
 FREE = "free"
 IN_USE = "in use"
@@ -362,6 +362,51 @@ class DynamicResources(
         except DeviceWriteError as error:
             return failure(str(error))
         self._reserved.pop(pod.uid, None)
+        return None
+
+
+# --- queueing hints ----------------------------------------
+
+
+def device_wakes(book: ClaimBook) -> tuple[Wake, ...]:
+    """What can help a pod that DynamicResources refused."""
+    any_change = Action.ADD | Action.UPDATE
+
+    def claim_helps(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+        return claim_change_helps(book, pod, old, new)
+
+    def has_its_claims(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> bool:
+        return new.uid == pod.uid and _claims_or_none(book, new) is not None
+
+    node_changes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+    return (
+        Wake(Subject.NODE, node_changes),
+        Wake(Subject.RESOURCE_CLAIM, any_change, claim_helps),
+        Wake(Subject.PENDING_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, has_its_claims),
+        Wake(Subject.DEVICE_CLASS, any_change),
+        Wake(Subject.RESOURCE_SLICE, any_change),
+    )
+
+
+def claim_change_helps(book: ClaimBook, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    """A claim came, or changed: were devices set free, or is it one that the pod waits for?"""
+    claims = _claims_or_none(book, pod)
+    if claims is None:
+        return False
+    if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        return True
+    if all(claim_uid(claim) != claim_uid(new) for claim in claims):
+        return False
+    return old is None or old.status != new.status
+
+
+def _claims_or_none(book: ClaimBook, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
+    """The claims of a pod; None while some of them are missing."""
+    if pod.view is None:
+        return ()
+    try:
+        return claims_of(pod.view, pod.uid, book)
+    except ClaimsMissingError:
         return None
 
 

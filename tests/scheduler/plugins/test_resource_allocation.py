@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.plugins.allocation import (
+from mooring.scheduler.plugins.resource_allocation import (
     Level,
     average_score,
     balance_score,

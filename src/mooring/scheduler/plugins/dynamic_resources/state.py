@@ -38,7 +38,7 @@ from mooring.scheduler.devices.answers import (
 from mooring.scheduler.devices.extended import CLAIM_NAME, claim_for
 from mooring.scheduler.devices.ledger import DeviceLedger
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason
-from mooring.scheduler.plugins.dynamic_resources_claims import alternatives_score, claim_uid
+from mooring.scheduler.plugins.dynamic_resources.claims import alternatives_score, claim_uid
 
 REASONS = (
     Reason("cannot allocate all claims", Code.UNRESOLVABLE),
