@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mooring.scheduler.devices.capacity import consumption, fits
-from mooring.scheduler.devices.constraints import constraint_of
-from mooring.scheduler.devices.pools import PooledDevice, PoolView
-from mooring.scheduler.devices.requests import DEVICES_PER_CLAIM_MAX, Request, SearchError, Wanted
-from mooring.scheduler.devices.selection import is_selected
-from mooring.scheduler.devices.usage import Usage, counters_left
+from mooring.scheduler.devices.claims import Usage, counters_left
+from mooring.scheduler.devices.pools import PooledDevice, PoolView, consumption, fits
+from mooring.scheduler.devices.requests import (
+    DEVICES_PER_CLAIM_MAX,
+    Request,
+    SearchError,
+    Wanted,
+    constraint_of,
+    is_selected,
+)
 
 TOO_MANY = "too many"
 

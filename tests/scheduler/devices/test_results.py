@@ -18,12 +18,11 @@ from mooring.api.views.devices import (
 from mooring.api.views.selectors import NodeSelector
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.deadline import Deadline
+from mooring.scheduler.devices.allocator import Deadline, Search
+from mooring.scheduler.devices.claims import Usage
 from mooring.scheduler.devices.pools import Kinds, PooledSlice, view_of
 from mooring.scheduler.devices.requests import SearchError, Wanted
 from mooring.scheduler.devices.results import allocation_of, only_on
-from mooring.scheduler.devices.search import Search
-from mooring.scheduler.devices.usage import Usage
 from tests.api.builders import node_selector, term
 from tests.device_builders import asking, device, device_class, first_of, slice_of, wants
 

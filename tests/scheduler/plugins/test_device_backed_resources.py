@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.views.devices import ResourceSlice
-from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices.dra_manager import DeviceLedger
 from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from tests.api.builders import node_selector, term

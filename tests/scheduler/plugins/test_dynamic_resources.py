@@ -11,7 +11,7 @@ from mooring.api.views.devices import AllocatedDeviceStatus, ResourceClaim
 from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, OwnerReference
 from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.devices import deadline as deadlines
+from mooring.scheduler.devices import allocator as deadlines
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import Action, Subject, Wake

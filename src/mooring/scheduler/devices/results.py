@@ -23,8 +23,8 @@ from mooring.api.views.devices import (
     ResourceClaimSpec,
 )
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.scheduler.devices.allocator import Taken
 from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim
-from mooring.scheduler.devices.search import Taken
 
 FROM_CLASS = "FromClass"
 FROM_CLAIM = "FromClaim"

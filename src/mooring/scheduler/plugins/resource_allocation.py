@@ -18,7 +18,7 @@ from mooring.api.resource_names import is_device_backed_resource
 from mooring.api.views.devices import ResourceSlice
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices.dra_manager import DeviceLedger
 from mooring.scheduler.framework.plugin import SCORE_MAX
 
 _FLOAT_SAFE_MAX = 2**46

@@ -29,16 +29,13 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import DynamicResourcesArgs
-from mooring.scheduler.devices.answers import AnswerBook
-from mooring.scheduler.devices.capacity import consumption, fits
-from mooring.scheduler.devices.claims import ClaimBook
-from mooring.scheduler.devices.deadline import SearchTimeout
-from mooring.scheduler.devices.ledger import DeviceLedger
-from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView
-from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim
+from mooring.scheduler.devices.allocation_cache import AnswerBook
+from mooring.scheduler.devices.allocator import SearchTimeout
+from mooring.scheduler.devices.claims import ClaimBook, Usage
+from mooring.scheduler.devices.dra_manager import DeviceLedger
+from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
+from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim, is_selected, matches_class
 from mooring.scheduler.devices.results import allocation_of
-from mooring.scheduler.devices.selection import is_selected, matches_class
-from mooring.scheduler.devices.usage import Usage
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind

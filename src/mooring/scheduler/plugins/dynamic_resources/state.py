@@ -25,7 +25,7 @@ from mooring.api.views.pod import ContainerExtendedResourceRequest, Pod
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.devices.answers import (
+from mooring.scheduler.devices.allocation_cache import (
     CANNOT,
     FAILED,
     FITS,
@@ -35,8 +35,8 @@ from mooring.scheduler.devices.answers import (
     AnswerBook,
     Answers,
 )
-from mooring.scheduler.devices.extended import CLAIM_NAME, claim_for
-from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices.dra_manager import DeviceLedger
+from mooring.scheduler.devices.extended_resources import CLAIM_NAME, claim_for
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason
 from mooring.scheduler.plugins.dynamic_resources.claims import alternatives_score, claim_uid
 

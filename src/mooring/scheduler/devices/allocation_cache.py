@@ -22,10 +22,9 @@ import numpy as np
 from mooring.api.views.devices import ResourceClaimSpec
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.arrays import Int64s, Rows, grown
-from mooring.scheduler.devices.deadline import Deadline, SearchTimeout
-from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices.allocator import Deadline, Found, Search, SearchTimeout
+from mooring.scheduler.devices.dra_manager import DeviceLedger
 from mooring.scheduler.devices.requests import SearchError, Wanted
-from mooring.scheduler.devices.search import Found, Search
 
 ANSWERS_BYTES_MAX = 32 << 20
 ANSWERS_MIN = 8

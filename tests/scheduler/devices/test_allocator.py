@@ -19,12 +19,11 @@ from mooring.api.views.devices import (
 )
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices import deadline as deadlines
-from mooring.scheduler.devices.deadline import Deadline, SearchTimeout
+from mooring.scheduler.devices import allocator as deadlines
+from mooring.scheduler.devices.allocator import Deadline, Found, Search, SearchTimeout
+from mooring.scheduler.devices.claims import Usage
 from mooring.scheduler.devices.pools import Kinds, PooledSlice, PoolView, view_of
 from mooring.scheduler.devices.requests import SearchError, Wanted
-from mooring.scheduler.devices.search import Found, Search
-from mooring.scheduler.devices.usage import Usage
 from tests.device_builders import GPU, asking, device, device_class, first_of, given, slice_of, wants
 from tests.scheduler.devices.plain_search import PlainSearch
 

@@ -20,20 +20,42 @@ from enum import Enum
 from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
-from mooring.scheduler.devices.capacity import consumption, fits
-from mooring.scheduler.devices.constraints import Constraint, constraint_of
-from mooring.scheduler.devices.deadline import Deadline
-from mooring.scheduler.devices.pools import DeviceId, DeviceKind, PooledDevice, PoolView
+from mooring.kit.clock import Clock
+from mooring.scheduler.devices.claims import NOTHING, Usage, counters_left
+from mooring.scheduler.devices.pools import DeviceId, DeviceKind, PooledDevice, PoolView, consumption, fits
 from mooring.scheduler.devices.requests import (
     ALTERNATIVES_MAX,
     DEVICES_PER_CLAIM_MAX,
+    Constraint,
     Request,
     SearchError,
     Wanted,
     WantedClaim,
+    constraint_of,
+    is_selected,
 )
-from mooring.scheduler.devices.selection import is_selected
-from mooring.scheduler.devices.usage import NOTHING, Usage, counters_left
+
+STEPS_MAX = 2_000_000
+"""About as many as kube-scheduler's ten seconds are for Python: where no clock runs, this is what ends a search."""
+
+
+class SearchTimeout(Exception):
+    """The search took too long: nobody knows whether there is a solution."""
+
+
+class Deadline:
+    """When a search must end."""
+
+    __slots__ = ("_clock", "_end_s")
+
+    def __init__(self, clock: Clock | None, timeout_s: float) -> None:
+        self._clock = clock if timeout_s > 0 else None
+        self._end_s = clock.now_s() + timeout_s if clock is not None else 0.0
+
+    def check(self, step: int) -> None:
+        if step > STEPS_MAX or (self._clock is not None and self._clock.now_s() > self._end_s):
+            raise SearchTimeout
+
 
 STEPS_PER_LOOK = 256
 """So many steps from one look at the clock to the next."""

@@ -10,12 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mooring.api.views.devices import ResourceClaim, ResourceClaimSpec, ResourceSlice
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.devices import answers as answering
-from mooring.scheduler.devices.answers import CANNOT, FAILED, FITS, INVALID_POOLS, AnswerBook
-from mooring.scheduler.devices.deadline import Deadline
-from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices import allocation_cache as answering
+from mooring.scheduler.devices.allocation_cache import CANNOT, FAILED, FITS, INVALID_POOLS, AnswerBook
+from mooring.scheduler.devices.allocator import Deadline, Search
+from mooring.scheduler.devices.dra_manager import DeviceLedger
 from mooring.scheduler.devices.requests import SearchError, Wanted
-from mooring.scheduler.devices.search import Search
 from tests.api.builders import node_selector, term
 from tests.builders import ZONE, node
 from tests.device_builders import asking, claim, device, device_class, first_of, given, gpus, slice_of, wants

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mooring.api.views.devices import ResourceClaim, ResourceSlice
-from mooring.scheduler.devices import ledger as ledgers
-from mooring.scheduler.devices.ledger import DeviceLedger
+from mooring.scheduler.devices import dra_manager as ledgers
+from mooring.scheduler.devices.dra_manager import DeviceLedger
 from tests.builders import node
 from tests.device_builders import claim, device, given, gpus, slice_of
 from tests.scheduler.devices.clusters import columns_of

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.devices import DeviceClass
 from mooring.api.views.pod import Container, ResourceRequirements
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.extended import ClassesByResource, claim_for
+from mooring.scheduler.devices.extended_resources import ClassesByResource, claim_for
 from tests.builders import pod
 from tests.device_builders import device_class
 
