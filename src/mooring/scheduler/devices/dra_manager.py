@@ -23,8 +23,7 @@ from mooring.api.errors import NodeSelectorError
 from mooring.api.nodeselector import compile_strict
 from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.selectors import NodeSelector
-from mooring.scheduler.cache.arrays import Bools, Int64s, grown
-from mooring.scheduler.cache.changes import ChangeLog
+from mooring.scheduler.cache.arrays import Bools, ChangeLog, Int64s, grown
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.devices.claims import ClaimBook, Usage, counters_left
 from mooring.scheduler.devices.extended_resources import ClassesByResource

@@ -50,8 +50,8 @@ from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError
 from mooring.client.promise import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
+from mooring.scheduler.cache.attachments import MIGRATED_PLUGINS
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.csinodes import MIGRATED_PLUGINS
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import VolumeBindingArgs
 from mooring.scheduler.framework.events import Action, Subject, Wake

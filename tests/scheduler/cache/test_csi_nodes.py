@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mooring.api.views.storage import CSINode
+from mooring.scheduler.cache.attachments import NO_LIMIT, CsiNodeColumns
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.csinodes import NO_LIMIT, CsiNodeColumns
 from tests.builders import node
 from tests.storage_builders import csi_node
 
