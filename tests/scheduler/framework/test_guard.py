@@ -11,6 +11,7 @@ import pytest
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
     FailedAttempt,
@@ -28,7 +29,6 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import HOSTNAME, node, pod
 from tests.scheduler.config.builders import plugins, with_profile

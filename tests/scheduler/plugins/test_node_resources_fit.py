@@ -14,10 +14,10 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.arguments import NodeResourcesFitArgs
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit, Wanted
 from tests.api.builders import container, sidecar
 from tests.builders import node, pod

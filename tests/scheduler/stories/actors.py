@@ -20,12 +20,12 @@ from mooring.api.storage import BIND_COMPLETED, SELECTED_NODE
 from mooring.client.promise import Client
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.extenders.extender import Extender
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.scheduler.config.builders import configuration

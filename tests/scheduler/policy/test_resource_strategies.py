@@ -7,7 +7,7 @@ import pytest
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.plugin import Score
 from mooring.scheduler.plugins.node_resources_fit import Added, NodeResourcesFit
-from mooring.scheduler.plugins.resource_strategies import (
+from mooring.scheduler.policy.resource_strategies import (
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,

@@ -9,6 +9,8 @@ Goes out   typed arguments, or a `ConfigurationError`
  3. The same label cannot be wanted both present and absent.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from mooring.api.yaml import load_document
-from mooring.scheduler.config import SchedulerConfiguration, expand_profiles, load_configuration
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.config.arguments import (
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
@@ -15,10 +16,10 @@ from mooring.scheduler.config.arguments import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.policy import ALWAYS, is_policy
 from mooring.scheduler.config.types import Extender, ExtenderManagedResource
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.plugins.catalogue import default_registry
+from mooring.scheduler.policy import load_configuration_or_policy
+from mooring.scheduler.policy.conversion import ALWAYS, is_policy
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import VERSION, Written, complaints_about, paths_complained_about
 from tests.scheduler.harness import decide, engine_of
@@ -39,7 +40,7 @@ def priorities(**weights: int) -> list[Written]:
 
 def called(data: object, point: ExtensionPoint) -> list[str]:
     """Who is called at a point, with their weights where there are any."""
-    plan = expand_profiles(load_configuration(data), default_registry().implements)["default-scheduler"]
+    plan = expand_profiles(load_configuration_or_policy(data), default_registry().implements)["default-scheduler"]
     return [f"{use.name}={use.weight}" if use.weight else use.name for use in plan.at[point]]
 
 
@@ -52,7 +53,7 @@ def scores(data: object) -> list[str]:
 
 
 def arguments(data: object, plugin: str) -> object:
-    (profile,) = load_configuration(data).profiles
+    (profile,) = load_configuration_or_policy(data).profiles
     return next((config.args for config in profile.plugin_config if config.name == plugin), None)
 
 
@@ -127,7 +128,7 @@ def test_a_file_with_everything(text: str) -> None:
         "affinityLabels": ["region"],
         "antiAffinityLabelsPreference": ["rack"],
     }
-    assert load_configuration(data).extenders == (
+    assert load_configuration_or_policy(data).extenders == (
         Extender(
             url_prefix="http://127.0.0.1:12346/scheduler",
             filter_verb="filter",
@@ -141,7 +142,7 @@ def test_a_file_with_everything(text: str) -> None:
 
 
 def test_all_else_is_as_without_a_file() -> None:
-    found, default = load_configuration(policy()), load_configuration(None)
+    found, default = load_configuration_or_policy(policy()), load_configuration_or_policy(None)
     assert [profile.scheduler_name for profile in found.profiles] == ["default-scheduler"]
     for field in SchedulerConfiguration.__struct_fields__:
         if field != "profiles":
@@ -150,7 +151,7 @@ def test_all_else_is_as_without_a_file() -> None:
 
 @pytest.mark.parametrize("version", ["v1", VERSION])
 def test_versions(version: str) -> None:
-    assert load_configuration(policy() | {"apiVersion": version}) == load_configuration(policy())
+    assert load_configuration_or_policy(policy() | {"apiVersion": version}) == load_configuration_or_policy(policy())
 
 
 @pytest.mark.parametrize(
@@ -456,7 +457,7 @@ def test_spreading_has_no_default_constraints() -> None:
 
 
 def test_checking_all_predicates_changes_nothing() -> None:
-    assert load_configuration(policy(alwaysCheckAllPredicates=True)) == load_configuration(policy())
+    assert load_configuration_or_policy(policy(alwaysCheckAllPredicates=True)) == load_configuration_or_policy(policy())
 
 
 def test_what_an_extender_sees_to_is_ignored() -> None:

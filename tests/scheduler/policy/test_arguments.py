@@ -3,7 +3,7 @@
 import pytest
 
 from mooring.scheduler.config import ConfigurationError
-from mooring.scheduler.config.policy_arguments import (
+from mooring.scheduler.policy.arguments import (
     NodeLabelArgs,
     ServiceAffinityArgs,
     as_written,

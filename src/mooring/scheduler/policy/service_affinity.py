@@ -31,10 +31,10 @@ from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
-from mooring.scheduler.config.policy_arguments import service_affinity_arguments
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Reason
+from mooring.scheduler.policy.arguments import service_affinity_arguments
 
 NOWHERE = -1
 

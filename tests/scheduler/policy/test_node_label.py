@@ -11,7 +11,7 @@ from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.node_label import NodeLabel
+from mooring.scheduler.policy.node_label import NodeLabel
 from tests.builders import node, pod
 from tests.scheduler.config.builders import Written, plugins, with_profile
 from tests.scheduler.harness import decide, engine_of, plugin_of, refused_by, scored_by

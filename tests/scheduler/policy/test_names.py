@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from mooring.scheduler.config.policy_names import (
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.policy.names import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
     MANDATORY_PREDICATES,
@@ -14,8 +16,6 @@ from mooring.scheduler.config.policy_names import (
     STRATEGIES,
     STRATEGY_PLUGINS,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.plugins.catalogue import default_registry
 
 IMPLEMENTS = default_registry().implements
 

@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.plugins.selector_spread import OLD_REGION, OLD_ZONE, REGION, SelectorSpread, spread_score
+from mooring.scheduler.policy.selector_spread import OLD_REGION, OLD_ZONE, REGION, SelectorSpread, spread_score
 from tests.api.builders import selector
 from tests.builders import (
     HOSTNAME,

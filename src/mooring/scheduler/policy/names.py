@@ -11,6 +11,8 @@ Goes out   `PREDICATES` and `PRIORITIES`, which docs/policy.md shows as tables, 
     conditions into taints, and tolerating those is the same question.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO

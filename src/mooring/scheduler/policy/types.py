@@ -1,16 +1,23 @@
-"""The rules that a `Policy` must keep.
+"""`Policy` v1 as values: what schedulers up to Kubernetes 1.22 could be told.
 
-Comes in   a decoded policy
-Goes out   every problem, in the words of kube-scheduler v1.22 where it had any, with the paths of the policy's file
+Comes in   a file of kind Policy, through `policy`
+Goes out   `Policy` and its parts, frozen; the extenders are those of today's configuration
 
- 1. A name that nobody knows is a problem, unless an argument says what is meant: then any name will do.
- 2. A known name with an argument that is not its own is a problem, too. Old schedulers disagreed whether the name or
-    the argument counts, and either way something that was written down would do nothing.
- 3. Several label preferences (or service anti-affinities) become one plugin, so they must have one weight.
+ 1. `predicates` and `priorities` are None where the file does not name them, which means the old default ones. An
+    empty list is another thing: none but the mandatory ones.
+ 2. Extenders are read without regard to upper and lower case: for a while the old files had to say `BindVerb` and
+    `CAFile`, later `bindVerb` and `caFile`, and both went on working.
+ 3. A time-out is a whole number of nanoseconds, as the old files write it, or a text such as `30s`.
 """
 
+from __future__ import annotations
+
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeVar
+
+import msgspec
 
 from mooring.api.field_errors import quoted
 from mooring.scheduler.config.argument_rules import argument_problems
@@ -19,24 +26,120 @@ from mooring.scheduler.config.arguments import (
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
+    ResourceSpec,
     ScoringStrategy,
+    UtilizationShapePoint,
 )
-from mooring.scheduler.config.fields import INT32
-from mooring.scheduler.config.policy_arguments import in_strategy
-from mooring.scheduler.config.policy_names import (
+from mooring.scheduler.config.decode import StrictDecoder
+from mooring.scheduler.config.fields import INT32, Int32, Int64, Settings
+from mooring.scheduler.config.problems import Problem, child, invalid
+from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from mooring.scheduler.policy.arguments import in_strategy
+from mooring.scheduler.policy.names import (
     NODE_LABEL,
     PREDICATES,
     PRIORITIES,
     SERVICE_AFFINITY,
     STRATEGIES,
 )
-from mooring.scheduler.config.policy_types import (
-    Policy,
-    PredicatePolicy,
-    PriorityPolicy,
-    RequestedToCapacityRatioArguments,
-)
-from mooring.scheduler.config.problems import Problem, child, invalid
+
+S = TypeVar("S", bound=Settings)
+
+
+class ServiceAffinity(Settings):
+    """All pods of a service go to nodes with the same values of these labels."""
+
+    labels: tuple[str, ...] = ()
+
+
+class LabelsPresence(Settings):
+    """A node must have all of these labels, or, without `presence`, none of them."""
+
+    labels: tuple[str, ...] = ()
+    presence: bool = False
+
+
+class PredicateArgument(Settings):
+    """Exactly one of them is given."""
+
+    service_affinity: ServiceAffinity | None = None
+    labels_presence: LabelsPresence | None = None
+
+
+class PredicatePolicy(Settings):
+    """A predicate. With an argument the name is whatever somebody liked to call it."""
+
+    name: str
+    argument: PredicateArgument | None = None
+
+
+class ServiceAntiAffinity(Settings):
+    """The pods of a service are spread over the values of this label."""
+
+    label: str = ""
+
+
+class LabelPreference(Settings):
+    """Nodes with this label are better, or, without `presence`, those that lack it."""
+
+    label: str = ""
+    presence: bool = False
+
+
+class RequestedToCapacityRatioArguments(Settings):
+    """A function from utilization to score, over some resources; none: cpu and memory."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class PriorityArgument(Settings):
+    """Exactly one of them is given."""
+
+    service_anti_affinity: ServiceAntiAffinity | None = None
+    label_preference: LabelPreference | None = None
+    requested_to_capacity_ratio_arguments: RequestedToCapacityRatioArguments | None = None
+
+
+class PriorityPolicy(Settings):
+    """A priority and what it counts for. With an argument the name is whatever somebody liked to call it."""
+
+    name: str
+    weight: Int64 = 0
+    argument: PriorityArgument | None = None
+
+
+class Policy(Settings):
+    predicates: tuple[PredicatePolicy, ...] | None = None
+    priorities: tuple[PriorityPolicy, ...] | None = None
+    extenders: tuple[Extender, ...] = ()
+    hard_pod_affinity_symmetric_weight: Int32 = 0
+    """0: not given."""
+    always_check_all_predicates: bool = False
+    """Read, and without effect: see docs/policy.md."""
+
+
+def policy_decoder() -> StrictDecoder:
+    """A decoder that reads extenders as the old schedulers did."""
+    return StrictDecoder(
+        custom={
+            Extender: partial(_in_any_case, Extender),
+            ExtenderManagedResource: partial(_in_any_case, ExtenderManagedResource),
+            ExtenderTLSConfig: partial(_in_any_case, ExtenderTLSConfig),
+        }
+    )
+
+
+def _in_any_case(kind: type[S], decoder: StrictDecoder, data: object, path: str) -> S:
+    if not isinstance(data, Mapping):
+        return decoder.struct(kind, data, path)
+    names = {field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(kind)}
+    written = {names.get(str(key).lower(), str(key)): value for key, value in data.items()}
+    timeout = written.get("httpTimeout")
+    if kind is Extender and isinstance(timeout, int) and not isinstance(timeout, bool):
+        written["httpTimeout"] = f"{timeout}ns"
+    return decoder.struct(kind, written, path)
+
 
 HARD_POD_AFFINITY_WEIGHT_MAX = 100
 WEIGHT_MAX = INT32.highest

@@ -18,10 +18,10 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.policy_arguments import node_label_arguments
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Scope, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason
+from mooring.scheduler.policy.arguments import node_label_arguments
 
 Wishes = tuple[tuple[LabelColumn, bool], ...]
 """Labels, each with whether it should be there."""

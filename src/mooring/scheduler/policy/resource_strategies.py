@@ -17,9 +17,9 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
-from mooring.scheduler.config.policy_arguments import strategy_arguments
 from mooring.scheduler.framework.plugin import PreScore, Scope, Score
 from mooring.scheduler.plugins.node_resources_fit import Added, NodeResourcesFit
+from mooring.scheduler.policy.arguments import strategy_arguments
 
 
 class _ResourceStrategy(PreScore[Added], Score[Added]):

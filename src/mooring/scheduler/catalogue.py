@@ -1,7 +1,8 @@
-"""The catalogue: all plugins that come with the scheduler. A new one is one file, and one line here."""
+"""All plugins that come with the scheduler. A new plugin needs one module in `plugins/` and one line here."""
 
 from __future__ import annotations
 
+from mooring.scheduler import policy
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.plugins.default_binder import DefaultBinder
@@ -11,7 +12,6 @@ from mooring.scheduler.plugins.image_locality import ImageLocality
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.scheduler.plugins.node_affinity import NodeAffinity
 from mooring.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
-from mooring.scheduler.plugins.node_label import NodeLabel
 from mooring.scheduler.plugins.node_name import NodeName
 from mooring.scheduler.plugins.node_ports import NodePorts
 from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -20,14 +20,7 @@ from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from mooring.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from mooring.scheduler.plugins.priority_sort import PrioritySort
-from mooring.scheduler.plugins.resource_strategies import (
-    NodeResourcesLeastAllocated,
-    NodeResourcesMostAllocated,
-    RequestedToCapacityRatio,
-)
 from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
-from mooring.scheduler.plugins.selector_spread import SelectorSpread
-from mooring.scheduler.plugins.service_affinity import ServiceAffinity
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
@@ -54,17 +47,14 @@ PLUGINS: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
-    NodeLabel,
-    ServiceAffinity,
-    SelectorSpread,
-    NodeResourcesLeastAllocated,
-    NodeResourcesMostAllocated,
-    RequestedToCapacityRatio,
 )
 
-for _plugin in PLUGINS:
+BUILT_IN = (*PLUGINS, *policy.PLUGINS)
+"""The plugins of kube-scheduler v1.36, and those of the older Policy."""
+
+for _plugin in BUILT_IN:
     _plugin.is_built_in = True
 
 
 def default_registry() -> Registry:
-    return Registry(PLUGINS)
+    return Registry(BUILT_IN)

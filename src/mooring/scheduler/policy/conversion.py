@@ -18,6 +18,8 @@ Nothing behind this room knows that there ever was a Policy.
     SelectorSpread here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
@@ -32,35 +34,7 @@ from mooring.scheduler.config.arguments import (
     UtilizationShapePoint,
 )
 from mooring.scheduler.config.defaults import default_profile, with_defaults
-from mooring.scheduler.config.policy_arguments import (
-    NodeLabelArgs,
-    ServiceAffinityArgs,
-    as_written,
-    node_label_problems,
-    strategy_as_written,
-)
-from mooring.scheduler.config.policy_names import (
-    CHECK_NODE_LABEL_PRESENCE,
-    CHECK_SERVICE_AFFINITY,
-    DEFAULT_PREDICATES,
-    DEFAULT_PRIORITIES,
-    MANDATORY_PREDICATES,
-    NODE_LABEL,
-    NODE_RESOURCES_FIT,
-    PREDICATES,
-    PRIORITIES,
-    SERVICE_AFFINITY,
-    STRATEGIES,
-    STRATEGY_PLUGINS,
-)
-from mooring.scheduler.config.policy_rules import policy_problems, ratio_strategy
-from mooring.scheduler.config.policy_types import (
-    Policy,
-    PriorityArgument,
-    PriorityPolicy,
-    RequestedToCapacityRatioArguments,
-    policy_decoder,
-)
+from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.config.problems import ConfigurationError, Problem
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
@@ -74,6 +48,36 @@ from mooring.scheduler.config.types import (
     SchedulerConfiguration,
 )
 from mooring.scheduler.config.validation import validate
+from mooring.scheduler.policy.arguments import (
+    NodeLabelArgs,
+    ServiceAffinityArgs,
+    as_written,
+    node_label_problems,
+    strategy_as_written,
+)
+from mooring.scheduler.policy.names import (
+    CHECK_NODE_LABEL_PRESENCE,
+    CHECK_SERVICE_AFFINITY,
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    MANDATORY_PREDICATES,
+    NODE_LABEL,
+    NODE_RESOURCES_FIT,
+    PREDICATES,
+    PRIORITIES,
+    SERVICE_AFFINITY,
+    STRATEGIES,
+    STRATEGY_PLUGINS,
+)
+from mooring.scheduler.policy.types import (
+    Policy,
+    PriorityArgument,
+    PriorityPolicy,
+    RequestedToCapacityRatioArguments,
+    policy_decoder,
+    policy_problems,
+    ratio_strategy,
+)
 
 KIND = "Policy"
 VERSION = "v1"
@@ -88,6 +92,11 @@ _FREE_NODES_FIRST = RequestedToCapacityRatioArguments(
     shape=(UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=100, score=0))
 )
 """What RequestedToCapacityRatioPriority did without an argument."""
+
+
+def load_configuration_or_policy(data: object | None) -> SchedulerConfiguration:
+    """The configuration in a file of either kind, or a `ConfigurationError` with every problem."""
+    return policy_configuration(data) if is_policy(data) else load_configuration(data)
 
 
 def is_policy(data: object) -> TypeGuard[Mapping[str, object]]:

@@ -24,9 +24,9 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
-from mooring.scheduler.config.policy_arguments import refuse_arguments
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
 from mooring.scheduler.plugins.spread_constraints import ZONE, default_selector
+from mooring.scheduler.policy.arguments import refuse_arguments
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
