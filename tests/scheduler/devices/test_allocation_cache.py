@@ -1,4 +1,4 @@
-"""Answers for all rows: shared where rows are alike, and never stale."""
+"""AllocationOutcomes for all rows: shared where rows are alike, and never stale."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mooring.api.views.devices import ResourceClaim, ResourceClaimSpec, ResourceSlice
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.devices import allocation_cache as answering
-from mooring.scheduler.devices.allocation_cache import CANNOT, FAILED, FITS, INVALID_POOLS, AnswerBook
-from mooring.scheduler.devices.allocator import Deadline, Search
-from mooring.scheduler.devices.dra_manager import DeviceLedger
-from mooring.scheduler.devices.requests import SearchError, Wanted
+from mooring.scheduler.devices import allocation_cache as allocation_cache
+from mooring.scheduler.devices.allocation_cache import CANNOT, FAILED, FITS, INVALID_POOLS, AllocationCache
+from mooring.scheduler.devices.allocator import Allocator, Deadline
+from mooring.scheduler.devices.dra_manager import DRAManager
+from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
 from tests.api.builders import node_selector, term
 from tests.builders import ZONE, node
 from tests.device_builders import asking, claim, device, device_class, first_of, given, gpus, slice_of, wants
@@ -25,43 +25,43 @@ IN_A = node_selector(term(f"{ZONE} In a"))
 
 def test_one_search_answers_for_all_rows_in_the_same_situation(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = columns_of(*(gpus(f"n{number}", 2) for number in range(1, 51)), device_class(), zones="a" * 50)
-    ledger = DeviceLedger(columns)
-    ledger.sync()
-    searches: list[Search] = []
-    plain = Search.run
+    manager = DRAManager(columns)
+    manager.sync()
+    searches: list[Allocator] = []
+    plain = Allocator.run
 
-    def counted(search: Search) -> object:
+    def counted(search: Allocator) -> object:
         searches.append(search)
         return plain(search)
 
-    monkeypatch.setattr(Search, "run", counted)
-    answers = AnswerBook(ledger, VirtualClock(), 10.0).answers([asking(wants())], 50)
-    assert set(answers.outcomes(np.arange(50)).tolist()) == {FITS}
+    monkeypatch.setattr(Allocator, "run", counted)
+    outcomes = AllocationCache(manager, VirtualClock(), 10.0).outcomes_for([asking(wants())], 50)
+    assert set(outcomes.at(np.arange(50)).tolist()) == {FITS}
     assert len(searches) == 1
 
 
 def test_kinds_of_wants_that_were_not_seen_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "ANSWERS_BYTES_MAX", 0)
-    monkeypatch.setattr(answering, "ANSWERS_MIN", 2)
-    ledger = DeviceLedger(columns_of(device_class()))
-    ledger.sync()
-    book = AnswerBook(ledger, VirtualClock(), 10.0)
+    monkeypatch.setattr(allocation_cache, "CACHE_BYTES_MAX", 0)
+    monkeypatch.setattr(allocation_cache, "CACHE_ENTRIES_MIN", 2)
+    manager = DRAManager(columns_of(device_class()))
+    manager.sync()
+    cache = AllocationCache(manager, VirtualClock(), 10.0)
     one, two, three = ([asking(wants(count=count))] for count in (1, 2, 3))
-    first, second = book.answers(one, 3), book.answers(two, 3)
-    assert book.answers(one, 3) is first
-    book.answers(three, 3)
-    assert book.answers(one, 3) is first
-    assert book.answers(two, 3) is not second
+    first, second = cache.outcomes_for(one, 3), cache.outcomes_for(two, 3)
+    assert cache.outcomes_for(one, 3) is first
+    cache.outcomes_for(three, 3)
+    assert cache.outcomes_for(one, 3) is first
+    assert cache.outcomes_for(two, 3) is not second
 
 
 def test_a_class_that_changes_changes_the_answers() -> None:
     columns = columns_of(device_class(), gpus("n1", 1))
-    ledger = DeviceLedger(columns)
-    ledger.sync()
-    book = AnswerBook(ledger, VirtualClock(), 10.0)
-    assert book.answers([asking(wants())], 3).outcomes(np.arange(3)).tolist() == [FITS, CANNOT, CANNOT]
+    manager = DRAManager(columns)
+    manager.sync()
+    cache = AllocationCache(manager, VirtualClock(), 10.0)
+    assert cache.outcomes_for([asking(wants())], 3).at(np.arange(3)).tolist() == [FITS, CANNOT, CANNOT]
     columns.objects.of(type(device_class())).put(device_class("gpu", "false"))
-    assert book.answers([asking(wants())], 3).outcomes(np.arange(3)).tolist() == [CANNOT, CANNOT, CANNOT]
+    assert cache.outcomes_for([asking(wants())], 3).at(np.arange(3)).tolist() == [CANNOT, CANNOT, CANNOT]
 
 
 # Whatever happens, the answers are those of a search from scratch
@@ -91,8 +91,8 @@ class Situations(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.columns = columns_of(device_class())
-        self.ledger = DeviceLedger(self.columns)
-        self.book = AnswerBook(self.ledger, VirtualClock(), 10.0)
+        self.manager = DRAManager(self.columns)
+        self.cache = AllocationCache(self.manager, VirtualClock(), 10.0)
 
     @rule(devices=_DEVICES, on=st.sampled_from(["n1", "n2", "n3", "n4"]), of=st.sampled_from([1, 1, 1, 2]))
     def publish(self, devices: list[object], on: str, of: int) -> None:
@@ -136,33 +136,33 @@ class Situations(RuleBasedStateMachine):
     @rule(on=st.sampled_from([0, 1, 2]), which=st.sampled_from(_WANTS))
     def ask_early(self, on: int, which: list[ResourceClaimSpec]) -> None:
         """Some rows are asked about before others."""
-        self.ledger.sync()
-        answers = self.book.answers(which, self.columns.height)
-        answers.outcomes(np.array([on]))
+        self.manager.sync()
+        outcomes = self.cache.outcomes_for(which, self.columns.height)
+        outcomes.at(np.array([on]))
 
     @invariant()
     def nothing_kept_is_stale(self) -> None:
         if not hasattr(self, "columns"):
             return
-        self.ledger.sync()
-        fresh = DeviceLedger(self.columns)
+        self.manager.sync()
+        fresh = DRAManager(self.columns)
         fresh.sync()
         rows = np.arange(self.columns.height)
         for specs in _WANTS:
-            answers = self.book.answers(specs, self.columns.height)
-            outcomes = answers.outcomes(rows)
+            outcomes = self.cache.outcomes_for(specs, self.columns.height)
+            found = outcomes.at(rows)
             for row in rows[self.columns.alive[: len(rows)]].tolist():
                 expected, score = self._from_scratch(fresh, specs, row)
-                assert int(outcomes[row]) == expected
+                assert int(found[row]) == expected
                 if expected == FITS:
-                    assert int(answers.scores(rows)[row]) == score
+                    assert int(outcomes.scores(rows)[row]) == score
 
-    def _from_scratch(self, ledger: DeviceLedger, specs: list[ResourceClaimSpec], row: int) -> tuple[int, int]:
-        wanted = Wanted(specs, ledger.classes)
-        pools = ledger.inventory.pools(row)
+    def _from_scratch(self, manager: DRAManager, specs: list[ResourceClaimSpec], row: int) -> tuple[int, int]:
+        wanted = AllocationRequest(specs, manager.classes)
+        pools = manager.inventory.pools(row)
         try:
-            found = Search(pools, ledger.usage, wanted, Deadline(VirtualClock(), 10.0)).run()
-        except SearchError:
+            found = Allocator(pools, manager.allocated, wanted, Deadline(VirtualClock(), 10.0)).run()
+        except AllocationError:
             return FAILED, 0
         if found is not None:
             return FITS, found.score(wanted)

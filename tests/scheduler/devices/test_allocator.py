@@ -19,11 +19,11 @@ from mooring.api.views.devices import (
 )
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices import allocator as deadlines
-from mooring.scheduler.devices.allocator import Deadline, Found, Search, SearchTimeout
-from mooring.scheduler.devices.claims import Usage
-from mooring.scheduler.devices.pools import Kinds, PooledSlice, PoolView, view_of
-from mooring.scheduler.devices.requests import SearchError, Wanted
+from mooring.scheduler.devices import allocator as allocator
+from mooring.scheduler.devices.allocator import Allocation, AllocationTimeout, Allocator, Deadline
+from mooring.scheduler.devices.claims import AllocatedState
+from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, PoolView, view_of
+from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
 from tests.device_builders import GPU, asking, device, device_class, first_of, given, slice_of, wants
 from tests.scheduler.devices.plain_search import PlainSearch
 
@@ -38,28 +38,31 @@ def classes() -> ObjectStore[DeviceClass]:
 
 
 def pool_of(*slices: ResourceSlice) -> PoolView:
-    kinds = Kinds()
+    kinds = DeviceKinds()
     pooled = [PooledSlice(each, kinds) for each in slices]
     view = view_of(pooled[0].pool_id, pooled, {each.name: None for each in pooled})
     assert view is not None
     return view
 
 
-def in_use(*allocations: AllocationResult) -> Usage:
-    usage = Usage()
+def in_use(*allocations: AllocationResult) -> AllocatedState:
+    allocated = AllocatedState()
     for allocation in allocations:
-        usage.add(allocation)
-    return usage
+        allocated.add(allocation)
+    return allocated
 
 
 def search(
-    specs: Sequence[ResourceClaimSpec], *pools: PoolView, usage: Usage | None = None, timeout_s: float = 10.0
-) -> Found | None:
+    specs: Sequence[ResourceClaimSpec],
+    *pools: PoolView,
+    allocated: AllocatedState | None = None,
+    timeout_s: float = 10.0,
+) -> Allocation | None:
     deadline = Deadline(VirtualClock(), timeout_s)
-    return Search(pools, usage or Usage(), Wanted(specs, classes()), deadline).run()
+    return Allocator(pools, allocated or AllocatedState(), AllocationRequest(specs, classes()), deadline).run()
 
 
-def names(found: Found | None) -> list[list[str]] | None:
+def names(found: Allocation | None) -> list[list[str]] | None:
     return [[taken.device.id[2] for taken in claim] for claim in found.claims] if found is not None else None
 
 
@@ -145,7 +148,7 @@ def test_alternatives_and_their_score(
     specs = [asking(first_of(*alternatives))]
     found = search(specs, pool_of(slice_of(*FOUR)))
     assert names(found) == ([expected] if expected is not None else None)
-    assert (found.score(Wanted(specs, classes())) if found is not None else 0) == score
+    assert (found.score(AllocationRequest(specs, classes())) if found is not None else 0) == score
 
 
 def test_claims_do_not_get_the_same_device() -> None:
@@ -153,8 +156,8 @@ def test_claims_do_not_get_the_same_device() -> None:
 
 
 def test_what_is_in_use_is_not_given_again() -> None:
-    usage = in_use(given("g0", pool="pool"))
-    assert names(search([asking(wants())], pool_of(slice_of(*FOUR)), usage=usage)) == [["g1"]]
+    allocated = in_use(given("g0", pool="pool"))
+    assert names(search([asking(wants())], pool_of(slice_of(*FOUR)), allocated=allocated)) == [["g1"]]
 
 
 @pytest.mark.parametrize(
@@ -171,12 +174,12 @@ def test_what_is_in_use_is_not_given_again() -> None:
     ],
 )
 def test_administrators(specs: list[ResourceClaimSpec], expected: list[list[str]]) -> None:
-    usage = in_use(given("g0", pool="pool"))
-    assert names(search(specs, pool_of(slice_of(*FOUR)), usage=usage)) == expected
+    allocated = in_use(given("g0", pool="pool"))
+    assert names(search(specs, pool_of(slice_of(*FOUR)), allocated=allocated)) == expected
 
 
 @pytest.mark.parametrize(
-    ("taints", "tolerates", "is_taken"),
+    ("taints", "tolerates", "is_allocated"),
     [
         pytest.param(["sick=yes:NoSchedule"], [], False, id="a tainted device is left alone"),
         pytest.param(["sick=yes:NoExecute"], [], False, id="the stronger taint, too"),
@@ -188,9 +191,9 @@ def test_administrators(specs: list[ResourceClaimSpec], expected: list[list[str]
         pytest.param(["sick=yes:NoSchedule", "old=1:NoExecute"], ["*"], True, id="everything is tolerated"),
     ],
 )
-def test_taints(taints: list[str], tolerates: list[str], is_taken: bool) -> None:
+def test_taints(taints: list[str], tolerates: list[str], is_allocated: bool) -> None:
     pool = pool_of(slice_of(device("d", taints=taints)))
-    assert (search([asking(wants(tolerates=tolerates))], pool) is not None) is is_taken
+    assert (search([asking(wants(tolerates=tolerates))], pool) is not None) is is_allocated
 
 
 def test_shares_of_a_device_until_it_is_full() -> None:
@@ -201,9 +204,9 @@ def test_shares_of_a_device_until_it_is_full() -> None:
     assert found is not None
     assert [str(share["memory"]) for ((_, _, share),) in found.claims if share is not None] == ["3Gi", "3Gi"]
     assert search([third, third, third], pool) is None
-    usage = in_use(given("d", pool="pool", share="s", consumes={"memory": "5Gi"}))
-    assert names(search([third], pool, usage=usage)) == [["d"]]
-    assert search([third, third], pool, usage=usage) is None
+    allocated = in_use(given("d", pool="pool", share="s", consumes={"memory": "5Gi"}))
+    assert names(search([third], pool, allocated=allocated)) == [["d"]]
+    assert search([third, third], pool, allocated=allocated) is None
 
 
 def test_a_device_for_one_claim_must_be_large_enough_too() -> None:
@@ -221,8 +224,8 @@ def test_partitions_share_counters() -> None:
     assert names(search([asking(wants())], pool)) == [["whole"]]
     assert names(search([asking(wants(count=2))], pool)) == [["half", "other"]]
     assert search([asking(wants(count=3))], pool) is None
-    assert names(search([asking(wants())], pool, usage=in_use(given("half", pool="pool")))) == [["other"]]
-    assert search([asking(wants())], pool, usage=in_use(given("whole", pool="pool"))) is None
+    assert names(search([asking(wants())], pool, allocated=in_use(given("half", pool="pool")))) == [["other"]]
+    assert search([asking(wants())], pool, allocated=in_use(given("whole", pool="pool"))) is None
 
 
 @pytest.mark.parametrize(
@@ -275,7 +278,7 @@ def test_partitions_share_counters() -> None:
     ],
 )
 def test_errors(specs: list[ResourceClaimSpec], pools: list[ResourceSlice], text: str) -> None:
-    with pytest.raises(SearchError) as caught:
+    with pytest.raises(AllocationError) as caught:
         search(specs, *(pool_of(each) for each in pools))
     assert caught.value.text(["c0", "c1"]).startswith(text)
 
@@ -284,8 +287,8 @@ def test_an_expression_that_fails_on_a_device_which_nobody_needs_fails_nobody() 
     only_first = asking(wants("gpu", f'device.attributes["{GPU}"].numa == 0'))
     pool = pool_of(slice_of(device("first", numa=0), device("second")))
     assert names(search([only_first], pool)) == [["first"]]
-    with pytest.raises(SearchError):
-        search([only_first], pool, usage=in_use(given("first", pool="pool")))
+    with pytest.raises(AllocationError):
+        search([only_first], pool, allocated=in_use(given("first", pool="pool")))
 
 
 def test_no_device_is_taken_of_pools_that_give_nothing() -> None:
@@ -295,10 +298,10 @@ def test_no_device_is_taken_of_pools_that_give_nothing() -> None:
 
 
 def test_a_search_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "STEPS_MAX", 2_000)
+    monkeypatch.setattr(allocator, "STEPS_MAX", 2_000)
     many = [device(f"d{number}", n=number) for number in range(30)]
     hopeless = asking(wants(name="a", count=15), wants(name="b", count=16))
-    with pytest.raises(SearchTimeout):
+    with pytest.raises(AllocationTimeout):
         search([hopeless], pool_of(slice_of(*many)))
 
 
@@ -309,9 +312,9 @@ def test_time_ends_a_search() -> None:
             return super().now_s()
 
     many = [device(f"d{number}", n=number) for number in range(30)]
-    wanted = Wanted([asking(wants(name="a", count=15), wants(name="b", count=16))], classes())
-    with pytest.raises(SearchTimeout):
-        Search([pool_of(slice_of(*many))], Usage(), wanted, Deadline(Hurrying(), 10.0)).run()
+    wanted = AllocationRequest([asking(wants(name="a", count=15), wants(name="b", count=16))], classes())
+    with pytest.raises(AllocationTimeout):
+        Allocator([pool_of(slice_of(*many))], AllocatedState(), wanted, Deadline(Hurrying(), 10.0)).run()
 
 
 # Against the plain search
@@ -377,18 +380,18 @@ def test_finds_what_a_plain_search_finds(
     published: list[Device], specs: list[ResourceClaimSpec], taken: set[int], part_is_shared: bool
 ) -> None:
     pool = pool_of(slice_of(name="c", counters={"m": 3}, of=2), slice_of(*published, name="s", of=2))
-    usage = Usage()
+    allocated = AllocatedState()
     for number in sorted(taken):
         share = "s" if part_is_shared else None
-        usage.add(given(f"d{number}", pool="pool", share=share, consumes={"memory": "3Gi"} if share else None))
+        allocated.add(given(f"d{number}", pool="pool", share=share, consumes={"memory": "3Gi"} if share else None))
     plain, error = None, False
     try:
-        plain = PlainSearch([pool], usage, Wanted(specs, classes())).run()
-    except SearchError:
+        plain = PlainSearch([pool], allocated, AllocationRequest(specs, classes())).run()
+    except AllocationError:
         error = True
     try:
-        found = search(specs, pool, usage=usage)
-    except SearchError:
+        found = search(specs, pool, allocated=allocated)
+    except AllocationError:
         assert error
     else:
         assert not error

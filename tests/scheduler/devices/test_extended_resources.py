@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.devices import DeviceClass
 from mooring.api.views.pod import Container, ResourceRequirements
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.extended_resources import ClassesByResource, claim_for
+from mooring.scheduler.devices.extended_resources import DeviceClassResolver, claim_for
 from tests.builders import pod
 from tests.device_builders import device_class
 
@@ -21,7 +21,7 @@ def store_of(*classes: DeviceClass) -> ObjectStore[DeviceClass]:
     return store
 
 
-def name_behind(classes: ClassesByResource, resource: str) -> str | None:
+def name_behind(classes: DeviceClassResolver, resource: str) -> str | None:
     found = classes.get(resource)
     return found.metadata.name if found is not None else None
 
@@ -47,12 +47,12 @@ def name_behind(classes: ClassesByResource, resource: str) -> str | None:
     ],
 )  # fmt: skip
 def test_which_class_stands_behind_a_resource(classes: list[DeviceClass], behind: str | None) -> None:
-    assert name_behind(ClassesByResource(store_of(*classes)), GPUS) == behind
+    assert name_behind(DeviceClassResolver(store_of(*classes)), GPUS) == behind
 
 
 def test_every_class_stands_behind_a_resource_of_its_own_name() -> None:
     store = store_of(device_class("a", resource=GPUS))
-    classes = ClassesByResource(store)
+    classes = DeviceClassResolver(store)
     assert name_behind(classes, "deviceclass.resource.kubernetes.io/a") == "a"
     store.put(device_class("a", resource="example.com/other"))
     assert name_behind(classes, GPUS) is None
@@ -62,7 +62,7 @@ def test_every_class_stands_behind_a_resource_of_its_own_name() -> None:
 
 
 def test_which_requests_of_a_pod_concern_devices() -> None:
-    classes = ClassesByResource(store_of(device_class("a", resource=GPUS)))
+    classes = DeviceClassResolver(store_of(device_class("a", resource=GPUS)))
     assert classes.backed(pod(cpu=1, others={GPUS: 2, "example.com/disk": 1})) == {GPUS: 2, "example.com/disk": 1}
     assert classes.backed(pod(cpu=1, others={"example.com/disk": 1})) == {}
     assert classes.backed(pod(others={GPUS: 0})) == {}
@@ -118,7 +118,7 @@ def container(name: str, count: int | None, *, sidecar: bool = False) -> Contain
 def test_the_claim_that_says_what_the_requests_say(
     init: list[Container], containers: list[Container], requests: dict[str, int], mappings: list[str]
 ) -> None:
-    classes = ClassesByResource(store_of(device_class("gpu", resource=GPUS)))
+    classes = DeviceClassResolver(store_of(device_class("gpu", resource=GPUS)))
     claim = claim_for(pod(init=init, containers=containers), [GPUS], classes)
     asked = [(each.name, each.exactly) for each in claim.spec.devices.requests]
     assert {name: exactly.count for name, exactly in asked if exactly is not None} == requests
@@ -128,5 +128,5 @@ def test_the_claim_that_says_what_the_requests_say(
 
 
 def test_a_fraction_of_a_device_is_nothing() -> None:
-    classes = ClassesByResource(store_of(device_class("gpu", resource=GPUS)))
+    classes = DeviceClassResolver(store_of(device_class("gpu", resource=GPUS)))
     assert claim_for(pod(others={GPUS: "500m"}), [GPUS], classes).spec.devices.requests == ()

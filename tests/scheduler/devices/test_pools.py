@@ -8,14 +8,22 @@ import pytest
 
 from mooring.api.quantity import quantity_nano
 from mooring.api.views.devices import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity, ResourceSlice
-from mooring.scheduler.devices.pools import Kinds, PooledSlice, PoolView, consumption, fits, read_capacities, view_of
+from mooring.scheduler.devices.pools import (
+    DeviceKinds,
+    PooledSlice,
+    PoolView,
+    consumption,
+    fits,
+    read_capacities,
+    view_of,
+)
 from tests.device_builders import GPU, device, slice_of
 
 POOL = (GPU, "pool")
 
 
 def seen(slices: Sequence[ResourceSlice], reaching: Sequence[str]) -> PoolView | None:
-    kinds = Kinds()
+    kinds = DeviceKinds()
     pooled = sorted((PooledSlice(each, kinds) for each in slices), key=lambda each: each.name)
     return view_of(POOL, pooled, dict.fromkeys(reaching))
 
@@ -107,14 +115,14 @@ def test_devices_elsewhere_are_known_for_their_counters() -> None:
 
 
 def test_devices_that_differ_only_by_name_are_of_one_kind() -> None:
-    kinds = Kinds()
+    kinds = DeviceKinds()
     one, same, other = (kinds.of(GPU, each) for each in (device("a", n=1), device("b", n=1), device("c", n=2)))
     assert one is same
     assert one is not other
 
 
 def test_pools_that_differ_only_by_names_have_the_same_content() -> None:
-    kinds = Kinds()
+    kinds = DeviceKinds()
     views = [
         view_of((GPU, node), [PooledSlice(slice_of(device(name), node=node), kinds)], {f"{node}-{GPU}": None})
         for node, name in (("n1", "x"), ("n2", "y"))
@@ -133,7 +141,7 @@ def test_pools_that_differ_only_by_names_have_the_same_content() -> None:
     ],
 )
 def test_attributes_by_full_name(name: str, value: str | None) -> None:
-    found = Kinds().of(GPU, device("a", model="h")).attribute(name)
+    found = DeviceKinds().of(GPU, device("a", model="h")).attribute(name)
     assert (found.string if found is not None else None) == value
 
 

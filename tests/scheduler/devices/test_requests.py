@@ -8,11 +8,11 @@ from mooring.api import cel
 from mooring.api.cel import DeviceSelector, compile_device_selector
 from mooring.api.views.devices import DeviceAttribute, DeviceClass, DeviceConstraint
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.pools import DeviceKind, Kinds
+from mooring.scheduler.devices.pools import DeviceKind, DeviceKinds
 from mooring.scheduler.devices.requests import (
+    AllocationError,
+    AllocationRequest,
     Request,
-    SearchError,
-    Wanted,
     attribute_value,
     constraint_of,
     counts_for,
@@ -27,7 +27,7 @@ HAS_N = f'device.attributes["{GPU}"].n == 1'
 def request(*expressions: str, of_class: tuple[str, ...] = ()) -> Request:
     classes: ObjectStore[DeviceClass] = ObjectStore()
     classes.put(device_class("gpu", *of_class))
-    return Wanted([asking(wants("gpu", *expressions))], classes).claims[0].requests[0][0]
+    return AllocationRequest([asking(wants("gpu", *expressions))], classes).claims[0].requests[0][0]
 
 
 def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch:
         return compile_device_selector(text)
 
     monkeypatch.setattr(cel, "compile_device_selector", counted)
-    kinds = Kinds()
+    kinds = DeviceKinds()
     alike = [kinds.of(GPU, device(name, n=1)) for name in "abc"]
     assert all(is_selected(request(HAS_N), kind) for kind in alike for _ in range(2))
     assert asked == [f'device.driver == "{GPU}"', HAS_N]
@@ -55,23 +55,23 @@ def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch:
 def test_failures_name_whose_expression_it_was(
     expressions: tuple[str, ...], of_class: tuple[str, ...], text: str
 ) -> None:
-    with pytest.raises(SearchError) as caught:
-        is_selected(request(*expressions, of_class=of_class), Kinds().of(GPU, device("d")))
+    with pytest.raises(AllocationError) as caught:
+        is_selected(request(*expressions, of_class=of_class), DeviceKinds().of(GPU, device("d")))
     assert caught.value.text(["c"]).startswith(text)
 
 
 def test_the_first_no_ends_it() -> None:
-    assert not is_selected(request("false", HAS_N), Kinds().of(GPU, device("d")))
+    assert not is_selected(request("false", HAS_N), DeviceKinds().of(GPU, device("d")))
 
 
 def test_who_only_counts_devices_is_not_told_that_they_may_be_shared() -> None:
     unshared = device_class("gpu", "!device.allowMultipleAllocations")
-    shared = Kinds().of(GPU, device("d", shared=True))
+    shared = DeviceKinds().of(GPU, device("d", shared=True))
     assert not matches_class(unshared, shared)
     assert counts_for(unshared, shared)
 
 
-KINDS = Kinds()
+KINDS = DeviceKinds()
 NUMA = f"{GPU}/numa"
 
 
@@ -81,7 +81,9 @@ def kind(numa: str | int | None) -> DeviceKind:
 
 def requests() -> dict[str, Request]:
     """Two requests, and one with an alternative."""
-    wanted = Wanted([asking(wants(name="a"), wants(name="b"), first_of(wants(name="x"), name="c"))], _no_classes())
+    wanted = AllocationRequest(
+        [asking(wants(name="a"), wants(name="b"), first_of(wants(name="x"), name="c"))], _no_classes()
+    )
     return {request.full_name: request for (request,) in wanted.claims[0].requests}
 
 

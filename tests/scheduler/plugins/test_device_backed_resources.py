@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.views.devices import ResourceSlice
-from mooring.scheduler.devices.dra_manager import DeviceLedger
+from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from tests.api.builders import node_selector, term
@@ -82,11 +82,11 @@ def test_balance_counts_devices_too() -> None:
 def test_which_devices_count(published: ResourceSlice, totals: tuple[int, int]) -> None:
     kind = device_class("unshared", "device.allowMultipleAllocations == false")
     engine = engine_of(node("n1", zone="a"), node("n2", zone="b"), published, kind)
-    found = engine.columns.shared(DeviceLedger).totals(kind)
+    found = engine.columns.shared(DRAManager).totals(kind)
     assert tuple(found.devices.tolist()) == totals
 
 
 def test_an_expression_that_fails_makes_it_nothing() -> None:
     kind = device_class("odd", f'device.attributes["{GPU}"].x == 1')
     engine = engine_of(node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 1, x=1), kind)
-    assert engine.columns.shared(DeviceLedger).totals(kind).devices.tolist() == [0, 1]
+    assert engine.columns.shared(DRAManager).totals(kind).devices.tolist() == [0, 1]

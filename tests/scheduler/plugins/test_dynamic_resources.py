@@ -11,7 +11,7 @@ from mooring.api.views.devices import AllocatedDeviceStatus, ResourceClaim
 from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, OwnerReference
 from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.devices import allocator as deadlines
+from mooring.scheduler.devices import allocator as allocator
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import Action, Subject, Wake
@@ -168,7 +168,7 @@ def test_errors_that_name_pools_are_told_apart_and_the_first_by_name_is_told() -
 
 
 def test_a_search_that_takes_too_long_is_an_error_that_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "STEPS_MAX", 1_000)
+    monkeypatch.setattr(allocator, "STEPS_MAX", 1_000)
     many = [device(f"d{number}", n=number) for number in range(30)]
     hopeless = claim("c", wants(name="a", count=15), wants(name="b", count=16))
     engine = engine_of(

@@ -105,7 +105,7 @@ class Explainer:
             return ()
         return tuple(
             GrantedDevice(claim, result.request, result.driver, result.pool, result.device)
-            for claim, allocation in plugin.granted(record)
+            for claim, allocation in plugin.allocations_of(record)
             for result in allocation.devices.results
         )
 

@@ -3,13 +3,13 @@
 Comes in   what is wanted, and the rows in question
 Goes out   for each row an outcome and a score; for one row, the devices themselves
 
-Pods of one template want the same. Rows in the same situation (see `ledger`) have the same answer. So a new pod of a
+Pods of one template want the same. Rows in the same situation (see `manager`) have the same answer. So a new pod of a
 known kind costs the row on which the one before it was placed, and a new kind costs one search for each situation.
 
  1. A row is searched when it is asked about: what other filters refuse costs nothing.
  2. Errors name pools and devices, so they belong to their row and are searched for again each time.
  3. After one search has timed out no other is begun for this pod: the decision ends in an error anyway.
- 4. What is kept takes at most `ANSWERS_BYTES_MAX`; the kinds unused for longest are forgotten.
+ 4. What is kept takes at most `CACHE_BYTES_MAX`; the kinds unused for longest are forgotten.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 from mooring.api.views.devices import ResourceClaimSpec
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.arrays import Int64s, Rows, grown
-from mooring.scheduler.devices.allocator import Deadline, Found, Search, SearchTimeout
-from mooring.scheduler.devices.dra_manager import DeviceLedger
-from mooring.scheduler.devices.requests import SearchError, Wanted
+from mooring.scheduler.devices.allocator import Allocation, AllocationTimeout, Allocator, Deadline
+from mooring.scheduler.devices.dra_manager import DRAManager
+from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
 
-ANSWERS_BYTES_MAX = 32 << 20
-ANSWERS_MIN = 8
+CACHE_BYTES_MAX = 32 << 20
+CACHE_ENTRIES_MIN = 8
 """So many kinds are kept however large the cluster."""
 ROW_BYTES = 8 + 8
 FEW_ROWS = 32
@@ -44,14 +44,14 @@ FAILED = 5
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Answers:
+class AllocationOutcomes:
     """The outcomes of all rows for one kind of wants."""
 
-    def __init__(self, wanted: Wanted, ledger: DeviceLedger, clock: Clock | None, timeout_s: float) -> None:
+    def __init__(self, wanted: AllocationRequest, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
         self.wanted = wanted
-        self.errors: dict[int, SearchError] = {}
+        self.errors: dict[int, AllocationError] = {}
         """What went wrong on rows whose outcome is FAILED."""
-        self._ledger = ledger
+        self._manager = manager
         self._clock = clock
         self._timeout_s = timeout_s
         self._known: dict[tuple[int, int], tuple[int, int]] = {}
@@ -72,28 +72,28 @@ class Answers:
 
     def sync(self, height: int) -> None:
         """Forgets what was known of rows that changed since."""
-        ledger = self._ledger
-        changed = ledger.changes.since(self._position) if self._position >= 0 else None
-        if changed is None or self._generation != ledger.generation or len(self._outcomes) < height:
-            if self._generation != ledger.generation:
+        manager = self._manager
+        changed = manager.changes.since(self._position) if self._position >= 0 else None
+        if changed is None or self._generation != manager.generation or len(self._outcomes) < height:
+            if self._generation != manager.generation:
                 self._known.clear()
             self._outcomes, self._scores = grown(self._outcomes, height), grown(self._scores, height)
             self._outcomes[:] = UNKNOWN
         else:
             self._outcomes[changed] = UNKNOWN
-            if self._group_uses != ledger.group_uses:
+            if self._group_uses != manager.group_uses:
                 known = self._group_uses
-                moved = [g for g, use in enumerate(ledger.group_uses) if g >= len(known) or known[g] != use]
-                self._outcomes[:height][np.isin(ledger.groups[:height], moved)] = UNKNOWN
+                moved = [g for g, use in enumerate(manager.group_uses) if g >= len(known) or known[g] != use]
+                self._outcomes[:height][np.isin(manager.groups[:height], moved)] = UNKNOWN
             if self._troubled:
                 self._outcomes[list(self._troubled)] = UNKNOWN
         self._troubled.clear()
         self._has_timed_out = False
         self.errors.clear()
-        self._position, self._generation = ledger.changes.position, ledger.generation
-        self._group_uses = list(ledger.group_uses)
+        self._position, self._generation = manager.changes.position, manager.generation
+        self._group_uses = list(manager.group_uses)
 
-    def outcomes(self, rows: Int64s) -> Int64s:
+    def at(self, rows: Int64s) -> Int64s:
         """Per row: FITS, CANNOT, … Rows that nobody has asked about yet are searched now."""
         found = self._outcomes.take(rows)
         unknown = found == UNKNOWN
@@ -107,23 +107,23 @@ class Answers:
         """Per row that fits: more the earlier the alternatives that can be had."""
         return self._scores[rows]
 
-    def find(self, row: int) -> Found | None:
-        """The devices on one row. Raises `SearchError` and `SearchTimeout`."""
-        inventory = self._ledger.inventory
+    def find(self, row: int) -> Allocation | None:
+        """The devices on one row. Raises `AllocationError` and `AllocationTimeout`."""
+        inventory = self._manager.inventory
         if inventory.fault is not None:
-            raise SearchError(inventory.fault)
+            raise AllocationError(inventory.fault)
         deadline = Deadline(self._clock, self._timeout_s)
-        return Search(inventory.pools(row), self._ledger.usage, self.wanted, deadline).run()
+        return Allocator(inventory.pools(row), self._manager.allocated, self.wanted, deadline).run()
 
     def _ask(self, rows: Int64s) -> None:
-        ledger = self._ledger
-        uses = np.array(ledger.group_uses, dtype=np.int64)[ledger.groups[rows]]
-        codes = ledger.codes[rows]
+        manager = self._manager
+        uses = np.array(manager.group_uses, dtype=np.int64)[manager.groups[rows]]
+        codes = manager.codes[rows]
         if len(rows) <= FEW_ROWS:
             for row, code, use in zip(rows.tolist(), codes.tolist(), uses.tolist(), strict=True):
                 self._outcomes[row], self._scores[row] = self._outcome(row, code, use)
             return
-        for alike in ledger.alike(rows):
+        for alike in manager.alike(rows):
             first = int(alike[0])
             outcome, score = self._outcome(int(rows[first]), int(codes[first]), int(uses[first]))
             self._outcomes[rows[alike]], self._scores[rows[alike]] = outcome, score
@@ -148,40 +148,42 @@ class Answers:
             return STOPPED, 0
         try:
             found = self.find(row)
-        except SearchTimeout:
+        except AllocationTimeout:
             self._has_timed_out = True
             return TIMED_OUT, 0
-        except SearchError as error:
+        except AllocationError as error:
             self.errors[row] = error
             return FAILED, 0
         if found is not None:
             return FITS, found.score(self.wanted)
-        pools = self._ledger.inventory.pools(row)
+        pools = self._manager.inventory.pools(row)
         return INVALID_POOLS if any(pool.is_invalid for pool in pools) else CANNOT, 0
 
 
-class AnswerBook:
+class AllocationCache:
     """The answers for what pods wanted lately."""
 
-    def __init__(self, ledger: DeviceLedger, clock: Clock | None, timeout_s: float) -> None:
-        self._ledger = ledger
+    def __init__(self, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
+        self._manager = manager
         self._clock = clock
         self._timeout_s = timeout_s
-        self._answers: dict[bytes, Answers] = {}
+        self._entries: dict[bytes, AllocationOutcomes] = {}
         self._classes_version = -1
 
-    def answers(self, specs: Sequence[ResourceClaimSpec], height: int) -> Answers:
+    def outcomes_for(self, specs: Sequence[ResourceClaimSpec], height: int) -> AllocationOutcomes:
         """The answers for claims that ask for this, up to date for as many rows."""
-        classes = self._ledger.classes
+        classes = self._manager.classes
         if self._classes_version != classes.version:
-            self._answers.clear()
+            self._entries.clear()
             self._classes_version = classes.version
         key = _encode(specs)
-        answers = self._answers.pop(key, None)  # put back behind all others: it is the one used last
-        if answers is None:
-            answers = Answers(Wanted(specs, classes), self._ledger, self._clock, self._timeout_s)
-            while len(self._answers) >= max(ANSWERS_MIN, ANSWERS_BYTES_MAX // (ROW_BYTES * max(1, height))):
-                del self._answers[next(iter(self._answers))]
-        self._answers[key] = answers
-        answers.sync(height)
-        return answers
+        outcomes = self._entries.pop(key, None)  # put back behind all others: it is the one used last
+        if outcomes is None:
+            outcomes = AllocationOutcomes(
+                AllocationRequest(specs, classes), self._manager, self._clock, self._timeout_s
+            )
+            while len(self._entries) >= max(CACHE_ENTRIES_MIN, CACHE_BYTES_MAX // (ROW_BYTES * max(1, height))):
+                del self._entries[next(iter(self._entries))]
+        self._entries[key] = outcomes
+        outcomes.sync(height)
+        return outcomes

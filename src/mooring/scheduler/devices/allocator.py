@@ -1,7 +1,7 @@
 """The search: the first way to satisfy all requests of a pod with the devices that one node sees.
 
 Comes in   the pools of a row in order, what is in use, what is wanted
-Goes out   the devices for each request (`Found`), None if there is no way, or a `SearchError`
+Goes out   the devices for each request (`Allocation`), None if there is no way, or a `AllocationError`
 
 Claims, requests and devices are tried in order, and the first complete solution is the answer: which devices a pod gets
 is the same as in kube-scheduler v1.36, and so is what fails on the way.
@@ -21,16 +21,16 @@ from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.kit.clock import Clock
-from mooring.scheduler.devices.claims import NOTHING, Usage, counters_left
+from mooring.scheduler.devices.claims import NOTHING, AllocatedState, counters_left
 from mooring.scheduler.devices.pools import DeviceId, DeviceKind, PooledDevice, PoolView, consumption, fits
 from mooring.scheduler.devices.requests import (
     ALTERNATIVES_MAX,
     DEVICES_PER_CLAIM_MAX,
+    AllocationError,
+    AllocationRequest,
     Constraint,
     Request,
-    SearchError,
-    Wanted,
-    WantedClaim,
+    RequestedClaim,
     constraint_of,
     is_selected,
 )
@@ -39,7 +39,7 @@ STEPS_MAX = 2_000_000
 """About as many as kube-scheduler's ten seconds are for Python: where no clock runs, this is what ends a search."""
 
 
-class SearchTimeout(Exception):
+class AllocationTimeout(Exception):
     """The search took too long: nobody knows whether there is a solution."""
 
 
@@ -54,14 +54,14 @@ class Deadline:
 
     def check(self, step: int) -> None:
         if step > STEPS_MAX or (self._clock is not None and self._clock.now_s() > self._end_s):
-            raise SearchTimeout
+            raise AllocationTimeout
 
 
 STEPS_PER_LOOK = 256
 """So many steps from one look at the clock to the next."""
 
 
-class Taken(NamedTuple):
+class DeviceResult(NamedTuple):
     """A device for a request, and what the request consumes of it if others may have a share, too."""
 
     request: Request
@@ -69,13 +69,13 @@ class Taken(NamedTuple):
     share: dict[str, Quantity] | None
 
 
-class Found(NamedTuple):
+class Allocation(NamedTuple):
     """A solution: for each claim the devices in order, and for each of its requests which alternative was taken."""
 
-    claims: tuple[tuple[Taken, ...], ...]
+    claims: tuple[tuple[DeviceResult, ...], ...]
     alternatives: tuple[tuple[int, ...], ...]
 
-    def score(self, wanted: Wanted) -> int:
+    def score(self, wanted: AllocationRequest) -> int:
         """More for alternatives that come earlier."""
         return sum(
             ALTERNATIVES_MAX - number
@@ -105,12 +105,14 @@ class _Spot(NamedTuple):
     is_reached: bool
 
 
-class Search:
+class Allocator:
     """One search on one row."""
 
-    def __init__(self, pools: Sequence[PoolView], usage: Usage, wanted: Wanted, deadline: Deadline) -> None:
+    def __init__(
+        self, pools: Sequence[PoolView], allocated: AllocatedState, wanted: AllocationRequest, deadline: Deadline
+    ) -> None:
         self._pools = pools
-        self._usage = usage
+        self._allocated = allocated
         self._wanted = wanted
         self._deadline = deadline
         self._steps = 0
@@ -127,37 +129,37 @@ class Search:
         self._shares: dict[DeviceId, dict[str, int]] = {}
         self._share_counts: dict[DeviceId, int] = {}
         self._counters_left: dict[PoolView, dict[tuple[str, str], int]] = {}
-        self._taken: list[list[Taken]] = [[] for _ in wanted.claims]
+        self._taken: list[list[DeviceResult]] = [[] for _ in wanted.claims]
         self._undo: list[tuple[_Spot, bool]] = []
         """For all devices that were taken, in order: where they are, and whether their counters were counted."""
         self._alternatives = [[0] * len(claim.requests) for claim in wanted.claims]
 
-    def run(self) -> Found | None:
-        """The first solution. Raises `SearchError` and `SearchTimeout`."""
+    def run(self) -> Allocation | None:
+        """The first solution. Raises `AllocationError` and `AllocationTimeout`."""
         for index, claim in enumerate(self._wanted.claims):
             self._check_claim(index, claim)
         end = self._take_first() if self._is_simple() else self._walk()
         if end is not _End.FOUND:
             return None
-        return Found(tuple(map(tuple, self._taken)), tuple(map(tuple, self._alternatives)))
+        return Allocation(tuple(map(tuple, self._taken)), tuple(map(tuple, self._alternatives)))
 
     # Before the search
 
-    def _check_claim(self, index: int, claim: WantedClaim) -> None:
+    def _check_claim(self, index: int, claim: RequestedClaim) -> None:
         """Looks for what is wrong with a claim, and for how many devices it wants."""
         least = 0
         for alternatives in claim.requests:
             least += min(self._check_request(request) for request in alternatives)
         if least > DEVICES_PER_CLAIM_MAX:
             text = f": number of requested devices {least} exceeds the claim limit of {DEVICES_PER_CLAIM_MAX}"
-            raise SearchError(text, index)
+            raise AllocationError(text, index)
         if claim.fault is not None:
-            raise SearchError(claim.fault, index)
+            raise AllocationError(claim.fault, index)
         self._constraints.append([constraint_of(each) for each in claim.constraints])
 
     def _check_request(self, request: Request) -> int:
         if request.fault is not None:
-            raise SearchError(request.fault, request.claim)
+            raise AllocationError(request.fault, request.claim)
         if not request.is_all:
             return request.count
         spots: list[_Spot] = []
@@ -166,7 +168,9 @@ class Search:
                 if flag:
                     driver, name = pool.id
                     pool_text = f"resource pool {driver}/{name} is currently {state}"
-                    raise SearchError(f", request {request.name}: asks for all devices, but {pool_text}", request.claim)
+                    raise AllocationError(
+                        f", request {request.name}: asks for all devices, but {pool_text}", request.claim
+                    )
             for device, is_reached in zip(pool.devices, pool.reached, strict=True):
                 spot = _Spot(device, pool, is_reached)
                 if is_selected(request, device.kind) and is_reached and self._has_room(request, device):
@@ -276,9 +280,9 @@ class Search:
             device, _, is_reached = self._spots[index]
             try:
                 might_do = is_reached and is_selected(request, device.kind) and request.tolerates(device.kind)
-            except SearchError:
+            except AllocationError:
                 return []
-            is_free = request.admin_access or not self._usage.is_taken(device.id)
+            is_free = request.admin_access or not self._allocated.is_allocated(device.id)
             left[index] = left[index + 1] + (1 if might_do and is_free else 0)
         return left
 
@@ -290,7 +294,7 @@ class Search:
         if request.admin_access:
             if request.claim in self._holders.get(device.id, ()):
                 return False
-        elif self._usage.is_taken(device.id) or device.id in self._holders:
+        elif self._allocated.is_allocated(device.id) or device.id in self._holders:
             return False
         return is_selected(request, device.kind) and spot.is_reached and self._has_room(request, device)
 
@@ -301,7 +305,7 @@ class Search:
         if request.admin_access:
             if not kind.allows_multiple and request.claim in self._holders.get(device.id, ()):
                 return False
-        elif is_held or self._usage.is_taken(device.id):
+        elif is_held or self._allocated.is_allocated(device.id):
             return False
         counts = bool(kind.counters) and not (kind.allows_multiple and self._has_shares(device.id))
         if counts and not self._has_counters(spot):
@@ -322,7 +326,7 @@ class Search:
             self._holders.setdefault(device.id, []).append(request.claim)
         if counts:
             self._count(spot, 1)
-        self._taken[request.claim].append(Taken(request, device, share))
+        self._taken[request.claim].append(DeviceResult(request, device, share))
         self._undo.append((spot, counts))
         return True
 
@@ -350,7 +354,7 @@ class Search:
                 earlier.remove(request)
             if is_demanded:
                 what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
-                raise SearchError(f", request {request.name}: {what}", request.claim)
+                raise AllocationError(f", request {request.name}: {what}", request.claim)
             return False
         return True
 
@@ -370,12 +374,12 @@ class Search:
         return fits(
             capacities,
             consumed,
-            self._usage.consumed.get(device.id, NOTHING),
+            self._allocated.consumed.get(device.id, NOTHING),
             self._shares.get(device.id, NOTHING),
         )
 
     def _has_shares(self, device: DeviceId) -> bool:
-        return device in self._usage.consumed or device in self._shares
+        return device in self._allocated.consumed or device in self._shares
 
     def _share(self, device: DeviceId, share: dict[str, Quantity], sign: int) -> None:
         amounts = self._shares.setdefault(device, {})
@@ -390,7 +394,7 @@ class Search:
     def _has_counters(self, spot: _Spot) -> bool:
         left = self._counters_left.get(spot.pool)
         if left is None:
-            left = self._counters_left[spot.pool] = counters_left(spot.pool, self._usage)
+            left = self._counters_left[spot.pool] = counters_left(spot.pool, self._allocated)
         wanted: dict[tuple[str, str], int] = {}
         for counter_set, name, amount_nano in spot.device.kind.counters:
             wanted[counter_set, name] = wanted.get((counter_set, name), 0) + amount_nano

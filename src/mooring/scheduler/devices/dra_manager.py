@@ -25,21 +25,23 @@ from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Bools, ChangeLog, Int64s, grown
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.devices.claims import ClaimBook, Usage, counters_left
-from mooring.scheduler.devices.extended_resources import ClassesByResource
+from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker, counters_left
+from mooring.scheduler.devices.extended_resources import DeviceClassResolver
 from mooring.scheduler.devices.inventory import Inventory
 from mooring.scheduler.devices.pools import PooledDevice, PooledSlice, PoolView
-from mooring.scheduler.devices.requests import SearchError, counts_for
+from mooring.scheduler.devices.requests import AllocationError, counts_for
 
 
-class Totals(NamedTuple):
+class DeviceTotals(NamedTuple):
     """Per row."""
 
     devices: Int64s
     in_use: Int64s
 
 
-def totals_of(device_class: DeviceClass, columns: Columns, inventory: Inventory, usage: Usage) -> Totals:
+def totals_of(
+    device_class: DeviceClass, columns: Columns, inventory: Inventory, allocated: AllocatedState
+) -> DeviceTotals:
     devices = np.zeros(columns.height, dtype=np.int64)
     in_use = np.zeros(columns.height, dtype=np.int64)
     failed = np.zeros(columns.height, dtype=np.bool_)
@@ -47,14 +49,14 @@ def totals_of(device_class: DeviceClass, columns: Columns, inventory: Inventory,
         for device, rows in _seen(each, columns, failed):
             try:
                 is_one = counts_for(device_class, device.kind)
-            except SearchError:
+            except AllocationError:
                 failed[rows] = True
                 continue
             if is_one:
                 devices[rows] += 1
-                if usage.is_used(device.id):
+                if allocated.is_in_use(device.id):
                     in_use[rows] += 1
-    return Totals(np.where(failed, 0, devices), np.where(failed, 0, in_use))
+    return DeviceTotals(np.where(failed, 0, devices), np.where(failed, 0, in_use))
 
 
 def _seen(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[PooledDevice, Int64s | Bools]]:
@@ -92,16 +94,16 @@ Use = tuple[object, ...]
 """What is taken of a pool, as something to compare."""
 
 
-class DeviceLedger:
+class DRAManager:
     """Devices of the cluster: pools, claims and usage."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self.classes = columns.objects.of(DeviceClass)
-        self.usage = Usage()
-        self.claims = ClaimBook(columns.objects.of(ResourceClaim), self.usage)
+        self.allocated = AllocatedState()
+        self.claims = ClaimTracker(columns.objects.of(ResourceClaim), self.allocated)
         self.inventory = Inventory(columns)
-        self.by_resource = ClassesByResource(self.classes)
+        self.class_resolver = DeviceClassResolver(self.classes)
         self.changes = ChangeLog()
         """Rows whose code or group changed."""
         self.codes: Int64s = np.zeros(0, dtype=np.int64)
@@ -115,12 +117,12 @@ class DeviceLedger:
         self._group_pools: list[tuple[PoolView, ...]] = []
         self._groups_with: dict[tuple[str, str], list[int]] = {}
         self._use_of: dict[object, int] = {}
-        self._totals: dict[str, tuple[object, Totals]] = {}
+        self._totals: dict[str, tuple[object, DeviceTotals]] = {}
 
     def sync(self) -> None:
         """Brings everything up to date with what was published and given away since."""
         rows = self.inventory.sync()
-        changed_pools = self.usage.changed_pools
+        changed_pools = self.allocated.changed_pools
         if rows is None or len(self._code_of) + len(self._use_of) > CODES_MAX:
             changed_pools.clear()
             self._number_anew()
@@ -141,13 +143,13 @@ class DeviceLedger:
                 self._number(row)
                 self.changes.append(row)
 
-    def totals(self, device_class: DeviceClass) -> Totals:
+    def totals(self, device_class: DeviceClass) -> DeviceTotals:
         """How many devices of a class each row sees, and how many of them are in use."""
         self.sync()
-        stamp = (device_class, self.usage.revision, self.changes.position, self.generation)
+        stamp = (device_class, self.allocated.revision, self.changes.position, self.generation)
         known = self._totals.get(device_class.metadata.name)
         if known is None or known[0] != stamp:
-            totals = totals_of(device_class, self._columns, self.inventory, self.usage)
+            totals = totals_of(device_class, self._columns, self.inventory, self.allocated)
             known = self._totals[device_class.metadata.name] = (stamp, totals)
         return known[1]
 
@@ -164,19 +166,19 @@ class DeviceLedger:
 
     def use_of(self, pool: PoolView) -> Use:
         """What is taken of a pool: equal where a search finds the same."""
-        usage = self.usage
+        allocated = self.allocated
         taken = 0
         for place, device in enumerate(pool.devices):
-            if usage.is_taken(device.id):
+            if allocated.is_allocated(device.id):
                 taken |= 1 << place
-        if not pool.counter_sets and not usage.consumed:
+        if not pool.counter_sets and not allocated.consumed:
             return (taken,)
         consumed = tuple(
-            (place, *sorted(usage.consumed[device.id].items()))
+            (place, *sorted(allocated.consumed[device.id].items()))
             for place, device in enumerate(pool.devices)
-            if device.id in usage.consumed
+            if device.id in allocated.consumed
         )
-        return (taken, consumed, *sorted(counters_left(pool, usage).items()))
+        return (taken, consumed, *sorted(counters_left(pool, allocated).items()))
 
     def _number_anew(self) -> None:
         self.generation += 1

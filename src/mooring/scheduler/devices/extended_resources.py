@@ -40,7 +40,7 @@ class ExtendedClaim(NamedTuple):
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
-class ClassesByResource:
+class DeviceClassResolver:
     """Which class stands behind which resource."""
 
     def __init__(self, classes: ObjectStore[DeviceClass]) -> None:
@@ -84,7 +84,7 @@ class ClassesByResource:
             self._classes.pop(old.spec.extended_resource_name, None)
 
 
-def claim_for(pod: Pod, resources: Iterable[str], classes: ClassesByResource) -> ExtendedClaim:
+def claim_for(pod: Pod, resources: Iterable[str], classes: DeviceClassResolver) -> ExtendedClaim:
     """The claim for those resources of a pod that a node does not offer itself."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     init_count = len(pod.spec.init_containers)
@@ -93,14 +93,14 @@ def claim_for(pod: Pod, resources: Iterable[str], classes: ClassesByResource) ->
     for resource in sorted(resources):
         device_class = classes.get(resource)
         if device_class is not None:
-            of_resource = _OfResource(resource, device_class.metadata.name, containers, init_count)
+            of_resource = _ResourceRequests(resource, device_class.metadata.name, containers, init_count)
             requests += of_resource.requests
             mappings += of_resource.mappings
     requests.sort(key=lambda request: request.name)
     return ExtendedClaim(ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests))), tuple(mappings))
 
 
-class _OfResource:
+class _ResourceRequests:
     """The requests of all containers for one resource."""
 
     def __init__(self, resource: str, class_name: str, containers: Sequence[Container], init_count: int) -> None:

@@ -29,7 +29,7 @@ Amounts = Mapping[str, int]
 """Capacity name -> billionths."""
 
 
-class Policy(NamedTuple):
+class RequestPolicy(NamedTuple):
     """What may be requested of a capacity."""
 
     default: Quantity | None
@@ -44,7 +44,7 @@ class Capacity(NamedTuple):
     """So much there is, and in these portions it is given away."""
 
     whole: Quantity
-    policy: Policy | None
+    policy: RequestPolicy | None
 
 
 def read_capacities(published: Mapping[str, DeviceCapacity]) -> dict[str, Capacity]:
@@ -99,7 +99,7 @@ def _rounded_to_range(wanted: Quantity, least: Quantity, step: Quantity | None) 
     return Quantity((least.value() + step.value() * steps) * NANO, Format.BINARY_SI)
 
 
-def _breaks_policy(amount: Quantity, policy: Policy | None) -> bool:
+def _breaks_policy(amount: Quantity, policy: RequestPolicy | None) -> bool:
     if policy is None or (policy.default is not None and _is_written_alike(amount, policy.default)):
         return False
     if policy.has_range:
@@ -115,11 +115,11 @@ def _is_written_alike(one: Quantity, other: Quantity) -> bool:
     return one == other and one.format is other.format and one.written == other.written
 
 
-def _read_policy(policy: CapacityRequestPolicy | None) -> Policy | None:
+def _read_policy(policy: CapacityRequestPolicy | None) -> RequestPolicy | None:
     if policy is None:
         return None
     valid_range = policy.valid_range
-    return Policy(
+    return RequestPolicy(
         default=_optional(policy.default),
         valid_values=tuple(parse_quantity(value) for value in policy.valid_values),
         has_range=valid_range is not None,
@@ -207,7 +207,7 @@ class PooledSlice:
 
     __slots__ = ("devices", "name", "view")
 
-    def __init__(self, view: ResourceSlice, kinds: Kinds) -> None:
+    def __init__(self, view: ResourceSlice, kinds: DeviceKinds) -> None:
         spec = view.spec
         self.view = view
         self.name = view.metadata.name
@@ -233,7 +233,7 @@ class PooledSlice:
         return bool(self.view.spec.per_device_node_selection)
 
 
-class Kinds:
+class DeviceKinds:
     """All kinds of devices in use. One that no device has any more is forgotten with its devices."""
 
     __slots__ = ("_count", "_kinds")

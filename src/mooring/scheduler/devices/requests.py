@@ -1,9 +1,9 @@
 """What a pod's claims ask for, compiled: requests, their alternatives, and constraints between them.
 
 Comes in   the specifications of claims, and the device classes that they name
-Goes out   `Wanted`, which the search is made for; alike for all claims of one template
+Goes out   `AllocationRequest`, which the search is made for; alike for all claims of one template
 
- 1. Names of claims are not part of it: texts that name one are completed by whoever knows it (`SearchError.text`).
+ 1. Names of claims are not part of it: texts that name one are completed by whoever knows it (`AllocationError.text`).
  2. What is wrong with a request is kept with it, and told when its turn comes: kube-scheduler checks one request after
     the other, and an earlier one may have something worse to say.
 """
@@ -35,7 +35,7 @@ _KNOWN_MODES = ("", EXACT_COUNT, ALL)
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 
 
-class SearchError(Exception):
+class AllocationError(Exception):
     """Something is wrong with a claim, a class or a pool, so that the whole decision ends in an error."""
 
     def __init__(self, text: str, claim: int | None = None) -> None:
@@ -123,7 +123,7 @@ class Request:
         return None
 
 
-class WantedClaim:
+class RequestedClaim:
     """One claim: for each request the alternatives, of which the first that can be had is taken."""
 
     __slots__ = ("constraints", "fault", "is_prioritised", "requests")
@@ -136,13 +136,13 @@ class WantedClaim:
         self.fault = _faulty_constraint(devices.constraints)
 
 
-class Wanted:
+class AllocationRequest:
     """All that a pod wants allocated."""
 
     __slots__ = ("claims", "is_plain", "scores_alternatives")
 
     def __init__(self, specs: Sequence[ResourceClaimSpec], classes: ObjectStore[DeviceClass]) -> None:
-        self.claims = tuple(WantedClaim(index, spec, classes) for index, spec in enumerate(specs))
+        self.claims = tuple(RequestedClaim(index, spec, classes) for index, spec in enumerate(specs))
         self.scores_alternatives = any(flag for claim in self.claims for flag in claim.is_prioritised)
         first = self.claims[0] if len(self.claims) == 1 else None
         self.is_plain = (
@@ -182,7 +182,7 @@ def _tolerates(toleration: DeviceToleration, key: str, value: str, effect: str) 
 
 
 def is_selected(request: Request, kind: DeviceKind) -> bool:
-    """Whether the class and the request take such a device. Raises `SearchError`."""
+    """Whether the class and the request take such a device. Raises `AllocationError`."""
     known = request.selected.get(kind.number)
     if known is None:
         device_class = request.device_class
@@ -194,13 +194,13 @@ def is_selected(request: Request, kind: DeviceKind) -> bool:
 
 
 def matches_class(device_class: DeviceClass, kind: DeviceKind) -> bool:
-    """Whether a device belongs to a class. Raises `SearchError`."""
+    """Whether a device belongs to a class. Raises `AllocationError`."""
     expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel is not None]
     return _all_match(expressions, kind, device_class.metadata.name, None)
 
 
 def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
-    """Whether a device belongs to a class, to those who only count devices. Raises `SearchError`.
+    """Whether a device belongs to a class, to those who only count devices. Raises `AllocationError`.
 
     kube-scheduler v1.36 does not tell expressions there that a device may be shared.
     """
@@ -213,7 +213,7 @@ def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
             if answer is None:
                 answer = kind.selected[key] = _evaluated(each.cel.expression, kind, may_be_shared=None)
             if isinstance(answer, str):
-                raise SearchError(answer)
+                raise AllocationError(answer)
             if not answer:
                 return False
     return True
@@ -226,7 +226,7 @@ def _all_match(expressions: Iterable[str], kind: DeviceKind, class_name: str | N
             answer = kind.selected[expression] = _evaluated(expression, kind, kind.view.allow_multiple_allocations)
         if isinstance(answer, str):
             where = f"class {class_name}" if class_name is not None else ""
-            raise SearchError(f"{where}: selector #{index}: {answer}", claim)
+            raise AllocationError(f"{where}: selector #{index}: {answer}", claim)
         if not answer:
             return False
     return True

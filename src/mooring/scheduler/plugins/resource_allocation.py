@@ -18,7 +18,7 @@ from mooring.api.resource_names import is_device_backed_resource
 from mooring.api.views.devices import ResourceSlice
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.devices.dra_manager import DeviceLedger
+from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.framework.plugin import SCORE_MAX
 
 _FLOAT_SAFE_MAX = 2**46
@@ -196,19 +196,19 @@ class DeviceLevels:
 
     def __init__(self, columns: Columns, scored: Iterable[str]) -> None:
         self._columns = columns
-        self._ledger = columns.shared(DeviceLedger)
+        self._manager = columns.shared(DRAManager)
         self._slices = columns.objects.of(ResourceSlice)
         self._scored = tuple(name for name in scored if is_device_backed_resource(name))
 
     def epoch(self) -> object:
         """Changes with what filters and scores read of devices."""
-        by_resource = self._ledger.by_resource
+        class_resolver = self._manager.class_resolver
         if not self._scored or not any(self.stand_behind(name) for name in self._scored):
-            return by_resource.revision
-        return by_resource.revision, self._ledger.usage.revision, self._slices.version
+            return class_resolver.revision
+        return class_resolver.revision, self._manager.allocated.revision, self._slices.version
 
     def stand_behind(self, name: str) -> bool:
-        return self._ledger.by_resource.get(name) is not None
+        return self._manager.class_resolver.get(name) is not None
 
     def backed_slots(self) -> frozenset[int]:
         """The slots of scored resources that devices stand behind."""
@@ -218,9 +218,9 @@ class DeviceLevels:
         """One resource on many rows: devices where a row offers none of it otherwise."""
         resources = self._columns.resources
         offered, used = resources.allocatable[slot, rows], resources.used[slot, rows]
-        device_class = self._ledger.by_resource.get(resources.names[slot])
+        device_class = self._manager.class_resolver.get(resources.names[slot])
         assert device_class is not None, f"no device stands behind {resources.names[slot]}"
-        totals = self._ledger.totals(device_class)
+        totals = self._manager.totals(device_class)
         are_devices = (offered == 0) & (totals.devices[rows] > 0)
         offered = np.where(are_devices, totals.devices[rows], offered)
         used = np.where(are_devices, totals.in_use[rows], used)

@@ -29,7 +29,7 @@ from mooring.client.errors import ClientError, ConflictError
 from mooring.client.promise import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimBook, UnknownClaimError
+from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker, UnknownClaimError
 from mooring.scheduler.plugins.dynamic_resources.claims import (
     DeviceBindingError,
     claim_uid,
@@ -38,7 +38,7 @@ from mooring.scheduler.plugins.dynamic_resources.claims import (
     is_reserved_for,
     needs_binding,
 )
-from mooring.scheduler.plugins.dynamic_resources.state import Reserved
+from mooring.scheduler.plugins.dynamic_resources.state import PodAllocations
 
 logger = logging.getLogger(__name__)
 
@@ -55,24 +55,24 @@ Change: TypeAlias = Callable[[Raw], Awaitable[Raw]]
 """From a claim as it was read to the claim as it was written."""
 
 
-class DeviceWriteError(Exception):
+class ClaimBindingError(Exception):
     """Devices could not be bound; the text is kube-scheduler's."""
 
 
-class ClaimWriter:
+class ClaimBinder:
     """Writes allocations and reservations, takes them back, and waits for devices."""
 
-    def __init__(self, client: Client, clock: Clock, claims: ClaimBook, binding_timeout_s: float) -> None:
+    def __init__(self, client: Client, clock: Clock, claims: ClaimTracker, binding_timeout_s: float) -> None:
         self._client = client
         self._clock = clock
         self._claims = claims
         self._binding_timeout_s = binding_timeout_s
-        self._bells = _Bells(claims)
+        self._waiters = _ClaimWaiters(claims)
 
     # PreBind
 
-    async def write(self, pod: PodInfo, reserved: Reserved) -> None:
-        """Tells the API server of all allocations of a pod. Raises `DeviceWriteError`."""
+    async def write(self, pod: PodInfo, reserved: PodAllocations) -> None:
+        """Tells the API server of all allocations of a pod. Raises `ClaimBindingError`."""
         part = reserved.part
         allocations: dict[str, AllocationResult] = (
             dict(zip(part.keys, reserved.allocations, strict=True)) if part is not None else {}
@@ -91,17 +91,17 @@ class ClaimWriter:
             return written
         finally:
             if allocation is not None:
-                self._claims.land(uid, for_all=is_known)
+                self._claims.remove_pending(uid, for_all=is_known)
 
     async def _reserve(self, claim: Raw, pod: PodInfo, allocation: AllocationResult | None) -> Raw:
         """Adds an allocation, if there is one, and the pod to a claim."""
         key = _key_of(claim)
         if claim["metadata"].get("deletionTimestamp"):
-            raise DeviceWriteError(f"claim {key} got deleted in the meantime")
+            raise ClaimBindingError(f"claim {key} got deleted in the meantime")
         doing = "add reservation to claim"
         if allocation is not None:
             if claim.get("status", {}).get("allocation"):
-                raise DeviceWriteError(f"claim {key} got allocated elsewhere in the meantime")
+                raise ClaimBindingError(f"claim {key} got allocated elsewhere in the meantime")
             if FINALIZER not in claim["metadata"].get("finalizers", ()):
                 finalizers = [*claim["metadata"].get("finalizers", ()), FINALIZER]
                 claim["metadata"]["finalizers"] = finalizers
@@ -110,13 +110,13 @@ class ClaimWriter:
             claim["status"] = {**claim.get("status", {}), "allocation": _plain(allocation)}
         status = claim.setdefault("status", {})
         if not status.get("allocation"):
-            raise DeviceWriteError(f"claim {key} got deallocated elsewhere in the meantime")
+            raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
         status["allocation"].setdefault("allocationTimestamp", format_rfc3339(self._clock.wall_s()))
         consumer = {"resource": "pods", "name": pod.name, "uid": pod.uid}
         status["reservedFor"] = [*status.get("reservedFor", ()), consumer]
         return await self._update(claim, doing, subresource="status")
 
-    async def _bind_extended(self, pod: PodInfo, reserved: Reserved, uid: str) -> None:
+    async def _bind_extended(self, pod: PodInfo, reserved: PodAllocations, uid: str) -> None:
         """Creates the claim that stands for the pod's extended resources, and tells the pod of it."""
         part = reserved.part
         assert part is not None, f"{pod} was allocated nothing"
@@ -136,50 +136,50 @@ class ClaimWriter:
         try:
             created = decode_as(ResourceClaim, await self._client.create(RESOURCE_CLAIM, pod.namespace, body))
         except ClientError as error:
-            self._claims.land(uid)
-            raise DeviceWriteError(f"create claim for extended resources {pod.namespace}/: {error}") from error
+            self._claims.remove_pending(uid)
+            raise ClaimBindingError(f"create claim for extended resources {pod.namespace}/: {error}") from error
         try:
             written = await self._bind_created(created, pod, reserved.allocations[-1])
             await self._wait_known(written)
         finally:
-            self._claims.land(uid)
+            self._claims.remove_pending(uid)
         status = {"requestMappings": _plain(part.mappings), "resourceClaimName": written.metadata.name}
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         try:
             await self._client.patch(POD, pod.namespace, pod.name, patch, form=PatchForm.MERGE, subresource="status")
         except ClientError as error:
-            raise DeviceWriteError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
+            raise ClaimBindingError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
 
     async def _bind_created(self, created: ResourceClaim, pod: PodInfo, allocation: AllocationResult) -> ResourceClaim:
         return await self._retried(created.key, lambda claim: self._reserve(claim, pod, allocation))
 
-    def has_to_wait(self, reserved: Reserved) -> bool:
+    def has_to_wait(self, reserved: PodAllocations) -> bool:
         """Whether some device of a pod must be made ready before the pod may go to its node."""
         keys = [claim.key for claim in reserved.state.claims]
         return any((claim := self._claims.get(key)) is not None and needs_binding(claim) for key in keys)
 
-    async def wait_ready(self, reserved: Reserved) -> None:
-        """Comes back when all devices of a pod are ready. Raises `DeviceWriteError`."""
+    async def wait_ready(self, reserved: PodAllocations) -> None:
+        """Comes back when all devices of a pod are ready. Raises `ClaimBindingError`."""
         keys = [claim.key for claim in reserved.state.claims]
         end_s = self._clock.now_s() + self._binding_timeout_s
-        with self._bells.hung(keys) as bell:
+        with self._waiters.waiting_for(keys) as changed:
             while not self._are_ready(keys):
                 if self._clock.now_s() >= end_s:
-                    raise DeviceWriteError("device binding timeout: context deadline exceeded")
-                await _rung(bell, min(LOOK_AGAIN_S, end_s - self._clock.now_s()))
+                    raise ClaimBindingError("device binding timeout: context deadline exceeded")
+                await _wait_for_change(changed, min(LOOK_AGAIN_S, end_s - self._clock.now_s()))
 
     def _are_ready(self, keys: Sequence[str]) -> bool:
         for key in keys:
             claim = self._claims.get(key)
             if claim is None:
-                raise DeviceWriteError(f'could not find ResourceClaim "{key}"')
+                raise ClaimBindingError(f'could not find ResourceClaim "{key}"')
             try:
                 if is_ready(claim):
                     continue
             except DeviceBindingError as error:
-                raise DeviceWriteError(str(error)) from error
+                raise ClaimBindingError(str(error)) from error
             if is_overdue(claim, self._clock.wall_s(), self._binding_timeout_s):
-                raise DeviceWriteError(f"device binding timeout: claim={claim.metadata.name}")
+                raise ClaimBindingError(f"device binding timeout: claim={claim.metadata.name}")
             return False
         return True
 
@@ -204,7 +204,7 @@ class ClaimWriter:
         if of_extended is not None:
             try:
                 await self.delete(of_extended.key)
-            except (ClientError, DeviceWriteError) as error:
+            except (ClientError, ClaimBindingError) as error:
                 logger.warning("cannot delete claim %s of pod %s: %s", of_extended.key, pod.key, error)
 
     async def deallocate(self, key: str, resource_version: str) -> None:
@@ -221,7 +221,7 @@ class ClaimWriter:
         )
 
     async def delete(self, key: str) -> None:
-        """Deletes a claim that the scheduler has created. Raises `ClientError`, `DeviceWriteError`."""
+        """Deletes a claim that the scheduler has created. Raises `ClientError`, `ClaimBindingError`."""
 
         async def unprotect(claim: Raw) -> Raw:
             kept = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
@@ -240,12 +240,12 @@ class ClaimWriter:
             try:
                 claim = await self._read(key)
             except ClientError as error:
-                raise DeviceWriteError(f"get claim {key}: {error}") from error
+                raise ClaimBindingError(f"get claim {key}: {error}") from error
             try:
                 return msgspec.convert(await change(claim), ResourceClaim)
             except _Conflict as conflict:
                 if attempt == TRIES_MAX:
-                    raise DeviceWriteError(str(conflict)) from conflict
+                    raise ClaimBindingError(str(conflict)) from conflict
                 await self._clock.wait(RETRY_S)
         raise AssertionError("the last try ends it")
 
@@ -263,7 +263,7 @@ class ClaimWriter:
         except ConflictError as error:
             raise _Conflict(f"{doing} {_key_of(claim)}: {error}") from error
         except ClientError as error:
-            raise DeviceWriteError(f"{doing} {_key_of(claim)}: {error}") from error
+            raise ClaimBindingError(f"{doing} {_key_of(claim)}: {error}") from error
         updated: Raw = msgspec.json.decode(written)
         return updated
 
@@ -277,19 +277,19 @@ class ClaimWriter:
     async def _wait_known(self, written: ResourceClaim) -> None:
         """Until the watch has told of a claim that was created here: only then can more be believed of it."""
         end_s = self._clock.now_s() + KNOWN_AFTER_S_MAX
-        with self._bells.hung([written.key]) as bell:
+        with self._waiters.waiting_for([written.key]) as changed:
             while not self._assume(written):
                 if self._clock.now_s() >= end_s:
                     logger.warning("claim %s was created, but the watch does not tell of it", written.key)
                     return
-                await _rung(bell, end_s - self._clock.now_s())
+                await _wait_for_change(changed, end_s - self._clock.now_s())
 
 
 @dataclass(frozen=True, slots=True)
 class Deallocation:
     """Takes the devices from a claim that is in a pod's way."""
 
-    writer: ClaimWriter
+    writer: ClaimBinder
     key: str
     resource_version: str
 
@@ -301,7 +301,7 @@ class Deallocation:
 class Deletion:
     """Deletes the claim that an earlier attempt has left."""
 
-    writer: ClaimWriter
+    writer: ClaimBinder
     key: str
 
     async def __call__(self) -> None:
@@ -312,40 +312,40 @@ class _Conflict(Exception):
     """Somebody else has written the claim meanwhile."""
 
 
-class _Bells:
+class _ClaimWaiters:
     """Rings for whoever waits for a claim to change."""
 
-    def __init__(self, claims: ClaimBook) -> None:
-        self._bells: dict[str, list[asyncio.Event]] = {}
-        claims.listen(self._ring)
+    def __init__(self, claims: ClaimTracker) -> None:
+        self._waiters: dict[str, list[asyncio.Event]] = {}
+        claims.listen(self._claim_changed)
 
     @contextmanager
-    def hung(self, keys: Sequence[str]) -> Iterator[asyncio.Event]:
+    def waiting_for(self, keys: Sequence[str]) -> Iterator[asyncio.Event]:
         """A bell that rings whenever one of the claims changes."""
-        bell = asyncio.Event()
+        changed = asyncio.Event()
         for key in keys:
-            self._bells.setdefault(key, []).append(bell)
+            self._waiters.setdefault(key, []).append(changed)
         try:
-            yield bell
+            yield changed
         finally:
             for key in keys:
-                self._bells[key].remove(bell)
-                if not self._bells[key]:
-                    del self._bells[key]
+                self._waiters[key].remove(changed)
+                if not self._waiters[key]:
+                    del self._waiters[key]
 
-    def _ring(self, key: str) -> None:
-        for bell in self._bells.get(key, ()):
-            bell.set()
+    def _claim_changed(self, key: str) -> None:
+        for changed in self._waiters.get(key, ()):
+            changed.set()
 
 
-async def _rung(bell: asyncio.Event, timeout_s: float) -> None:
+async def _wait_for_change(changed: asyncio.Event, timeout_s: float) -> None:
     """Until the bell rings, or time is over."""
     try:
         async with asyncio.timeout(timeout_s):
-            await bell.wait()
+            await changed.wait()
     except TimeoutError:
         return
-    bell.clear()
+    changed.clear()
 
 
 def _plain(value: object) -> Any:

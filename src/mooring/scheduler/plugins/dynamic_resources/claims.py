@@ -15,7 +15,7 @@ from mooring.api.views.devices import AllocatedDeviceStatus, DeviceRequestAlloca
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.kit.clock import parse_rfc3339
-from mooring.scheduler.devices.claims import ClaimBook
+from mooring.scheduler.devices.claims import ClaimTracker
 from mooring.scheduler.devices.requests import ALTERNATIVES_MAX
 
 
@@ -27,7 +27,7 @@ class DeviceBindingError(Exception):
     """A device will never be ready: it said so, or its time is over."""
 
 
-def claims_of(view: Pod, pod_uid: str, book: ClaimBook) -> tuple[ResourceClaim, ...]:
+def claims_of(view: Pod, pod_uid: str, book: ClaimTracker) -> tuple[ResourceClaim, ...]:
     """The claims of a pod, in the order of its specification. Raises `ClaimsMissingError`."""
     found: list[ResourceClaim] = []
     namespace, name = view.metadata.namespace, view.metadata.name

@@ -29,12 +29,12 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import DynamicResourcesArgs
-from mooring.scheduler.devices.allocation_cache import AnswerBook
-from mooring.scheduler.devices.allocator import SearchTimeout
-from mooring.scheduler.devices.claims import ClaimBook, Usage
-from mooring.scheduler.devices.dra_manager import DeviceLedger
+from mooring.scheduler.devices.allocation_cache import AllocationCache
+from mooring.scheduler.devices.allocator import AllocationTimeout
+from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker
+from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
-from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim, is_selected, matches_class
+from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.normalize import scaled_to_best
@@ -57,7 +57,7 @@ from mooring.scheduler.framework.plugin import (
     Tell,
 )
 from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
-from mooring.scheduler.plugins.dynamic_resources.binder import ClaimWriter, Deallocation, Deletion, DeviceWriteError
+from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
 from mooring.scheduler.plugins.dynamic_resources.claims import (
     ClaimsMissingError,
     DeviceBindingError,
@@ -67,7 +67,12 @@ from mooring.scheduler.plugins.dynamic_resources.claims import (
     is_overdue,
     is_ready,
 )
-from mooring.scheduler.plugins.dynamic_resources.state import REASONS, Part, PodDevices, Reserved
+from mooring.scheduler.plugins.dynamic_resources.state import (
+    REASONS,
+    ClaimsToAllocate,
+    DynamicResourcesState,
+    PodAllocations,
+)
 
 FREE = "free"
 IN_USE = "in use"
@@ -82,7 +87,13 @@ _ATTRIBUTE = re.compile(r'device\.attributes\["[^"]*"\]\.(\w+)(?: (==|!=|>=|<=|>
 
 
 class DynamicResources(
-    PreEnqueue, PreFilter[PodDevices], Filter[PodDevices], PostFilter, Score[PodDevices], Reserve, PreBind
+    PreEnqueue,
+    PreFilter[DynamicResourcesState],
+    Filter[DynamicResourcesState],
+    PostFilter,
+    Score[DynamicResourcesState],
+    Reserve,
+    PreBind,
 ):
     name = "DynamicResources"
     obstacle_kind = ObstacleKind.DEVICE
@@ -104,13 +115,13 @@ class DynamicResources(
         self._tell = tell
         self._share_ids = entropy.fork("shares of devices")
         self._binding_timeout_s = arguments.binding_timeout_s
-        self._ledger = columns.shared(DeviceLedger)
-        self._claims = self._ledger.claims
-        self._book = AnswerBook(self._ledger, clock, arguments.filter_timeout_s)
-        self._writer = ClaimWriter(client, clock, self._claims, self._binding_timeout_s)
-        self._latest: PodDevices | None = None
+        self._manager = columns.shared(DRAManager)
+        self._claims = self._manager.claims
+        self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
+        self._writer = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
+        self._latest: DynamicResourcesState | None = None
         """What the cycle of the pod that is being decided about found out."""
-        self._reserved: dict[str, Reserved] = {}
+        self._reserved: dict[str, PodAllocations] = {}
 
     def wakes(self) -> tuple[Wake, ...]:
         return device_wakes(self._claims)
@@ -130,24 +141,24 @@ class DynamicResources(
 
     def is_concerned(self, pod: PodInfo) -> bool:
         has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
-        return has_claims or bool(self._ledger.by_resource)
+        return has_claims or bool(self._manager.class_resolver)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[PodDevices] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[DynamicResourcesState] | Skip | Rejection:
         if not self.is_concerned(pod):
             return SKIP
         state = self._state_of(pod)
-        if isinstance(state, PodDevices):
+        if isinstance(state, DynamicResourcesState):
             self._latest = state
             return Proceed(state)
         return state
 
-    def filter(self, state: PodDevices, rows: Rows) -> Int64s:
+    def filter(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
         return state.refusals(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
 
-    def reasons(self, state: PodDevices) -> tuple[Reason, ...]:
+    def reasons(self, state: DynamicResourcesState) -> tuple[Reason, ...]:
         return state.reasons()
 
-    def _state_of(self, pod: PodInfo) -> PodDevices | Skip | Rejection:
+    def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Rejection:
         """What there is to know before nodes are looked at."""
         view = pod.view if pod.view is not None else pod.signature.view
         try:
@@ -158,16 +169,16 @@ class DynamicResources(
         leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
         if not claims and not backed:
             return SKIP
-        state = PodDevices(pod, view, claims, backed, leftover, self._columns, self._ledger, self._book)
+        state = DynamicResourcesState(pod, view, claims, backed, leftover, self._columns, self._manager, self._cache)
         for index, claim in enumerate((*claims, leftover) if leftover is not None else claims):
             rejection = self._examine(state, index, claim)
             if rejection is not None:
                 return rejection
         if state.allocates:
-            self._ledger.sync()
+            self._manager.sync()
         return state
 
-    def _examine(self, state: PodDevices, index: int, claim: ResourceClaim) -> Rejection | None:
+    def _examine(self, state: DynamicResourcesState, index: int, claim: ResourceClaim) -> Rejection | None:
         allocation = claim.status.allocation
         if allocation is not None:
             if allocation.node_selector is not None:
@@ -178,7 +189,7 @@ class DynamicResources(
             if self._has_given_up(claim):
                 state.unready.append(index)
             return None
-        if self._claims.in_flight(claim_uid(claim)) is not None:
+        if self._claims.pending_allocation(claim_uid(claim)) is not None:
             return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if claim is state.leftover:
             return None
@@ -192,7 +203,7 @@ class DynamicResources(
             for request_name, class_name in named:
                 if not class_name:
                     return failure(f"request {request_name}: unsupported request type")
-                if self._ledger.classes.get(class_name) is None:
+                if self._manager.classes.get(class_name) is None:
                     return unresolvable(f"request {request_name}: device class {class_name} does not exist")
         return None
 
@@ -204,29 +215,29 @@ class DynamicResources(
             return True
 
     def _backed(self, pod: PodInfo) -> dict[str, int]:
-        by_resource = self._ledger.by_resource
+        class_resolver = self._manager.class_resolver
         known = pod.signature.memo.get(DynamicResources)
-        if isinstance(known, tuple) and known[0] == by_resource.revision:
+        if isinstance(known, tuple) and known[0] == class_resolver.revision:
             return dict(known[1])
-        backed = by_resource.backed(pod.signature.view)
-        pod.signature.memo[DynamicResources] = (by_resource.revision, backed)
+        backed = class_resolver.backed(pod.signature.view)
+        pod.signature.memo[DynamicResources] = (class_resolver.revision, backed)
         return backed
 
     # Explain
 
-    def explain(self, state: PodDevices, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+    def explain(self, state: DynamicResourcesState, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         found = [_out_of_reach(state.claims[index].key) for index in state.out_of_reach(row)]
         part = state.part_at(row)
         if part is not None:
-            pools, usage = self._ledger.inventory.pools(row), self._ledger.usage
-            for name, claim in zip(part.names, part.answers.wanted.claims, strict=True):
-                found += _claim_obstacles(name, claim, pools, usage)
+            pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
+            for name, claim in zip(part.names, part.outcomes.wanted.claims, strict=True):
+                found += _claim_obstacles(name, claim, pools, allocated)
             if not found:
                 text = f"the devices for {' and '.join(part.names)} cannot be had together"
                 found.append(Obstacle(self.name, ObstacleKind.DEVICE, text))
         return found or super().explain(state, row, bits, context)
 
-    def distances(self, state: PodDevices, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+    def distances(self, state: DynamicResourcesState, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
         """A node is farther by the share of a request that it lacks even if all devices in use were free.
 
         Nodes that see the same devices are counted once.
@@ -235,9 +246,9 @@ class DynamicResources(
         rejected = np.flatnonzero(bits)
         for part, places in state.parts_of(rows[rejected]):
             at = rejected[places]
-            for alike in self._ledger.alike(rows[at]):
-                pools = self._ledger.inventory.pools(int(rows[at[alike[0]]]))
-                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(part, pools, self._ledger.usage)
+            for alike in self._manager.alike(rows[at]):
+                pools = self._manager.inventory.pools(int(rows[at[alike[0]]]))
+                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(part, pools, self._manager.allocated)
         return distances
 
     # PostFilter
@@ -248,7 +259,7 @@ class DynamicResources(
             # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
             return PostFilterResult(rejection=failure("not found"))
         state = attempt.states.get(self.name)
-        if not isinstance(state, PodDevices):
+        if not isinstance(state, DynamicResourcesState):
             return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
         for index in sorted(state.unavailable):
             claim = state.claims[index]
@@ -266,14 +277,14 @@ class DynamicResources(
 
     # Score
 
-    def prepare_score(self, pod: PodInfo) -> PodDevices | Even:
+    def prepare_score(self, pod: PodInfo) -> DynamicResourcesState | Even:
         state = self._latest
         return state if state is not None and state.pod is pod and state.scores_differ else EVEN
 
-    def score(self, state: PodDevices, rows: Rows) -> Int64s:
+    def score(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
         return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
 
-    def normalize(self, state: PodDevices, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: DynamicResourcesState, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=False)
 
     # Reserve
@@ -286,25 +297,25 @@ class DynamicResources(
         part = state.part_at(row)
         if part is None:
             if state.claims:
-                self._reserved[pod.uid] = Reserved(state, node_name, (), None)
+                self._reserved[pod.uid] = PodAllocations(state, node_name, (), None)
             return None
         try:
-            found = part.answers.find(row)
+            found = part.outcomes.find(row)
             if found is None:
                 return failure("claim allocation not found for node")
             allocations = tuple(
                 allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
                 for spec, wanted, alternatives, taken in zip(
-                    part.specs, part.answers.wanted.claims, found.alternatives, found.claims, strict=True
+                    part.specs, part.outcomes.wanted.claims, found.alternatives, found.claims, strict=True
                 )
             )
-        except SearchTimeout:
+        except AllocationTimeout:
             return failure(f"node {node_name}: timed out trying to allocate devices")
-        except SearchError as error:
+        except AllocationError as error:
             return failure(error.text(part.names))
         for uid, allocation in zip(part.uids, allocations, strict=True):
-            self._claims.take_off(uid, allocation)
-        self._reserved[pod.uid] = Reserved(state, node_name, allocations, part)
+            self._claims.add_pending(uid, allocation)
+        self._reserved[pod.uid] = PodAllocations(state, node_name, allocations, part)
         return None
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -312,7 +323,7 @@ class DynamicResources(
         if reserved is None or reserved.part is None:
             return
         for uid, key in zip(reserved.part.uids, reserved.part.keys, strict=True):
-            if self._claims.land(uid) and self._claims.get(key) is not None:
+            if self._claims.remove_pending(uid) and self._claims.get(key) is not None:
                 self._claims.restore(key)
 
     async def released(self, pod: PodInfo, node_name: str) -> None:
@@ -324,17 +335,17 @@ class DynamicResources(
             return  # whoever deletes a claim takes its users off it
         await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
-    def _fresh_state(self, pod: PodInfo) -> PodDevices | Rejection | None:
+    def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Rejection | None:
         """What was found out about the pod, if it is still so; looked up again otherwise."""
         state = self._latest
-        if state is not None and state.pod is pod and state.revision == self._ledger.usage.revision:
+        if state is not None and state.pod is pod and state.revision == self._manager.allocated.revision:
             return state
         if not self.is_concerned(pod):
             return None
         again = self._state_of(pod)
         return None if again is SKIP else again
 
-    def granted(self, pod: PodInfo) -> tuple[tuple[str, AllocationResult], ...]:
+    def allocations_of(self, pod: PodInfo) -> tuple[tuple[str, AllocationResult], ...]:
         """What a pod was given when it was believed on its node, claim by claim, until that is written."""
         reserved = self._reserved.get(pod.uid)
         if reserved is None or reserved.part is None:
@@ -356,7 +367,7 @@ class DynamicResources(
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_ready(reserved)
-        except DeviceWriteError as error:
+        except ClaimBindingError as error:
             return failure(str(error))
         self._reserved.pop(pod.uid, None)
         return None
@@ -365,7 +376,7 @@ class DynamicResources(
 # --- queueing hints ----------------------------------------
 
 
-def device_wakes(book: ClaimBook) -> tuple[Wake, ...]:
+def device_wakes(book: ClaimTracker) -> tuple[Wake, ...]:
     """What can help a pod that DynamicResources refused."""
     any_change = Action.ADD | Action.UPDATE
 
@@ -385,7 +396,7 @@ def device_wakes(book: ClaimBook) -> tuple[Wake, ...]:
     )
 
 
-def claim_change_helps(book: ClaimBook, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+def claim_change_helps(book: ClaimTracker, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
     """A claim came, or changed: were devices set free, or is it one that the pod waits for?"""
     claims = _claims_or_none(book, pod)
     if claims is None:
@@ -397,7 +408,7 @@ def claim_change_helps(book: ClaimBook, pod: PodInfo, old: ResourceClaim | None,
     return old is None or old.status != new.status
 
 
-def _claims_or_none(book: ClaimBook, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
+def _claims_or_none(book: ClaimTracker, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
     """The claims of a pod; None while some of them are missing."""
     if pod.view is None:
         return ()
@@ -415,11 +426,13 @@ def _out_of_reach(key: str) -> Obstacle:
     return Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, {"claim": key})
 
 
-def _claim_obstacles(name: str, claim: WantedClaim, pools: Sequence[PoolView], usage: Usage) -> list[Obstacle]:
+def _claim_obstacles(
+    name: str, claim: RequestedClaim, pools: Sequence[PoolView], allocated: AllocatedState
+) -> list[Obstacle]:
     """Each request of the claim for which too few devices are free; or else the constraints between requests."""
     found = []
     for alternatives in claim.requests:
-        counts = [_count_devices(request, pools, usage) for request in alternatives]
+        counts = [_count_devices(request, pools, allocated) for request in alternatives]
         if all(count[FREE] < _needed(request, count) for request, count in zip(alternatives, counts, strict=True)):
             needs = " or ".join(_request_text(request) for request in alternatives)
             has = " or ".join(_counts_text(count) for count in counts)
@@ -440,12 +453,12 @@ def _claim_obstacles(name: str, claim: WantedClaim, pools: Sequence[PoolView], u
     return found
 
 
-def _lacking_share(part: Part, pools: Sequence[PoolView], usage: Usage) -> float:
+def _lacking_share(part: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
     """The largest share of a request for which there is no device, not even one in use. 0: there are enough."""
     shares = [0.0]
-    for claim in part.answers.wanted.claims:
+    for claim in part.outcomes.wanted.claims:
         for alternatives in claim.requests:
-            counts = [(request, _count_devices(request, pools, usage)) for request in alternatives]
+            counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
             needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
             shares.append(min((max(wanted - there, 0) / wanted for wanted, there in needed if wanted), default=0.0))
     return max(shares)
@@ -455,7 +468,7 @@ def _needed(request: Request, counts: Counter[str]) -> int:
     return max(1, sum(counts.values())) if request.is_all else request.count
 
 
-def _count_devices(request: Request, pools: Iterable[PoolView], usage: Usage) -> Counter[str]:
+def _count_devices(request: Request, pools: Iterable[PoolView], allocated: AllocatedState) -> Counter[str]:
     """How many devices of the request's class a node sees, by verdict."""
     counts: Counter[str] = Counter({FREE: 0})
     for pool in pools:
@@ -463,23 +476,23 @@ def _count_devices(request: Request, pools: Iterable[PoolView], usage: Usage) ->
             try:
                 is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
                 if is_one and is_reached:
-                    counts[_verdict(request, device, usage)] += 1
-            except SearchError:
+                    counts[_verdict(request, device, allocated)] += 1
+            except AllocationError:
                 continue  # the decision ended in this error, which is reported instead
     return counts
 
 
-def _verdict(request: Request, device: PooledDevice, usage: Usage) -> str:
+def _verdict(request: Request, device: PooledDevice, allocated: AllocatedState) -> str:
     kind = device.kind
     if not is_selected(request, kind):
         return "too small" if _fails_by_capacity(request, kind) else "of another sort"
-    if usage.is_taken(device.id) and not request.admin_access:
+    if allocated.is_allocated(device.id) and not request.admin_access:
         return IN_USE
     if request.capacity or kind.capacities:
         consumed = consumption(kind.capacities, request.capacity)
         if consumed is None or not fits(kind.capacities, consumed):
             return "too small"
-        if not fits(kind.capacities, consumed, usage.consumed.get(device.id, {})):
+        if not fits(kind.capacities, consumed, allocated.consumed.get(device.id, {})):
             return IN_USE
     return FREE if request.tolerates(kind) else "tainted"
 

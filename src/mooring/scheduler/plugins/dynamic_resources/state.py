@@ -4,7 +4,7 @@ Comes in   the claims of a pod, the answers of the search
 Goes out   for each row a bit set and a score; for the chosen row, what is to be allocated there
 
 A pod's extended resources are devices on nodes that do not offer them otherwise. So rows differ in which of them the
-claim for the pod's extended resources asks for (`Part`): in most clusters there is one part for all.
+claim for the pod's extended resources asks for (`ClaimsToAllocate`): in most clusters there is one part for all.
 
  1. What is wrong with the search goes before what is wrong with claims that have devices already, as in
     kube-scheduler v1.36; and only where nothing is wrong with the search, claims count as unavailable.
@@ -32,10 +32,10 @@ from mooring.scheduler.devices.allocation_cache import (
     INVALID_POOLS,
     STOPPED,
     TIMED_OUT,
-    AnswerBook,
-    Answers,
+    AllocationCache,
+    AllocationOutcomes,
 )
-from mooring.scheduler.devices.dra_manager import DeviceLedger
+from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.extended_resources import CLAIM_NAME, claim_for
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason
 from mooring.scheduler.plugins.dynamic_resources.claims import alternatives_score, claim_uid
@@ -56,10 +56,10 @@ _DOES_NOT_FIT = 32
 _ERRORS_MAX = REASONS_MAX - len(REASONS)
 
 
-class Part(NamedTuple):
+class ClaimsToAllocate(NamedTuple):
     """What is to be allocated on some rows, claim by claim."""
 
-    answers: Answers
+    outcomes: AllocationOutcomes
     specs: tuple[ResourceClaimSpec, ...]
     names: tuple[str, ...]
     """What texts call the claims."""
@@ -70,16 +70,16 @@ class Part(NamedTuple):
     has_extended: bool
 
 
-class Reserved(NamedTuple):
+class PodAllocations(NamedTuple):
     """What was decided for a pod on its node, as the API server is to be told."""
 
-    state: PodDevices
+    state: DynamicResourcesState
     node_name: str
     allocations: tuple[AllocationResult, ...]
-    part: Part | None
+    part: ClaimsToAllocate | None
 
 
-class PodDevices:
+class DynamicResourcesState:
     """One pod's claims in one cycle."""
 
     def __init__(
@@ -90,8 +90,8 @@ class PodDevices:
         backed: Mapping[str, int],
         leftover: ResourceClaim | None,
         columns: Columns,
-        ledger: DeviceLedger,
-        book: AnswerBook,
+        manager: DRAManager,
+        book: AllocationCache,
     ) -> None:
         self.pod = pod
         self.view = view
@@ -100,7 +100,7 @@ class PodDevices:
         """Extended resources that the pod requests, of which devices stand behind one at least."""
         self.leftover = leftover
         """The claim for them that an earlier attempt has left."""
-        self.revision = ledger.usage.revision
+        self.revision = manager.allocated.revision
         self.reach: dict[int, NodeMatcher] = {}
         """Where the devices of claims that have some can be reached."""
         self.unready: list[int] = []
@@ -108,12 +108,12 @@ class PodDevices:
         self.unavailable: set[int] = set()
         """Claims with devices that are in the way on some row."""
         self._columns = columns
-        self._ledger = ledger
-        self._book = book
+        self._manager = manager
+        self._cache = book
         self._waiting = tuple(claim for claim in claims if claim.status.allocation is None)
         self._allocated_score = sum(alternatives_score(claim) for claim in claims)
         self._resources = sorted(backed)
-        self._parts: dict[int, Part | None] = {}
+        self._parts: dict[int, ClaimsToAllocate | None] = {}
         self._errors: list[str] = []
 
     @property
@@ -125,7 +125,7 @@ class PodDevices:
     def scores_differ(self) -> bool:
         return self.allocates and (
             bool(self._allocated_score)
-            or any(part is not None and part.answers.wanted.scores_alternatives for part in self._parts.values())
+            or any(part is not None and part.outcomes.wanted.scores_alternatives for part in self._parts.values())
         )
 
     def reasons(self) -> tuple[Reason, ...]:
@@ -159,17 +159,17 @@ class PodDevices:
         for demand, at in self._by_demand(rows, np.zeros(len(rows), dtype=np.int64)):
             part = self._part(demand)
             if part is not None:
-                scores[at] = part.answers.scores(rows[at]) + self._allocated_score
+                scores[at] = part.outcomes.scores(rows[at]) + self._allocated_score
         return scores
 
-    def parts_of(self, rows: Int64s) -> list[tuple[Part, Int64s]]:
+    def parts_of(self, rows: Int64s) -> list[tuple[ClaimsToAllocate, Int64s]]:
         """What is to be allocated, each part with the places of its rows. Rows without a part are left out."""
         if not self.allocates:
             return []
         demands = self._by_demand(rows, np.zeros(len(rows), dtype=np.int64))
         return [(part, places) for demand, places in demands if (part := self._part(demand)) is not None]
 
-    def part_at(self, row: int) -> Part | None:
+    def part_at(self, row: int) -> ClaimsToAllocate | None:
         """What is to be allocated on a row; None: nothing."""
         parts = self.parts_of(np.array([row], dtype=np.int64))
         return parts[0][0] if parts else None
@@ -190,7 +190,7 @@ class PodDevices:
         demands = np.zeros(len(rows), dtype=np.int64)
         for place, name in enumerate(self._resources):
             offers = self._columns.resources.allocatable[self._columns.resources.slot(name), rows]
-            if self._ledger.by_resource.get(name) is not None:
+            if self._manager.class_resolver.get(name) is not None:
                 demands |= np.where(offers == 0, 1 << place, 0)
             else:
                 for index in np.flatnonzero(offers == 0).tolist():
@@ -200,13 +200,13 @@ class PodDevices:
         found = everywhere[bits == 0]
         return [(int(demand), found[demands[found] == demand]) for demand in np.unique(demands[found])]
 
-    def _part(self, demand: int) -> Part | None:
+    def _part(self, demand: int) -> ClaimsToAllocate | None:
         """What is to be allocated on rows with such a demand; None: nothing at all."""
         if demand not in self._parts:
             self._parts[demand] = self._new_part(demand) if demand or self.claims else None
         return self._parts[demand]
 
-    def _new_part(self, demand: int) -> Part:
+    def _new_part(self, demand: int) -> ClaimsToAllocate:
         specs = [claim.spec for claim in self._waiting]
         keys = [claim.key for claim in self._waiting]
         uids = [claim_uid(claim) for claim in self._waiting]
@@ -214,25 +214,25 @@ class PodDevices:
         has_extended = bool(self.backed) and self.leftover is None
         if has_extended:
             wanted = [name for place, name in enumerate(self._resources) if demand >> place & 1]
-            spec, mappings = claim_for(self.view, wanted, self._ledger.by_resource)
+            spec, mappings = claim_for(self.view, wanted, self._manager.class_resolver)
             specs.append(spec)
             keys.append(f"{self.pod.namespace}/{CLAIM_NAME}")
             uids.append(f"{self.pod.uid} {CLAIM_NAME}")
-        answers = self._book.answers(specs, self._columns.height)
-        return Part(answers, tuple(specs), tuple(keys), tuple(keys), tuple(uids), mappings, has_extended)
+        outcomes = self._cache.outcomes_for(specs, self._columns.height)
+        return ClaimsToAllocate(outcomes, tuple(specs), tuple(keys), tuple(keys), tuple(uids), mappings, has_extended)
 
     # Rows
 
-    def _refusals_of(self, part: Part, rows: Int64s) -> Int64s:
-        outcomes = part.answers.outcomes(rows)
+    def _refusals_of(self, part: ClaimsToAllocate, rows: Int64s) -> Int64s:
+        outcomes = part.outcomes.at(rows)
         bits = _BIT_TABLE[outcomes]
-        if part.answers.has_trouble:
+        if part.outcomes.has_trouble:
             troubled = np.flatnonzero((outcomes == FAILED) | (outcomes == TIMED_OUT))
             names = self._columns.node_names
             for index in sorted(troubled.tolist(), key=lambda index: names[rows[index]]):
                 row = int(rows[index])
                 if outcomes[index] == FAILED:
-                    text = part.answers.errors[row].text(part.names)
+                    text = part.outcomes.errors[row].text(part.names)
                 else:
                     text = f"node {names[row]}: timed out trying to allocate devices"
                 bits[index] = self._error_bit(text)
