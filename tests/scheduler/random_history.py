@@ -28,7 +28,7 @@ from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.volume_binding.plugin import Reserved, VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import PodVolumes, VolumeBinding
 from tests.api.builders import selector
 from tests.builders import claim
 from tests.scheduler.harness import engine_of, plugin_of
@@ -231,7 +231,7 @@ class History:
         self.pods[record.uid] = bound
         self.engine.put(bound)
 
-    def _reserved(self, record: PodInfo) -> Reserved | None:
+    def _reserved(self, record: PodInfo) -> PodVolumes | None:
         return plugin_of(self.engine, VolumeBinding).reserved_for(record)
 
     def _shares_a_port(self, view: Pod) -> bool:

@@ -134,11 +134,11 @@ def held_by_volume_binding(scheduler: Scheduler) -> dict[str, int]:
         "reserved": len(plugin._reserved),
         "assumed claims": len(plugin._claims._assumed),
         "assumed volumes": len(plugin._volumes._assumed),
-        "bells": len(plugin._writer._bells),
+        "waiters": len(plugin._binder._waiters),
     }
 
 
-HOLDS_NOTHING = {"reserved": 0, "assumed claims": 0, "assumed volumes": 0, "bells": 0}
+HOLDS_NOTHING = {"reserved": 0, "assumed claims": 0, "assumed volumes": 0, "waiters": 0}
 
 
 # --- extenders ----------------------------------------------------------------------------------------------------

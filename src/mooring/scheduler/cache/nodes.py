@@ -161,13 +161,8 @@ class NodeSelection:
         """Per row: whether one requirement holds. A few values are compared, which is cheaper than gathering."""
         is_in = requirement.operator is Operator.IN
         if (is_in or requirement.operator is Operator.NOT_IN) and len(requirement.values) <= FEW_VALUES:
-            column = self._labels.column(requirement.key)
-            codes, known = column.codes[rows], [column.code_for(value) for value in requirement.values]
-            carries = np.zeros(len(codes), dtype=np.bool_)
-            for code in known:
-                if code is not None:
-                    carries |= codes == code
-            return carries if is_in else ~carries
+            has_value = self._labels.column(requirement.key).has_any(requirement.values, rows)
+            return has_value if is_in else ~has_value
         column, answers = self._evaluate(requirement)
         return answers.take(column.codes[rows])
 

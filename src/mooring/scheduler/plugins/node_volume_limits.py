@@ -1,14 +1,14 @@
-"""NodeVolumeLimits: a node can attach only so many volumes of a driver.
+"""NodeVolumeLimits: a node can attach a limited number of volumes of each CSI driver.
 
-Comes in   the volumes behind a pod's claims, the limits of CSINodes, the volumes that are attached already
-Goes out   refusals of nodes that the pod's new volumes would push over a driver's limit
+Input: the volumes behind a pod's claims, the limits of CSINodes, the attached volumes. Output: rejected nodes, where
+the pod's new volumes exceed the limit of a driver.
 
-A volume that a pod of the node uses already costs nothing more. One that is attached although no pod uses it any more
-counts as attached and, if the pod wants it, once again as new: so does kube-scheduler v1.36.
+A volume that another pod of the node uses is not counted again. A volume that is attached and that no pod uses counts
+as attached and, if the pod uses it, once more as new, as in kube-scheduler v1.36.
 
- 1. A claim that does not exist is told here only if nobody refused the pod for it before.
- 2. A placed pod whose ephemeral claim belongs to somebody else makes its node an error, not a refusal: nobody can say
-    what is attached there. Beyond `FAULTS_MAX` such texts the rest are told in the words of the last.
+1. A missing claim is an error here. Usually another plugin has rejected the pod for it before.
+2. If a placed pod's ephemeral claim is owned by another object, the attached volumes of its node are unknown: the node
+   ends in an error. Beyond `ERRORS_MAX` different errors, the last text stands for the others.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed,
 from mooring.scheduler.framework.status import Code, Reason
 from mooring.scheduler.plugins.volume_binding.plugin import needs_claim
 
-FAULTS_MAX = 32
-"""So many different faults of placed pods are told apart in one answer."""
+ERRORS_MAX = 32
+"""Maximum number of different errors in one result."""
 
 _EXCEEDED = Reason("node(s) exceed max volume count")
 
 
 @dataclass(slots=True)
 class NewVolumes:
-    """What a pod wants to attach, or why that cannot be told."""
+    """The volumes that a pod attaches, by driver, or the error that prevents counting them."""
 
     by_driver: dict[str, dict[AttachableVolume, None]] = field(default_factory=dict)
-    fault: Reason | None = None
-    """What is wrong on nodes with a CSINode."""
-    fault_elsewhere: Reason | None = None
-    """What is wrong on nodes without one, where in-tree volumes are nobody's business."""
+    error: Reason | None = None
+    """The error on nodes with a CSINode."""
+    error_without_csi_node: Reason | None = None
+    """The error on nodes without a CSINode, where in-tree volumes are not counted."""
     reasons: list[Reason] = field(default_factory=lambda: [_EXCEEDED])
 
     def bit(self, reason: Reason) -> int:
         if reason not in self.reasons:
-            if len(self.reasons) > FAULTS_MAX:
-                return 1 << FAULTS_MAX
+            if len(self.reasons) > ERRORS_MAX:
+                return 1 << ERRORS_MAX
             self.reasons.append(reason)
         return 1 << self.reasons.index(reason)
 
@@ -92,17 +92,17 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return Proceed(self._new_volumes(pod, volumes))
 
     def filter(self, state: NewVolumes, rows: Rows) -> Int64s:
-        exceeds = self._exceeds(state, rows) if state.fault is None else None
-        # The bit for going over a limit is the first one.
-        refusals = np.zeros(length_of(rows), dtype=np.int64) if exceeds is None else exceeds.astype(np.int64)
-        if state.by_driver and state.fault is None:
-            self._tell_faults_of_placed(state, rows, refusals)
-        if state.fault is not None or state.fault_elsewhere is not None:
+        exceeds = self._exceeds(state, rows) if state.error is None else None
+        # The first bit is the exceeded limit.
+        bits = np.zeros(length_of(rows), dtype=np.int64) if exceeds is None else exceeds.astype(np.int64)
+        if state.by_driver and state.error is None:
+            self._add_errors_of_placed_pods(state, rows, bits)
+        if state.error is not None or state.error_without_csi_node is not None:
             has_csi_node = self._attached.csi_nodes.present[rows]
-            for fault, concerned in ((state.fault, has_csi_node), (state.fault_elsewhere, ~has_csi_node)):
-                if fault is not None:
-                    refusals[concerned] = state.bit(fault)
-        return refusals
+            for error, affected in ((state.error, has_csi_node), (state.error_without_csi_node, ~has_csi_node)):
+                if error is not None:
+                    bits[affected] = state.bit(error)
+        return bits
 
     def reasons(self, state: NewVolumes) -> list[Reason]:
         return state.reasons
@@ -117,7 +117,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         )
 
     def _exceeds(self, state: NewVolumes, rows: Rows) -> Bools | None:
-        """Per row: whether the pod's volumes go over some driver's limit; None if they do so nowhere."""
+        """Per row: whether the pod's volumes exceed the limit of a driver; None if they exceed it nowhere."""
         exceeds: Bools | None = None
         for driver, volumes in state.by_driver.items():
             limits = self._attached.csi_nodes.limits(driver)
@@ -133,7 +133,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return exceeds
 
     def _wanted(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
-        """Per row: how many of the volumes would be new there; one number if that is the same everywhere."""
+        """Per row: how many of the volumes are new there; one number if all rows have the same."""
         wanted: Int64s | None = None
         for volume in volumes:
             users = self._attached.attachments.rows_using(volume)
@@ -143,7 +143,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
                 wanted[list(users)] -= 1
         return len(volumes) if wanted is None else wanted[rows]
 
-    def _tell_faults_of_placed(self, state: NewVolumes, rows: Rows, refusals: Int64s) -> None:
+    def _add_errors_of_placed_pods(self, state: NewVolumes, rows: Rows, bits: Int64s) -> None:
         faults = self._attached.claimed.faults
         if not faults:
             return
@@ -151,16 +151,16 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         for place, row in enumerate(asked):
             if row in faults and self._attached.csi_nodes.limited[row]:
                 first = next(uid for uid in self._columns.pods_on[row] if uid in faults[row])
-                refusals[place] = state.bit(Reason(faults[row][first], Code.ERROR))
+                bits[place] = state.bit(Reason(faults[row][first], Code.ERROR))
 
     def _new_volumes(self, pod: PodInfo, volumes: list[Volume]) -> NewVolumes:
         state = NewVolumes()
         for volume in volumes:
             found = self._look_up(pod, volume)
             if isinstance(found, Reason):
-                state.fault = state.fault or found
+                state.error = state.error or found
                 if claim_named_by(volume, pod.name) is not None:
-                    state.fault_elsewhere = found
+                    state.error_without_csi_node = found
                     break
             elif found is not None:
                 state.by_driver.setdefault(found.driver, {})[found] = None
@@ -185,15 +185,15 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
 
 
 def may_be_attached(volume: Volume) -> bool:
-    """Whether a driver may have to attach the volume."""
+    """Whether a CSI driver may have to attach the volume."""
     return volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None
 
 
-# Queueing hints
+# --- queueing hints ---------------------------------------------------------------------------------------------
 
 
 def _raises_a_limit(pod: PodInfo, old: CSINode, new: CSINode) -> bool:
-    """A driver without a limit counts as one that attaches nothing, as in kube-scheduler."""
+    """Whether a driver's limit grows. As in kube-scheduler, a driver without a limit counts as 0."""
     before = _limits(old)
     return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
 
@@ -204,19 +204,19 @@ def _limits(node: CSINode) -> dict[str, int]:
 
 
 def _may_detach(pod: PodInfo, old: PodInfo, new: None) -> bool:
-    """A pod is gone: does a volume of some driver go with it?"""
+    """Whether the deleted pod used a volume that a driver attached."""
     return bool(old.volumes) and takes_up_room(old) and any(may_be_attached(volume) for volume in old.volumes)
 
 
 def _may_attach_instead(pod: PodInfo, old: VolumeAttachment, new: None) -> bool:
-    """A volume was detached: does the pod bring one that may take its place?"""
+    """Whether the pod has a volume that may use the freed attachment."""
     return any(
         volume.persistent_volume_claim is not None or _may_be_of(old.spec.attacher, volume) for volume in pod.volumes
     )
 
 
 def _may_be_of(driver: str, volume: Volume) -> bool:
-    """Whether a volume written into a pod is of this driver, or cannot be read as any driver's."""
+    """Whether an inline volume is of this driver, or cannot be translated to CSI."""
     plugin = plugin_of(volume)
     if plugin is None or DRIVERS[plugin] == driver:
         return plugin is not None

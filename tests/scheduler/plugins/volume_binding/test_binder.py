@@ -15,20 +15,20 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.plugins.volume_binding.binder import AssumedObjects, VolumeBindingError, VolumeWriter
+from mooring.scheduler.plugins.volume_binding.binder import AssumeCache, VolumeBinder, VolumeBindingError
 from tests.storage_builders import volume, waiting
 
 
 class Setting:
-    """A writer with the stores that it looks at."""
+    """A binder with the stores that it looks at."""
 
-    def __init__(self, *, reaches: bool = True) -> None:
+    def __init__(self, *, selectors: bool = True) -> None:
         columns = Columns()
         self.volumes = columns.objects.of(PersistentVolume)
         self.claims = columns.objects.of(PersistentVolumeClaim)
-        self.why_in_vain: str | None = None
+        self.why_impossible: str | None = None
         self.clock = VirtualClock()
-        self.writer = VolumeWriter(AbsentClient(), self.volumes, self.claims, lambda volume, node_name: reaches)
+        self.binder = VolumeBinder(AbsentClient(), self.volumes, self.claims, lambda volume, node_name: selectors)
 
     def wait(self, meanwhile: Callable[[], None], *, timeout_s: float = 600.0) -> float:
         """Waits for a volume on order; something happens after 3.5 s. When it was over."""
@@ -36,13 +36,13 @@ class Setting:
         async def main() -> float:
             ordered = [waiting("data", on="n1", version="5")]
             asyncio.get_running_loop().call_later(3.5, meanwhile)
-            await self.writer.wait_bound("n1", [], ordered, timeout_s, lambda: self.why_in_vain)
+            await self.binder.wait_bound("n1", [], ordered, timeout_s, lambda: self.why_impossible)
             return self.clock.now_s()
 
         try:
             return run(main(), self.clock)
         finally:
-            assert self.writer._bells == {}
+            assert not self.binder._waiters
 
     def complete(self) -> None:
         """The claim has its volume."""
@@ -89,7 +89,7 @@ def test_a_volume_that_comes_after_its_claim_is_noticed() -> None:
             id="it was given to another node",
         ),
         pytest.param(
-            lambda setting: setattr(setting, "why_in_vain", "pod does not exist any more"),
+            lambda setting: setattr(setting, "why_impossible", "pod does not exist any more"),
             "pod does not exist any more",
             id="nobody needs it any more",
         ),
@@ -105,7 +105,7 @@ def test_what_makes_it_pointless(meanwhile: Callable[[Setting], None], text: str
 
 
 def test_a_volume_that_the_node_does_not_reach() -> None:
-    setting = Setting(reaches=False)
+    setting = Setting(selectors=False)
     setting.claims.put(waiting("data", on="n1", version="6"))
     setting.volumes.put(volume("made-1"))
     with pytest.raises(VolumeBindingError, match='pv "made-1" node affinity doesn\'t match node "n1"'):
@@ -123,9 +123,9 @@ class Beliefs:
         self.store: ObjectStore[PersistentVolume] = ObjectStore()
         for each in volumes:
             self.store.put(each)
-        self.assumed = AssumedObjects(self.store)
+        self.assumed = AssumeCache(self.store)
         self.told: list[tuple[str, PersistentVolume | None]] = []
-        self.assumed.listen(lambda name, believed: self.told.append((name, believed)))
+        self.assumed.listen(lambda name, current: self.told.append((name, current)))
 
 
 def test_without_assumptions_the_store_is_believed() -> None:
@@ -148,7 +148,7 @@ def test_who_listens_late_hears_what_is_assumed() -> None:
     beliefs = Beliefs(FREE)
     beliefs.assumed.assume(TAKEN)
     told: list[PersistentVolume | None] = []
-    beliefs.assumed.listen(lambda _, believed: told.append(believed))
+    beliefs.assumed.listen(lambda _, current: told.append(current))
     assert told == [TAKEN]
 
 

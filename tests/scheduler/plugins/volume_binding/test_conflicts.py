@@ -6,10 +6,10 @@ import pytest
 
 from mooring.api.views.storage import PersistentVolume
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodClaims, VolumeRefusals
-from mooring.scheduler.plugins.volume_binding.matching import VolumePools
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
-from mooring.scheduler.plugins.volume_binding.topology import Reach
+from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
+from mooring.scheduler.plugins.volume_binding.matching import VolumeMatcher
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
+from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
 from tests.builders import claim, node, persistent_volume
 from tests.scheduler.harness import engine_of
 
@@ -34,14 +34,14 @@ FITS, ELSEWHERE, MISSING = 0, 1, 8
 )
 def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], said: list[int]) -> None:
     columns = engine_of(node("a1", zone="a"), node("b1", zone="b")).columns
-    reach = Reach(columns)
-    refusals = VolumeRefusals(columns, reach, VolumePools(columns, reach), Provisioning(columns, reach))
-    claims = PodClaims(bound=[BoundClaim(claim("data"), volume) for volume in bound])
-    assert refusals.answer(claims).tolist() == said
+    topology = VolumeTopology(columns)
+    conflicts = VolumeConflicts(columns, topology, VolumeMatcher(columns, topology), Provisioner(columns, topology))
+    claims = PodVolumeClaims(bound=[BoundClaim(claim("data"), volume) for volume in bound])
+    assert conflicts.find(claims).tolist() == said
 
 
 def test_each_fault_has_a_bit_behind_those_of_the_reasons() -> None:
-    claims = PodClaims()
+    claims = PodVolumeClaims()
     first, second = claims.error_bit("broken"), claims.error_bit("worse")
     assert (first, second) == (1 << len(REASONS), 2 << len(REASONS))
     assert claims.error_bit("broken") == first

@@ -17,8 +17,8 @@ from mooring.api.views.node import Node
 from mooring.api.views.selectors import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_binding.matching import VolumePools
-from mooring.scheduler.plugins.volume_binding.topology import Reach
+from mooring.scheduler.plugins.volume_binding.matching import VolumeMatcher
+from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
 from tests.api.builders import node_selector, selector, term
 from tests.builders import HOSTNAME, ZONE, node
 from tests.storage_builders import from_nodes, volume, waiting
@@ -114,7 +114,7 @@ def local(name: str, **facts: object) -> PersistentVolume:
     ],
 )
 def test_the_volume_of_one_claim(volumes: list[PersistentVolume], claim: PersistentVolumeClaim, chosen: str) -> None:
-    assert _chosen(_pools(*volumes), [claim]) == [chosen.split()]
+    assert _chosen(_matcher(*volumes), [claim]) == [chosen.split()]
 
 
 @pytest.mark.parametrize(
@@ -155,51 +155,51 @@ def test_the_volume_of_one_claim(volumes: list[PersistentVolume], claim: Persist
 def test_the_volumes_of_several_claims(
     volumes: list[PersistentVolume], claims: list[PersistentVolumeClaim], chosen: dict[str, str]
 ) -> None:
-    choices = _pools(*volumes).match(claims)
-    named = {choice.claim.metadata.name: _names(choice.at(row) for row in range(4)) for choice in choices}
+    matches = _matcher(*volumes).match(claims)
+    named = {match.claim.metadata.name: _names(match.at(row) for row in range(4)) for match in matches}
     assert named == {name: row.split() for name, row in chosen.items()}
 
 
 def test_a_claim_that_a_pod_mentions_twice_gets_two_volumes() -> None:
-    pools = _pools(local("v", promised_to="c"), local("w"))
-    assert _chosen(pools, [waiting("c"), waiting("c")]) == [["v"] * 4, ["w"] * 4]
+    matcher = _matcher(local("v", promised_to="c"), local("w"))
+    assert _chosen(matcher, [waiting("c"), waiting("c")]) == [["v"] * 4, ["w"] * 4]
 
 
 def test_a_faulty_selector_is_told_with_the_claim() -> None:
     with pytest.raises(LabelSelectorError) as caught:
-        _pools().match([waiting("c", like=selector("tier Bogus hot"))])
+        _matcher().match([waiting("c", like=selector("tier Bogus hot"))])
     assert str(caught.value) == (
         'error creating internal label selector for claim: default/c: "Bogus" is not a valid label selector operator'
     )
 
 
 def test_volumes_come_and_go() -> None:
-    pools = _pools(local("v"))
+    matcher = _matcher(local("v"))
     claim = waiting("c")
-    assert _chosen(pools, [claim]) == [["v"] * 4]
-    pools.observe("v", bound_to(local("v"), waiting("other")))
-    assert _chosen(pools, [claim]) == [["-"] * 4]
-    pools.observe("v", local("v", version="2"))
-    assert _chosen(pools, [claim]) == [["v"] * 4]
-    pools.observe("v", local("v", version="3", size="1Gi"))
-    assert _chosen(pools, [claim]) == [["-"] * 4]
-    pools.observe("w", local("w"))
-    assert _chosen(pools, [claim]) == [["w"] * 4]
-    pools.observe("w", volume("w", of_class="other"))
-    assert _chosen(pools, [claim]) == [["-"] * 4]
-    assert _chosen(pools, [waiting("c", of_class="other")]) == [["w"] * 4]
-    pools.observe("w", None)
-    assert _chosen(pools, [waiting("c", of_class="other")]) == [["-"] * 4]
+    assert _chosen(matcher, [claim]) == [["v"] * 4]
+    matcher.observe("v", bound_to(local("v"), waiting("other")))
+    assert _chosen(matcher, [claim]) == [["-"] * 4]
+    matcher.observe("v", local("v", version="2"))
+    assert _chosen(matcher, [claim]) == [["v"] * 4]
+    matcher.observe("v", local("v", version="3", size="1Gi"))
+    assert _chosen(matcher, [claim]) == [["-"] * 4]
+    matcher.observe("w", local("w"))
+    assert _chosen(matcher, [claim]) == [["w"] * 4]
+    matcher.observe("w", volume("w", of_class="other"))
+    assert _chosen(matcher, [claim]) == [["-"] * 4]
+    assert _chosen(matcher, [waiting("c", of_class="other")]) == [["w"] * 4]
+    matcher.observe("w", None)
+    assert _chosen(matcher, [waiting("c", of_class="other")]) == [["-"] * 4]
 
 
 def test_nodes_that_change_reach_other_volumes() -> None:
     columns = Columns()
     columns.put_node(node("n1", zone="a"))
-    pools = VolumePools(columns, Reach(columns))
-    pools.observe("v", local("v", reached=from_nodes(ZONE, "b")))
-    assert pools.match([waiting("c")])[0].at(0) is None
+    matcher = VolumeMatcher(columns, VolumeTopology(columns))
+    matcher.observe("v", local("v", reached=from_nodes(ZONE, "b")))
+    assert matcher.match([waiting("c")])[0].at(0) is None
     columns.put_node(node("n1", zone="b"))
-    found = pools.match([waiting("c")])[0].at(0)
+    found = matcher.match([waiting("c")])[0].at(0)
     assert found is not None
     assert found.metadata.name == "v"
 
@@ -241,12 +241,12 @@ _claims = st.builds(
 def test_all_nodes_at_once_are_each_node_by_itself(
     observed: list[PersistentVolume], claims: list[PersistentVolumeClaim]
 ) -> None:
-    pools = _pools(*observed)
-    believed = {each.metadata.name: each for each in observed}
-    choices = pools.match(claims)
+    matcher = _matcher(*observed)
+    current = {each.metadata.name: each for each in observed}
+    matches = matcher.match(claims)
     for row, each in enumerate(NODES):
-        ours = [(choice.claim, _name(choice.at(row))) for choice in choices]
-        theirs = [(claim, _name(found)) for claim, found in _one_node(claims, list(believed.values()), each)]
+        ours = [(match.claim, _name(match.at(row))) for match in matches]
+        theirs = [(claim, _name(found)) for claim, found in _one_node(claims, list(current.values()), each)]
         assert ours == theirs
 
 
@@ -258,10 +258,10 @@ def _one_node(
     for claim in sorted(claims, key=lambda each: _requested(each)):
         of_class = [each for each in volumes if class_of_volume(each) == class_of_claim(claim)]
         in_order = sorted((each for each in of_class if each.metadata.name not in taken), key=lambda v: v.metadata.name)
-        choice = _one_claim(claim, in_order, on)
-        if choice is not None:
-            taken.add(choice.metadata.name)
-        found.append((claim, choice))
+        match = _one_claim(claim, in_order, on)
+        if match is not None:
+            taken.add(match.metadata.name)
+        found.append((claim, match))
     return found
 
 
@@ -297,18 +297,18 @@ def _size(each: PersistentVolume) -> int:
     return quantity_nano(each.spec.capacity["storage"])
 
 
-def _pools(*volumes: PersistentVolume) -> VolumePools:
+def _matcher(*volumes: PersistentVolume) -> VolumeMatcher:
     columns = Columns()
     for each in NODES:
         columns.put_node(each)
-    pools = VolumePools(columns, Reach(columns))
+    matcher = VolumeMatcher(columns, VolumeTopology(columns))
     for each_volume in volumes:
-        pools.observe(each_volume.metadata.name, each_volume)
-    return pools
+        matcher.observe(each_volume.metadata.name, each_volume)
+    return matcher
 
 
-def _chosen(pools: VolumePools, claims: list[PersistentVolumeClaim]) -> list[list[str]]:
-    return [_names(choice.at(row) for row in range(len(NODES))) for choice in pools.match(claims)]
+def _chosen(matcher: VolumeMatcher, claims: list[PersistentVolumeClaim]) -> list[list[str]]:
+    return [_names(match.at(row) for row in range(len(NODES))) for match in matcher.match(claims)]
 
 
 def _names(volumes: Iterable[PersistentVolume | None]) -> list[str]:

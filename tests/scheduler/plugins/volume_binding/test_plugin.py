@@ -311,10 +311,10 @@ def test_an_ephemeral_claim_of_the_pods_own_waits_like_any_other() -> None:
 def test_the_answer_is_the_same_for_any_rows() -> None:
     engine = engine_of(*NODES, LOCAL, waiting("c"), volume("v", of_class="local", reached=from_nodes(ZONE, "b")))
     plugin = plugin_of(engine, VolumeBinding)
-    answer = plugin.pre_filter(engine.record(pod(claims=["c"])))
-    assert isinstance(answer, Proceed)
-    assert plugin.filter(answer.state, slice(0, 2)).tolist() == [2, 0]
-    assert plugin.filter(answer.state, live_rows(engine)[1:]).tolist() == [0]
+    conflicts = plugin.pre_filter(engine.record(pod(claims=["c"])))
+    assert isinstance(conflicts, Proceed)
+    assert plugin.filter(conflicts.state, slice(0, 2)).tolist() == [2, 0]
+    assert plugin.filter(conflicts.state, live_rows(engine)[1:]).tolist() == [0]
 
 
 def test_it_never_scores() -> None:

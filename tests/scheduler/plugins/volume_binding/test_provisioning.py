@@ -14,8 +14,8 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.storage import CSIStorageCapacity, PersistentVolumeClaim
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
-from mooring.scheduler.plugins.volume_binding.topology import Reach
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
+from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, node
 from tests.storage_builders import allowing, capacity, csi_driver, storage_class, waiting
@@ -165,13 +165,13 @@ def test_room_is_what_asking_every_capacity_would_find(
         assert _names(columns, provisioning.of_claim(CLAIM).has_space) == expected
 
 
-def _cluster(*objects: ApiObject) -> tuple[Columns, Provisioning]:
+def _cluster(*objects: ApiObject) -> tuple[Columns, Provisioner]:
     columns = Columns()
     for name, zone in ZONES.items():
         columns.put_node(node(name, zone=zone))
     for view in objects:
         columns.objects.of(type(view)).put(view)
-    return columns, Provisioning(columns, Reach(columns))
+    return columns, Provisioner(columns, VolumeTopology(columns))
 
 
 def _names(columns: Columns, rows: Bools) -> list[str]:

@@ -18,8 +18,13 @@ from mooring.api.views.selectors import (
 )
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_binding import topology
-from mooring.scheduler.plugins.volume_binding.topology import Pin, Reach, pin_of, pin_of_matcher
+from mooring.scheduler.plugins.volume_binding.topology import (
+    CACHE_ENTRIES_MIN,
+    SingleLabel,
+    VolumeTopology,
+    single_label_of,
+    single_label_of_matcher,
+)
 from tests.api.builders import node_selector, selector, term
 from tests.builders import HOSTNAME, ZONE, node
 from tests.storage_builders import allowing, from_nodes
@@ -62,8 +67,8 @@ NODES = (
     ],
 )
 def test_the_nodes_that_a_volume_selects(affinity: NodeSelector, reached: str) -> None:
-    columns, reach = _cluster()
-    assert _names(columns, reach.selected(affinity)) == reached.split()
+    columns, topology = _cluster()
+    assert _names(columns, topology.selected(affinity)) == reached.split()
     one_by_one = [each for each in NODES if compile_lenient(affinity).matches(each.metadata.labels, name="")]
     assert reached.split() == [each.metadata.name for each in one_by_one]
 
@@ -81,8 +86,8 @@ def test_the_nodes_that_a_volume_selects(affinity: NodeSelector, reached: str) -
     ],
 )
 def test_the_nodes_that_a_class_allows(terms: Sequence[TopologySelectorTerm], reached: str) -> None:
-    columns, reach = _cluster()
-    assert _names(columns, reach.allowed(tuple(terms))) == reached.split()
+    columns, topology = _cluster()
+    assert _names(columns, topology.allowed(tuple(terms))) == reached.split()
 
 
 @pytest.mark.parametrize(
@@ -94,34 +99,34 @@ def test_the_nodes_that_a_class_allows(terms: Sequence[TopologySelectorTerm], re
     ],
 )
 def test_the_nodes_with_matching_labels(wanted: LabelSelector, reached: str) -> None:
-    columns, reach = _cluster()
-    assert _names(columns, reach.labelled(compile_selector(wanted))) == reached.split()
-    assert _names(columns, reach.labelled(NOTHING)) == []
+    columns, topology = _cluster()
+    assert _names(columns, topology.labelled(compile_selector(wanted))) == reached.split()
+    assert _names(columns, topology.labelled(NOTHING)) == []
 
 
 def test_an_answer_is_kept_until_a_node_changes() -> None:
-    columns, reach = _cluster()
-    first = reach.selected(from_nodes(ZONE, "a"))
-    assert reach.selected(from_nodes(ZONE, "a")) is first
+    columns, topology = _cluster()
+    first = topology.selected(from_nodes(ZONE, "a"))
+    assert topology.selected(from_nodes(ZONE, "a")) is first
     assert not first.flags.writeable
     columns.put_node(node("n4", zone="a"))
-    assert _names(columns, reach.selected(from_nodes(ZONE, "a"))) == ["n1", "n4"]
+    assert _names(columns, topology.selected(from_nodes(ZONE, "a"))) == ["n1", "n4"]
     columns.put_node(node("n5", zone="a"))
-    assert _names(columns, reach.selected(from_nodes(ZONE, "a"))) == ["n1", "n4", "n5"]
+    assert _names(columns, topology.selected(from_nodes(ZONE, "a"))) == ["n1", "n4", "n5"]
 
 
 def test_the_memory_of_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology, "KEPT_BYTES_MAX", 0)
-    columns, reach = _cluster()
-    for number in range(3 * topology.KEPT_MIN):
-        assert _names(columns, reach.selected(from_nodes("disk", "ssd", str(number)))) == ["n1"]
-    assert len(reach._kept) <= topology.KEPT_MIN
+    monkeypatch.setattr("mooring.scheduler.plugins.volume_binding.topology.CACHE_BYTES_MAX", 0)
+    columns, topology = _cluster()
+    for number in range(3 * CACHE_ENTRIES_MIN):
+        assert _names(columns, topology.selected(from_nodes("disk", "ssd", str(number)))) == ["n1"]
+    assert len(topology._cache) <= CACHE_ENTRIES_MIN
 
 
 @pytest.mark.parametrize(
-    ("affinity", "pin"),
+    ("affinity", "single_label"),
     [
-        pytest.param(from_nodes(HOSTNAME, "n1"), Pin(HOSTNAME, "n1"), id="one value of one label"),
+        pytest.param(from_nodes(HOSTNAME, "n1"), SingleLabel(HOSTNAME, "n1"), id="one value of one label"),
         pytest.param(from_nodes(HOSTNAME, "n1", "n2"), None, id="two values"),
         pytest.param(node_selector(term("a In b", "c In d")), None, id="two labels"),
         pytest.param(node_selector(term("a In b"), term("a In c")), None, id="two terms"),
@@ -130,30 +135,30 @@ def test_the_memory_of_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
         pytest.param(None, None, id="everywhere"),
     ],
 )
-def test_what_comes_down_to_one_label_value(affinity: NodeSelector | None, pin: Pin | None) -> None:
-    assert pin_of(affinity) == pin
+def test_what_comes_down_to_one_label_value(affinity: NodeSelector | None, single_label: SingleLabel | None) -> None:
+    assert single_label_of(affinity) == single_label
 
 
 def test_label_selectors_may_come_down_to_one_value_too() -> None:
-    assert pin_of_matcher(compile_selector(selector(disk="ssd"))) == Pin("disk", "ssd")
-    assert pin_of_matcher(compile_selector(selector("disk Exists"))) is None
-    assert pin_of_matcher(NOTHING) is None
+    assert single_label_of_matcher(compile_selector(selector(disk="ssd"))) == SingleLabel("disk", "ssd")
+    assert single_label_of_matcher(compile_selector(selector("disk Exists"))) is None
+    assert single_label_of_matcher(NOTHING) is None
 
 
 def test_the_rows_of_a_label_value() -> None:
-    columns, reach = _cluster()
-    assert reach.rows_carrying(Pin(ZONE, "b")).tolist() == [1, 2]
-    assert reach.rows_carrying(Pin(ZONE, "nowhere")).tolist() == []
-    assert reach.rows_carrying(Pin("disk", "ssd")).tolist() == [0]
+    columns, topology = _cluster()
+    assert topology.rows_with_label(SingleLabel(ZONE, "b")).tolist() == [1, 2]
+    assert topology.rows_with_label(SingleLabel(ZONE, "nowhere")).tolist() == []
+    assert topology.rows_with_label(SingleLabel("disk", "ssd")).tolist() == [0]
     columns.put_node(node("n1", zone="b"))
-    assert reach.rows_carrying(Pin(ZONE, "b")).tolist() == [0, 1, 2]
+    assert topology.rows_with_label(SingleLabel(ZONE, "b")).tolist() == [0, 1, 2]
 
 
-def _cluster() -> tuple[Columns, Reach]:
+def _cluster() -> tuple[Columns, VolumeTopology]:
     columns = Columns()
     for each in NODES:
         columns.put_node(each)
-    return columns, Reach(columns)
+    return columns, VolumeTopology(columns)
 
 
 def _names(columns: Columns, reached: Bools) -> list[str]:

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -28,6 +27,7 @@ from mooring.api.views.devices import AllocationResult, ResourceClaim
 from mooring.client.errors import ClientError, ConflictError
 from mooring.client.promise import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.scheduler.cache.objects import ChangeWaiters
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker, UnknownClaimError
 from mooring.scheduler.plugins.dynamic_resources.claims import (
@@ -67,7 +67,8 @@ class ClaimBinder:
         self._clock = clock
         self._claims = claims
         self._binding_timeout_s = binding_timeout_s
-        self._waiters = _ClaimWaiters(claims)
+        self._waiters = ChangeWaiters()
+        claims.listen(self._waiters.notify)
 
     # PreBind
 
@@ -310,32 +311,6 @@ class Deletion:
 
 class _Conflict(Exception):
     """Somebody else has written the claim meanwhile."""
-
-
-class _ClaimWaiters:
-    """Rings for whoever waits for a claim to change."""
-
-    def __init__(self, claims: ClaimTracker) -> None:
-        self._waiters: dict[str, list[asyncio.Event]] = {}
-        claims.listen(self._claim_changed)
-
-    @contextmanager
-    def waiting_for(self, keys: Sequence[str]) -> Iterator[asyncio.Event]:
-        """A bell that rings whenever one of the claims changes."""
-        changed = asyncio.Event()
-        for key in keys:
-            self._waiters.setdefault(key, []).append(changed)
-        try:
-            yield changed
-        finally:
-            for key in keys:
-                self._waiters[key].remove(changed)
-                if not self._waiters[key]:
-                    del self._waiters[key]
-
-    def _claim_changed(self, key: str) -> None:
-        for changed in self._waiters.get(key, ()):
-            changed.set()
 
 
 async def _wait_for_change(changed: asyncio.Event, timeout_s: float) -> None:

@@ -1,16 +1,17 @@
-"""Binding volumes for real: what `volume_binding` reserved for a pod is written to the API, and waited for.
+"""Writes the volumes and claims of a pod to the API server, and waits until they are bound.
 
-Comes in   which volume each claim of a pod was given, and which claims wait for a volume to be made
-Goes out   volumes that name their claim, claims that name the node; then patience, until all of them are bound
+Input: the PersistentVolumes that were matched with claims, and the claims to provision (`PodVolumes`). Output: volumes
+with a `claimRef`, claims with the selected-node annotation. The persistentvolume-binder controller binds a claim and
+its volume to each other; an external provisioner creates new volumes. If a provisioner fails, it removes the
+annotation, and the pod is scheduled again.
 
-The scheduler only says what it wants: a controller binds claim and volume to each other, and a provisioner makes new
-volumes. If the provisioner cannot, it takes the node's name off the claim, and the pod is scheduled again.
-
- 1. A write carries the version that the decision was made on: if somebody else was faster, it is refused, and the pod
-    is scheduled again. Nothing that was written is taken back.
- 2. What is waited for is looked at whenever one of the objects changes; and each `LOOK_EVERY_S` for what does not ring:
-    the pod and its node may vanish, and a claim may name a volume that the watch tells of only later.
- 3. What the watch tells counts, not what was assumed; and only if it is as new as what was written.
+1. A write carries the resource version that the decision used. A conflict fails the binding cycle, and the pod is
+   scheduled again. Written objects are not reverted.
+2. The binder checks again when one of the objects changes, and every `CHECK_PERIOD_S`: the pod or its node may be
+   deleted, and a claim may name a volume that the watch delivers later.
+3. The check reads objects from the watch, not assumed ones, and only versions at least as new as the written ones.
+4. `AssumeCache` holds an assumed object until the watch delivers another version or a deletion. The same version
+   again (a resync) changes nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bou
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.client.promise import Client, PatchForm
-from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.cache.objects import ChangeWaiters, ObjectStore
 
 Kind = TypeVar("Kind", bound=ApiObject)
 Listener = Callable[[str, "Kind | None"], None]
 
 
-class AssumedObjects(Generic[Kind]):
-    """The objects of one kind as they are believed to be."""
+class AssumeCache(Generic[Kind]):
+    """The objects of one kind, with assumed objects in place of stored ones."""
 
     __slots__ = ("_assumed", "_listeners", "_store")
 
@@ -47,7 +48,7 @@ class AssumedObjects(Generic[Kind]):
         return self._assumed.get(key) or self._store.get(key)
 
     def assume(self, item: Kind) -> None:
-        """Believes this from now on, until a newer version is seen or the assumption is taken back."""
+        """Uses this object until the watch delivers another version, or until `restore`."""
         stored = self._store.get(item.key)
         assert stored is not None, f"{item.kind} {item.key} is assumed, but does not exist"
         assert stored.metadata.resource_version == item.metadata.resource_version, (
@@ -55,16 +56,16 @@ class AssumedObjects(Generic[Kind]):
             f"assume: {item.metadata.resource_version})"
         )
         self._assumed[item.key] = item
-        self._tell(item.key, item)
+        self._notify(item.key, item)
 
     def restore(self, item: Kind) -> None:
-        """Takes back an assumption, if it still is the one that is believed."""
+        """Uses the stored object again, if this one is still assumed."""
         if self._assumed.get(item.key) is item:
             del self._assumed[item.key]
-            self._tell(item.key, self._store.get(item.key))
+            self._notify(item.key, self._store.get(item.key))
 
     def listen(self, listener: Listener[Kind]) -> None:
-        """Calls `listener(key, believed)` for every object there is, and after every change of belief."""
+        """Calls `listener(key, object or None)` for every object, and after every change."""
         self._listeners.append(listener)
         for item in self._store:
             listener(item.key, self._assumed.get(item.key, item))
@@ -78,46 +79,45 @@ class AssumedObjects(Generic[Kind]):
             if new is not None and new.metadata.resource_version == assumed.metadata.resource_version:
                 return
             del self._assumed[key]
-        self._tell(key, new)
+        self._notify(key, new)
 
-    def _tell(self, key: str, believed: Kind | None) -> None:
+    def _notify(self, key: str, current: Kind | None) -> None:
         for listener in self._listeners:
-            listener(key, believed)
+            listener(key, current)
 
 
 class VolumeBindingError(Exception):
-    """Volumes were not bound; the text is kube-scheduler's."""
+    """The volumes of a pod were not bound. The text is kube-scheduler's."""
 
 
-LOOK_EVERY_S = 1.0
+CHECK_PERIOD_S = 1.0
 
-CanReach = Callable[[PersistentVolume, str], bool]
-"""(volume, node name): whether the volume's node affinity lets the node have it."""
+CanUse = Callable[[PersistentVolume, str], bool]
+"""(volume, node name): whether the volume's node affinity matches the node."""
 
 
-class VolumeWriter:
-    """Writes bindings and provisioning orders, and waits for them."""
+class VolumeBinder:
+    """Writes volumes and claims, and waits until they are bound."""
 
     def __init__(
         self,
         client: Client,
         volumes: ObjectStore[PersistentVolume],
         claims: ObjectStore[PersistentVolumeClaim],
-        can_reach: CanReach,
+        can_use: CanUse,
     ) -> None:
         self._client = client
         self._volumes = volumes
         self._claims = claims
-        self._can_reach = can_reach
-        self._bells: dict[str, list[asyncio.Event]] = {}
-        """Who waits for which object, by kind and key."""
+        self._can_use = can_use
+        self._waiters = ChangeWaiters()
         volumes.listen(self._changed)
         claims.listen(self._changed)
 
-    async def give(self, volume: PersistentVolume) -> PersistentVolume:
-        """Writes into a volume which claim it belongs to."""
+    async def bind_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Writes the volume's `claimRef`."""
         reference = volume.spec.claim_ref
-        assert reference is not None, f"{volume.key} was given to nobody"
+        assert reference is not None, f"{volume.key} has no claimRef"
         annotations = {k: v for k, v in volume.metadata.annotations.items() if k == BOUND_BY_CONTROLLER}
         patch = {
             "metadata": {"resourceVersion": volume.metadata.resource_version, "annotations": annotations},
@@ -136,8 +136,8 @@ class VolumeWriter:
         written = await self._client.patch(PERSISTENT_VOLUME, "", name, patch, form=PatchForm.MERGE)
         return decode_as(PersistentVolume, written)
 
-    async def order(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Writes onto a claim for which node a volume shall be made."""
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Writes the claim's selected-node annotation, which starts provisioning."""
         metadata = claim.metadata
         patch = {
             "metadata": {
@@ -156,31 +156,24 @@ class VolumeWriter:
         given: Iterable[tuple[PersistentVolume, str]],
         ordered: Iterable[PersistentVolumeClaim],
         timeout_s: float,
-        why_in_vain: Callable[[], str | None],
+        why_impossible: Callable[[], str | None],
     ) -> None:
-        """Comes back when all of them are bound. `given`: volumes as written, with the keys of their claims."""
+        """Returns when all are bound. `given` has the written volumes with the keys of their claims."""
         given, ordered = tuple(given), tuple(ordered)
-        keys = [_bell_key(volume) for volume, _ in given] + [_bell_key(claim) for claim in ordered]
+        keys = [_object_key(volume) for volume, _ in given] + [_object_key(claim) for claim in ordered]
         keys += [f"{PersistentVolumeClaim.kind} {key}" for _, key in given]
-        bell = asyncio.Event()
-        for key in keys:
-            self._bells.setdefault(key, []).append(bell)
         try:
             async with asyncio.timeout(timeout_s):
-                while not self._are_bound(node_name, given, ordered):
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(LOOK_EVERY_S):
-                            await bell.wait()
-                    bell.clear()
-                    if (why := why_in_vain()) is not None:
-                        raise VolumeBindingError(why)
+                with self._waiters.waiting_for(keys) as changed:
+                    while not self._are_bound(node_name, given, ordered):
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(CHECK_PERIOD_S):
+                                await changed.wait()
+                        changed.clear()
+                        if (why := why_impossible()) is not None:
+                            raise VolumeBindingError(why)
         except TimeoutError:
             raise VolumeBindingError("context deadline exceeded") from None
-        finally:
-            for key in keys:
-                self._bells[key].remove(bell)
-                if not self._bells[key]:
-                    del self._bells[key]
 
     def _are_bound(
         self,
@@ -188,7 +181,7 @@ class VolumeWriter:
         given: tuple[tuple[PersistentVolume, str], ...],
         ordered: tuple[PersistentVolumeClaim, ...],
     ) -> bool:
-        """Whether nothing is left to wait for. Raises if waiting is in vain."""
+        """Whether all are bound. Raises `VolumeBindingError` if they will never be."""
         return all(self._is_given(node_name, volume, key) for volume, key in given) and all(
             self._is_made(node_name, claim) for claim in ordered
         )
@@ -201,7 +194,7 @@ class VolumeWriter:
             raise VolumeBindingError(f'failed to check binding: could not find v1.PersistentVolumeClaim "{claim_key}"')
         if _is_older(volume, written):
             return False
-        self._check_reach(volume, node_name)
+        self._check_node_affinity(volume, node_name)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.key}"')
         return is_fully_bound(claim)
@@ -220,29 +213,28 @@ class VolumeWriter:
         if claim.spec.volume_name:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                return False  # the watch will tell of it, or of the claim's being unbound
-            self._check_reach(volume, node_name)
+                return False  # the watch delivers the volume later, or the claim loses it
+            self._check_node_affinity(volume, node_name)
         return is_fully_bound(claim)
 
-    def _check_reach(self, volume: PersistentVolume, node_name: str) -> None:
-        if not self._can_reach(volume, node_name):
+    def _check_node_affinity(self, volume: PersistentVolume, node_name: str) -> None:
+        if not self._can_use(volume, node_name):
             raise VolumeBindingError(
                 f'pv "{volume.key}" node affinity doesn\'t match node "{node_name}": no matching NodeSelectorTerms'
             )
 
     def _changed(self, old: ApiObject | None, new: ApiObject | None) -> None:
-        if not self._bells:
+        if not self._waiters:
             return
         changed = new if new is not None else old
         assert changed is not None, "a change without an object"
-        for bell in self._bells.get(_bell_key(changed), ()):
-            bell.set()
+        self._waiters.notify(_object_key(changed))
 
 
-def _bell_key(item: ApiObject) -> str:
+def _object_key(item: ApiObject) -> str:
     return f"{item.kind} {item.key}"
 
 
 def _is_older(seen: ApiObject, written: ApiObject) -> bool:
-    """Whether the watch has not told of our own write yet."""
+    """Whether the watch has not delivered the written version yet."""
     return int(seen.metadata.resource_version or 0) < int(written.metadata.resource_version or 0)

@@ -1,12 +1,11 @@
-"""Which nodes the volumes of a pod rule out, and why.
+"""Which nodes the claims of a pod rule out, and why.
 
-Comes in   the claims of a pod, sorted; where volumes reach, which are free, where new ones can be made
-Goes out   for all rows at once a bit set of reasons
+Input: the claims of a pod, by state. Output: for every row a bit set of `REASONS`.
 
- 1. A bound claim's volume decides by its node affinity; a claim without one needs a volume there, or one that can be
-    made there. Of several bound claims the first that has something against the node is told.
- 2. What went wrong while somebody looked overrules what was found: such a node is in error, not refused.
- 3. An in-tree volume counts as its driver's on nodes whose driver has taken it over.
+1. A bound claim is checked by the node affinity of its volume. An unbound claim needs a volume that matches on the
+   node, or one that can be provisioned there. Of several bound claims, the first with a conflict is reported.
+2. An error (of a selector, of the translation to CSI) takes precedence over a conflict.
+3. An in-tree volume is checked as a CSI volume on nodes whose kubelet has migrated its plugin.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.framework.obstacle import Details, Obstacle, ObstacleKind
 from mooring.scheduler.framework.status import Code, Reason
 from mooring.scheduler.plugins.volume_binding.matching import (
-    Choice,
-    VolumePools,
+    VolumeMatch,
+    VolumeMatcher,
     is_large_enough,
     mismatches,
     required_nodes,
 )
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
-from mooring.scheduler.plugins.volume_binding.topology import Reach
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
+from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
 
 REASONS = (
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),
@@ -55,20 +54,20 @@ class BoundClaim(NamedTuple):
 
 
 @dataclass(slots=True)
-class PodClaims:
-    """The claims of a pod, and what is known of them."""
+class PodVolumeClaims:
+    """The claims of a pod by state, and the result of the filter."""
 
     bound: list[BoundClaim] = field(default_factory=list)
-    on_their_way: list[PersistentVolumeClaim] = field(default_factory=list)
-    """Claims that have chosen a node, where a volume is being made."""
-    waiting: list[PersistentVolumeClaim] = field(default_factory=list)
-    """Claims without volume and node."""
+    provisioning: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Unbound claims with a selected node, where a volume is being provisioned."""
+    delayed: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Unbound claims of a class with WaitForFirstConsumer, without a selected node."""
     immediate: bool = False
-    """Whether some claim should have been bound before the pod came."""
+    """Whether the pod has an unbound claim with immediate binding."""
     errors: list[str] = field(default_factory=list)
-    answer: Int64s | None = None
-    choices: list[Choice] = field(default_factory=list)
-    """The volumes that the waiting claims would get, once `answer` is computed."""
+    conflicts: Int64s | None = None
+    matches: list[VolumeMatch] = field(default_factory=list)
+    """The volumes for the delayed claims, once `conflicts` is computed."""
 
     def error_bit(self, text: str) -> int:
         if text not in self.errors:
@@ -76,111 +75,113 @@ class PodClaims:
         return 1 << (len(REASONS) + self.errors.index(text))
 
 
-class VolumeRefusals:
-    """Judges the rows of the table."""
+class VolumeConflicts:
+    """Checks all rows for conflicts with the claims of a pod."""
 
-    def __init__(self, columns: Columns, reach: Reach, pools: VolumePools, provisioning: Provisioning) -> None:
+    def __init__(
+        self, columns: Columns, topology: VolumeTopology, matcher: VolumeMatcher, provisioner: Provisioner
+    ) -> None:
         self._columns = columns
-        self._reach = reach
-        self._pools = pools
-        self._provisioning = provisioning
+        self._topology = topology
+        self._matcher = matcher
+        self._provisioner = provisioner
         self._csi_nodes = columns.volumes.csi_nodes(columns)
 
-    def answer(self, claims: PodClaims) -> Int64s:
-        """Per row of the table: what the claims have against the node."""
-        refusals = self._of_bound(claims)
-        if claims.waiting or claims.on_their_way:
-            unbound = self._of_unbound(claims)
-            is_error = refusals >= 1 << len(REASONS)
+    def find(self, claims: PodVolumeClaims) -> Int64s:
+        """Per row: the conflicts of all claims."""
+        conflicts = self._check_bound_claims(claims)
+        if claims.delayed or claims.provisioning:
+            unbound = self._check_unbound_claims(claims)
+            is_error = conflicts >= 1 << len(REASONS)
             is_unbound_error = unbound >= 1 << len(REASONS)
-            refusals = np.where(is_error, refusals, np.where(is_unbound_error, unbound, refusals | unbound))
-        return refusals
+            conflicts = np.where(is_error, conflicts, np.where(is_unbound_error, unbound, conflicts | unbound))
+        return conflicts
 
-    def _of_bound(self, claims: PodClaims) -> Int64s:
-        """Per row: what the first bound claim that has something against the node says."""
-        refusals: Int64s | None = None
+    def _check_bound_claims(self, claims: PodVolumeClaims) -> Int64s:
+        """Per row: the conflict of the first bound claim that has one."""
+        conflicts: Int64s | None = None
         for each in claims.bound:
             own = self.of_volume(claims, each.volume)
-            refusals = own if refusals is None else np.where(refusals != 0, refusals, own)
-        return refusals if refusals is not None else np.zeros(self._columns.height, dtype=np.int64)
+            conflicts = own if conflicts is None else np.where(conflicts != 0, conflicts, own)
+        return conflicts if conflicts is not None else np.zeros(self._columns.height, dtype=np.int64)
 
-    def of_volume(self, claims: PodClaims, volume: PersistentVolume | None) -> Int64s:
+    def of_volume(self, claims: PodVolumeClaims, volume: PersistentVolume | None) -> Int64s:
         if volume is None:
             return np.full(self._columns.height, _VOLUME_MISSING, dtype=np.int64)
-        refusals = self._conflicts(required_nodes(volume))
+        conflicts = self._node_conflicts(required_nodes(volume))
         migrated = self._migrated_rows(volume)
         if migrated is None:
-            return refusals
+            return conflicts
         try:
-            of_driver = self._conflicts(translate_volume(volume).node_selector)
+            of_driver = self._node_conflicts(translate_volume(volume).node_selector)
         except TranslationError as error:
-            fault = claims.error_bit(f"could not translate pv: {error}")
-            of_driver = np.full(self._columns.height, fault, dtype=np.int64)
-        return np.where(migrated, of_driver, refusals)
+            error_bit = claims.error_bit(f"could not translate pv: {error}")
+            of_driver = np.full(self._columns.height, error_bit, dtype=np.int64)
+        return np.where(migrated, of_driver, conflicts)
 
-    def _of_unbound(self, claims: PodClaims) -> Int64s:
-        """Per row: whether each claim without a volume gets one there."""
-        refusals = np.zeros(self._columns.height, dtype=np.int64)
-        for claim in claims.on_their_way:
+    def _check_unbound_claims(self, claims: PodVolumeClaims) -> Int64s:
+        """Per row: the conflict of the first unbound claim that gets no volume there."""
+        conflicts = np.zeros(self._columns.height, dtype=np.int64)
+        for claim in claims.provisioning:
             is_elsewhere = np.ones(self._columns.height, dtype=np.bool_)
             row = self._columns.row_of.get(claim.metadata.annotations[SELECTED_NODE])
             if row is not None:
                 is_elsewhere[row] = False
-            refusals[is_elsewhere] = _BIND_CONFLICT
+            conflicts[is_elsewhere] = _BIND_CONFLICT
         try:
-            choices = claims.choices = self._pools.match(claims.waiting)
+            matches = claims.matches = self._matcher.match(claims.delayed)
         except LabelSelectorError as error:
-            return np.where(refusals == 0, claims.error_bit(str(error)), refusals)
+            return np.where(conflicts == 0, claims.error_bit(str(error)), conflicts)
         everywhere = np.ones(self._columns.height, dtype=np.bool_)
-        for claim in claims.on_their_way:
-            self._refuse_provision(claim, everywhere, refusals)
-        for choice in choices:
-            self._refuse_provision(choice.claim, ~choice.is_found, refusals)
-        return refusals
+        for claim in claims.provisioning:
+            self._check_provision(claim, everywhere, conflicts)
+        for match in matches:
+            self._check_provision(match.claim, ~match.is_found, conflicts)
+        return conflicts
 
-    def _refuse_provision(self, claim: PersistentVolumeClaim, is_needed: Bools, refusals: Int64s) -> None:
-        """Refuses rows, of those that nothing refused yet, that need a new volume which cannot be made for them."""
-        is_needed = is_needed & (refusals == 0)
+    def _check_provision(self, claim: PersistentVolumeClaim, is_needed: Bools, conflicts: Int64s) -> None:
+        """Adds a conflict to rows without one where the claim needs a volume that cannot be provisioned."""
+        is_needed = is_needed & (conflicts == 0)
         if not is_needed.any():
             return
-        is_allowed, has_space = self._provisioning.of_claim(claim)
-        refusals[is_needed & ~is_allowed] = _BIND_CONFLICT
-        refusals[is_needed & is_allowed & ~has_space] = _NOT_ENOUGH_SPACE
+        is_allowed, has_space = self._provisioner.of_claim(claim)
+        conflicts[is_needed & ~is_allowed] = _BIND_CONFLICT
+        conflicts[is_needed & is_allowed & ~has_space] = _NOT_ENOUGH_SPACE
 
     # Explain
 
-    def explain(self, claims: PodClaims, plugin: str, row: int) -> list[Obstacle]:
-        """Each claim that has something against a row, with its volume or with its class and size."""
+    def explain(self, claims: PodVolumeClaims, plugin: str, row: int) -> list[Obstacle]:
+        """Each claim that rules out a row, with its volume, or with its class and size."""
         found = []
         for claim, volume in claims.bound:
-            refusal = int(self.of_volume(claims, volume)[row])
-            if refusal:
+            conflict = int(self.of_volume(claims, volume)[row])
+            if conflict:
                 if volume is None:
                     text = f"volume {claim.spec.volume_name} of claim {claim.key} does not exist"
                 else:
                     text = f"volume {volume.metadata.name} of claim {claim.key} cannot be used from here"
                 details = {"claim": claim.key, "volume": claim.spec.volume_name}
                 found.append(Obstacle(plugin, ObstacleKind.VOLUME, text, details))
-        for claim in claims.on_their_way:
+        for claim in claims.provisioning:
             selected_node = claim.metadata.annotations[SELECTED_NODE]
             if selected_node != self._columns.node_names[row]:
                 text = f"claim {claim.key} gets its volume on node {selected_node}"
                 found.append(Obstacle(plugin, ObstacleKind.VOLUME, text, _details(claim)))
             else:
                 found += self._unprovisioned(plugin, claim, row, "")
-        for choice in claims.choices:
-            if choice.at(row) is None:
-                found += self._unprovisioned(plugin, choice.claim, row, self._why_unmatched(choice.claim, row))
+        for match in claims.matches:
+            if match.at(row) is None:
+                found += self._unprovisioned(plugin, match.claim, row, self._why_unmatched(match.claim, row))
         return found
 
     def _unprovisioned(self, plugin: str, claim: PersistentVolumeClaim, row: int, why_unmatched: str) -> list[Obstacle]:
         """The obstacle of a claim for which the row has no volume, unless a volume can be created there."""
-        is_allowed, has_space = self._provisioning.of_claim(claim)
+        is_allowed, has_space = self._provisioner.of_claim(claim)
         if is_allowed[row] and has_space[row]:
             return []
         if is_allowed[row]:
             reasons = [why_unmatched, "its driver has too little capacity here to create one"]
-        elif self._provisioning.is_dynamic(claim):
+        elif self._provisioner.is_dynamic(claim):
             reasons = [why_unmatched, "allowedTopologies of its class exclude this node"]
         else:
             reasons = [why_unmatched]
@@ -193,11 +194,11 @@ class VolumeRefusals:
         return [Obstacle(plugin, ObstacleKind.VOLUME, text, _details(claim))]
 
     def _why_unmatched(self, claim: PersistentVolumeClaim, row: int) -> str:
-        """Why no existing volume that the row reaches serves the claim."""
-        reserved = self._pools.reserved_for(claim)
+        """Why no existing volume that is accessible from the row matches the claim."""
+        reserved = self._matcher.reserved_for(claim)
         if reserved:
             return f"volume {reserved[0].metadata.name} is reserved for it and cannot be used from here"
-        free = self._pools.free_at(class_of_claim(claim), row)
+        free = self._matcher.free_at(class_of_claim(claim), row)
         if not free:
             return "no volume is free here"
         large_enough = [volume for volume in free if is_large_enough(volume, claim)]
@@ -209,7 +210,7 @@ class VolumeRefusals:
         return f"the free volumes here do not match its {', '.join(fields)}"
 
     def _migrated_rows(self, volume: PersistentVolume) -> Bools | None:
-        """Per row: whether the node's driver took over the in-tree volume; None if that is so nowhere."""
+        """Per row: whether the in-tree plugin is migrated to CSI; None if it is migrated nowhere."""
         plugin = plugin_of(volume.spec)
         if plugin is None or plugin not in MIGRATED:
             return None
@@ -217,10 +218,10 @@ class VolumeRefusals:
         migrated = self._csi_nodes.migrated(plugin)
         return migrated[: self._columns.height] if migrated is not None else None
 
-    def _conflicts(self, selector: NodeSelector | None) -> Int64s:
+    def _node_conflicts(self, selector: NodeSelector | None) -> Int64s:
         if selector is None:
             return np.zeros(self._columns.height, dtype=np.int64)
-        return (~self._reach.selected(selector)).astype(np.int64)  # the bit of a node conflict is the first one
+        return (~self._topology.selected(selector)).astype(np.int64)  # the first bit is the node conflict
 
 
 def _details(claim: PersistentVolumeClaim) -> Details:

@@ -1,17 +1,18 @@
-"""VolumeBinding: a pod goes where its volumes are, or where volumes for it can be found or made.
+"""VolumeBinding: place a pod where its PersistentVolumeClaims are bound or can be bound.
 
-Comes in   the claims of a pod, the volumes, classes, drivers and capacities of the cluster
-Goes out   refusals of nodes that a bound volume cannot be reached from, or where no volume can be had for a claim;
-           for the chosen node, which volume each claim gets and which claims wait for one to be made (`Reserved`)
+Input: the claims of a pod; the volumes, StorageClasses, CSIDrivers and CSIStorageCapacities of the cluster. Output:
+rejected nodes; for the selected node the volume of each claim and the claims to provision (`PodVolumes`).
 
-A claim is bound (its volume's node affinity decides), waits for its first consumer (the scheduler finds it a volume, or
-has one made), or should have been bound by somebody else already: then the pod has to wait.
+A claim is bound (the node affinity of its volume decides), or waits for its first consumer (the scheduler finds a
+volume for it or has one provisioned), or is of a class with immediate binding: then the pod waits until another
+controller has bound it.
 
- 1. The answer does not depend on the pods of a node. It is computed for all rows at once and kept in the state.
- 2. A claim that has chosen a node already goes there or nowhere.
- 3. What a pod was given in `reserve` is assumed: the next pod sees it as taken. `unreserve` takes back what this pod
-    assumed, and nothing that another pod had assumed before it.
- 4. Scoring by free capacity (StorageCapacityScoring) is off by default in kube-scheduler v1.36: it always skips here.
+1. The result does not depend on the pods of a node. The plugin computes it for all rows at once and caches it in the
+   state.
+2. A claim with a selected node is provisioned on that node only.
+3. `reserve` assumes volumes and claims, so the next pod finds them taken. `unreserve` reverts what this pod assumed,
+   and nothing that another pod has assumed before.
+4. Scoring by free capacity (StorageCapacityScoring) is off by default in kube-scheduler v1.36. PreScore always skips.
 """
 
 from __future__ import annotations
@@ -69,31 +70,31 @@ from mooring.scheduler.framework.plugin import (
     Skip,
 )
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
-from mooring.scheduler.plugins.volume_binding.binder import AssumedObjects, VolumeBindingError, VolumeWriter
-from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodClaims, VolumeRefusals
-from mooring.scheduler.plugins.volume_binding.matching import Choice, VolumePools
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioning
-from mooring.scheduler.plugins.volume_binding.topology import Reach
+from mooring.scheduler.plugins.volume_binding.binder import AssumeCache, VolumeBinder, VolumeBindingError
+from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
+from mooring.scheduler.plugins.volume_binding.matching import VolumeMatch, VolumeMatcher
+from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
+from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
 
 
-class Binding(NamedTuple):
-    """A volume and the claim that it was given to."""
+class BindingInfo(NamedTuple):
+    """A volume with its `claimRef` set, and the claim."""
 
     volume: PersistentVolume
     claim: PersistentVolumeClaim
 
 
-class Reserved(NamedTuple):
-    """What was decided for a pod on its node, as the API server is to be told."""
+class PodVolumes(NamedTuple):
+    """The volumes and claims to write for a pod on its selected node."""
 
-    bindings: tuple[Binding, ...]
+    bindings: tuple[BindingInfo, ...]
     provisions: tuple[PersistentVolumeClaim, ...]
-    """Claims for which a volume is to be made, marked with the node."""
+    """Claims to provision, with the selected-node annotation."""
     assumed_volumes: tuple[PersistentVolume, ...]
     assumed_claims: tuple[PersistentVolumeClaim, ...]
 
 
-class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Score[None], Reserve, PreBind):
+class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScore[None], Score[None], Reserve, PreBind):
     name = "VolumeBinding"
     obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
@@ -105,19 +106,19 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         self._bind_timeout_s = arguments.bind_timeout_seconds
         self._classes = columns.objects.of(StorageClass)
         self._stored_claims = columns.objects.of(PersistentVolumeClaim)
-        self._claims = AssumedObjects(self._stored_claims)
-        self._volumes = AssumedObjects(columns.objects.of(PersistentVolume))
-        reach = Reach(columns)
-        self._pools = VolumePools(columns, reach)
-        self._refusals = VolumeRefusals(columns, reach, self._pools, Provisioning(columns, reach))
-        self._reserved: dict[str, Reserved] = {}
-        self._volumes.listen(self._pools.observe)
+        self._claims = AssumeCache(self._stored_claims)
+        self._volumes = AssumeCache(columns.objects.of(PersistentVolume))
+        topology = VolumeTopology(columns)
+        self._matcher = VolumeMatcher(columns, topology)
+        self._conflicts = VolumeConflicts(columns, topology, self._matcher, Provisioner(columns, topology))
+        self._reserved: dict[str, PodVolumes] = {}
+        self._volumes.listen(self._matcher.observe)
         stored_volumes = columns.objects.of(PersistentVolume)
-        self._writer = VolumeWriter(client, stored_volumes, self._stored_claims, self._can_reach)
+        self._binder = VolumeBinder(client, stored_volumes, self._stored_claims, self._can_use)
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[PodClaims] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[PodVolumeClaims] | Skip | Rejection:
         named = _claims_named(pod)
         if not named:
             return SKIP
@@ -132,29 +133,29 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
             return unresolvable("pod has unbound immediate PersistentVolumeClaims")
         return Proceed(claims)
 
-    def filter(self, state: PodClaims, rows: Rows) -> Int64s:
-        if state.answer is None:
-            state.answer = self._refusals.answer(state)
-        return state.answer[rows]
+    def filter(self, state: PodVolumeClaims, rows: Rows) -> Int64s:
+        if state.conflicts is None:
+            state.conflicts = self._conflicts.find(state)
+        return state.conflicts[rows]
 
-    def reasons(self, state: PodClaims) -> tuple[Reason, ...]:
+    def reasons(self, state: PodVolumeClaims) -> tuple[Reason, ...]:
         return (*REASONS, *(Reason(text, Code.ERROR) for text in state.errors)) if state.errors else REASONS
 
-    def explain(self, state: PodClaims, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+    def explain(self, state: PodVolumeClaims, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         is_error = bits >= 1 << len(REASONS)
-        found = [] if is_error else self._refusals.explain(state, self.name, row)
+        found = [] if is_error else self._conflicts.explain(state, self.name, row)
         return found or super().explain(state, row, bits, context)
 
     def wakes(self) -> tuple[Wake, ...]:
         any_change = Action.ADD | Action.UPDATE
         return (
-            Wake(Subject.STORAGE_CLASS, any_change, _is_allowed_elsewhere, by_signature=True),
+            Wake(Subject.STORAGE_CLASS, any_change, _changes_allowed_topologies, by_signature=True),
             Wake(Subject.PERSISTENT_VOLUME_CLAIM, any_change, needs_claim),
             Wake(Subject.PERSISTENT_VOLUME, any_change),
             Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            Wake(Subject.CSI_NODE, any_change, _migrates_otherwise, by_signature=True),
-            Wake(Subject.CSI_DRIVER, Action.UPDATE, _stops_counting),
-            Wake(Subject.CSI_STORAGE_CAPACITY, any_change, _has_more_space, by_signature=True),
+            Wake(Subject.CSI_NODE, any_change, _changes_migration, by_signature=True),
+            Wake(Subject.CSI_DRIVER, Action.UPDATE, _stops_tracking_capacity),
+            Wake(Subject.CSI_STORAGE_CAPACITY, any_change, _raises_capacity, by_signature=True),
         )
 
     # Score
@@ -172,17 +173,17 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
             return None
         named = _claims_named(pod)
         if all((claim := self._claims.get(key)) is None or is_fully_bound(claim) for _, _, key in named):
-            return None  # nothing is left to be chosen: the usual case, and quickly told
+            return None  # all claims are bound, which is the usual case
         claims = self._sort_claims(named)
         if isinstance(claims, Rejection):
             return claims
-        if not claims.waiting and not claims.on_their_way:
+        if not claims.delayed and not claims.provisioning:
             return None
         try:
-            choices = self._pools.match(claims.waiting)
+            matches = self._matcher.match(claims.delayed)
         except LabelSelectorError as error:
             return failure(str(error))
-        self._reserved[pod.uid] = self._assume(claims, choices, row)
+        self._reserved[pod.uid] = self._assume(claims, matches, row)
         return None
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -194,8 +195,8 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         for claim in reserved.assumed_claims:
             self._claims.restore(claim)
 
-    def reserved_for(self, pod: PodInfo) -> Reserved | None:
-        """What `reserve` decided for a pod and is not written yet; None if nothing is left to be done."""
+    def reserved_for(self, pod: PodInfo) -> PodVolumes | None:
+        """The volumes and claims that `reserve` chose for a pod and that are not written yet, if any."""
         return self._reserved.get(pod.uid)
 
     # PreBind
@@ -209,30 +210,30 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
         ordered: list[PersistentVolumeClaim] = []
         try:
             for volume, claim in reserved.bindings:
-                given.append((await self._writer.give(volume), claim.key))
-                self._keep(pod, volume)
+                given.append((await self._binder.bind_volume(volume), claim.key))
+                self._confirm(pod, volume)
             for claim in reserved.provisions:
-                ordered.append(await self._writer.order(claim))
-                self._keep(pod, claim)
+                ordered.append(await self._binder.select_node(claim))
+                self._confirm(pod, claim)
         except ClientError as error:
             return failure(str(error))
         try:
-            why_in_vain = partial(self._why_in_vain, pod, node_name)
-            await self._writer.wait_bound(node_name, given, ordered, self._bind_timeout_s, why_in_vain)
+            why_impossible = partial(self._why_impossible, pod, node_name)
+            await self._binder.wait_bound(node_name, given, ordered, self._bind_timeout_s, why_impossible)
         except VolumeBindingError as error:
             return failure(f"binding volumes: {error}")
         self._reserved.pop(pod.uid, None)
         return None
 
-    def _why_in_vain(self, pod: PodInfo, node_name: str) -> str | None:
+    def _why_impossible(self, pod: PodInfo, node_name: str) -> str | None:
         if node_name not in self._columns.row_of:
             return f'failed to get node "{node_name}": {not_found_text("node", node_name)}'
         if pod.uid not in self._columns.pods:
             return f"pod does not exist any more: {not_found_text('pod', pod.name)}"
         return None
 
-    def _keep(self, pod: PodInfo, written: PersistentVolume | PersistentVolumeClaim) -> None:
-        """The API server knows: it is no assumption any more that could be taken back."""
+    def _confirm(self, pod: PodInfo, written: PersistentVolume | PersistentVolumeClaim) -> None:
+        """Excludes a written object from `unreserve`."""
         reserved = self._reserved.get(pod.uid)
         if reserved is not None:
             self._reserved[pod.uid] = reserved._replace(
@@ -240,18 +241,18 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
                 assumed_claims=tuple(c for c in reserved.assumed_claims if c is not written),
             )
 
-    def _can_reach(self, volume: PersistentVolume, node_name: str) -> bool:
+    def _can_use(self, volume: PersistentVolume, node_name: str) -> bool:
         row = self._columns.row_of.get(node_name)
-        return row is None or int(self._refusals.of_volume(PodClaims(), volume)[row]) == 0
+        return row is None or int(self._conflicts.of_volume(PodVolumeClaims(), volume)[row]) == 0
 
-    def _assume(self, claims: PodClaims, choices: list[Choice], row: int) -> Reserved:
+    def _assume(self, claims: PodVolumeClaims, matches: list[VolumeMatch], row: int) -> PodVolumes:
         node_name = self._columns.node_names[row]
-        chosen = [(choice.claim, choice.at(row)) for choice in choices]
+        chosen = [(match.claim, match.at(row)) for match in matches]
         found = [(claim, volume) for claim, volume in chosen if volume is not None]
-        bound = [(volume, Binding(bound_to(volume, claim), claim)) for claim, volume in found]
+        bound = [(volume, BindingInfo(bound_to(volume, claim), claim)) for claim, volume in found]
         unmatched = [claim for claim, volume in chosen if volume is None]
-        marked = [(claim, with_selected_node(claim, node_name)) for claim in (*claims.on_their_way, *unmatched)]
-        reserved = Reserved(
+        marked = [(claim, with_selected_node(claim, node_name)) for claim in (*claims.provisioning, *unmatched)]
+        reserved = PodVolumes(
             bindings=tuple(binding for _, binding in bound),
             provisions=tuple(after for _, after in marked),
             assumed_volumes=tuple(binding.volume for before, binding in bound if binding.volume is not before),
@@ -267,7 +268,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     @staticmethod
     def _problem_of(pod: PodInfo, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> str | None:
-        """Why a pod with this volume cannot be scheduled for now, wherever."""
+        """Why a pod with this volume fits on no node for now."""
         if claim is None:
             if is_ephemeral(volume):
                 return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
@@ -281,8 +282,8 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
             return not_controlled_text(claim, pod.namespace, pod.name)
         return None
 
-    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodClaims | Rejection:
-        claims = PodClaims()
+    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodVolumeClaims | Rejection:
+        claims = PodVolumeClaims()
         for _, _, key in named:
             claim = self._claims.get(key)
             if claim is None:
@@ -296,9 +297,9 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
             if not waits or claim.spec.volume_name:
                 claims.immediate = True
             elif SELECTED_NODE in claim.metadata.annotations:
-                claims.on_their_way.append(claim)
+                claims.provisioning.append(claim)
             else:
-                claims.waiting.append(claim)
+                claims.delayed.append(claim)
         return claims
 
     def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Rejection:
@@ -312,7 +313,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
 
 def _claims_named(pod: PodInfo) -> list[tuple[Volume, str, str]]:
-    """The volumes of a pod that need a claim, with the claim's name and key."""
+    """The volumes of a pod that use a claim, with the claim's name and key."""
     named = []
     for volume in pod.volumes:
         name = claim_named_by(volume, pod.name)
@@ -321,36 +322,36 @@ def _claims_named(pod: PodInfo) -> list[tuple[Volume, str, str]]:
     return named
 
 
-# Queueing hints
+# --- queueing hints ---------------------------------------------------------------------------------------------
 
 
 def needs_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """A claim came, or changed: does the pod need it, be it for an ephemeral volume?"""
+    """Whether the pod uses the claim that was added or updated, also for an ephemeral volume."""
     metadata = new.metadata
     return metadata.namespace == pod.namespace and any(
         claim_named_by(volume, pod.name) == metadata.name for volume in pod.volumes
     )
 
 
-def _is_allowed_elsewhere(pod: PodInfo, old: StorageClass | None, new: StorageClass) -> bool:
+def _changes_allowed_topologies(pod: PodInfo, old: StorageClass | None, new: StorageClass) -> bool:
     return old is None or old.allowed_topologies != new.allowed_topologies
 
 
-def _migrates_otherwise(pod: PodInfo, old: CSINode | None, new: CSINode) -> bool:
+def _changes_migration(pod: PodInfo, old: CSINode | None, new: CSINode) -> bool:
     if old is None:
         return True
     before, after = old.metadata.annotations, new.metadata.annotations
     return before.get(MIGRATED_PLUGINS, "") != after.get(MIGRATED_PLUGINS, "")
 
 
-def _stops_counting(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> bool:
-    """A driver no longer tells its capacity. kube-scheduler asks for volumes in the pod itself, not for its claims."""
+def _stops_tracking_capacity(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> bool:
+    """Whether a driver of the pod no longer reports capacity. As in kube-scheduler, only inline volumes count."""
     if not old.spec.storage_capacity or new.spec.storage_capacity:
         return False
     return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.volumes)
 
 
-def _has_more_space(pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+def _raises_capacity(pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
     if old is None:
         return True
     before, after = _largest_volume(old), _largest_volume(new)

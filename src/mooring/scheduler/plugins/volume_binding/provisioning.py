@@ -1,14 +1,14 @@
-"""Provisioning: could a volume be made for a claim that a node would reach, and is there room for it?
+"""Where a volume can be provisioned for a claim, and whether there is enough capacity.
 
-Comes in   claims without a volume, their classes, drivers and the storage capacities that drivers report
-Goes out   per row: can be made, must not be made there, or does not fit there
+Input: claims, their StorageClasses, CSIDrivers and CSIStorageCapacities. Output: per row, whether the class allows the
+node and whether the capacity suffices.
 
- 1. A class without a provisioner makes nothing anywhere; allowed topologies bind all others.
- 2. Capacity is looked at only if the driver asks for it (`CSIDriver.spec.storageCapacity`) and the claim says how much
-    it wants. Then some capacity of the class must be large enough and be reached by the node. Where a driver says how
-    large a single volume may be, that counts, and not how much there is altogether.
- 3. A claim fits on a row if it fits into the largest of the capacities that the row reaches. That number is kept for
-    each row and class, because a driver may report one capacity for each node, and report it often.
+1. A class without a provisioner provisions nothing. Allowed topologies apply to all others.
+2. Capacity is checked only if the driver reports it (`CSIDriver.spec.storageCapacity`) and the claim requests a size.
+   Then one capacity object of the class, accessible from the node, must be large enough. `maximumVolumeSize`, where it
+   is set, is compared instead of `capacity`.
+3. The largest accessible capacity of each row and class is cached, because a driver may report one capacity for each
+   node, and often.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.plugins.volume_binding.topology import Reach, pin_of_matcher
+from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology, single_label_of_matcher
 
 _UNKNOWN_BYTES = -1
-"""A capacity that does not say how large it is: nothing fits in, not even nothing."""
+"""A capacity object without a size: no request fits, not even 0."""
 
 
 class Provision(NamedTuple):
-    """Where a volume for one claim could be made; over all rows."""
+    """Where a volume for one claim can be provisioned, over all rows."""
 
     is_allowed: Bools
     has_space: Bools
 
 
-class Provisioning:
-    """Answers for claims, from classes, drivers and capacities."""
+class Provisioner:
+    """Checks claims against classes, drivers and capacities."""
 
-    __slots__ = ("_classes", "_columns", "_drivers", "_reach", "_spaces")
+    __slots__ = ("_capacities_of", "_classes", "_columns", "_drivers", "_topology")
 
-    def __init__(self, columns: Columns, reach: Reach) -> None:
+    def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
-        self._reach = reach
+        self._topology = topology
         self._classes = columns.objects.of(StorageClass)
         self._drivers = columns.objects.of(CSIDriver)
-        self._spaces: dict[str, _Space] = {}
+        self._capacities_of: dict[str, _ClassCapacity] = {}
         capacities = columns.objects.of(CSIStorageCapacity)
         for capacity in capacities:
             self._capacity_changed(None, capacity)
@@ -61,17 +61,17 @@ class Provisioning:
         if storage_class.provisioner in ("", NO_PROVISIONER):
             return Provision(~everywhere, everywhere)
         terms = storage_class.allowed_topologies
-        is_allowed = self._reach.allowed(terms) if terms else everywhere
+        is_allowed = self._topology.allowed(terms) if terms else everywhere
         requested = storage_requested(claim.spec)
         if requested is None or not self._tracks_capacity(storage_class.provisioner):
             return Provision(is_allowed, everywhere)
-        space = self._spaces.get(storage_class.metadata.name)
+        space = self._capacities_of.get(storage_class.metadata.name)
         if space is None:
             return Provision(is_allowed, ~everywhere)
         return Provision(is_allowed, space.largest_bytes() >= quantity_value(requested))
 
     def is_dynamic(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the claim's class creates volumes at all."""
+        """Whether the claim's class has a provisioner."""
         storage_class = self._classes.get(class_of_claim(claim))
         return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
 
@@ -85,33 +85,33 @@ class Provisioning:
         if new is not None:
             self._space_of(new).put(new)
 
-    def _space_of(self, capacity: CSIStorageCapacity) -> _Space:
-        space = self._spaces.get(capacity.storage_class_name)
+    def _space_of(self, capacity: CSIStorageCapacity) -> _ClassCapacity:
+        space = self._capacities_of.get(capacity.storage_class_name)
         if space is None:
-            space = self._spaces[capacity.storage_class_name] = _Space(self._columns, self._reach)
+            space = self._capacities_of[capacity.storage_class_name] = _ClassCapacity(self._columns, self._topology)
         return space
 
 
 class _Capacity(NamedTuple):
-    """One capacity: who reaches it, and the largest volume that can be made from it."""
+    """One CSIStorageCapacity: its topology, and the largest volume that fits."""
 
     topology: LabelSelector | None
     matcher: LabelMatcher
     size_bytes: int
 
 
-class _Space:
-    """The capacities of one class."""
+class _ClassCapacity:
+    """The capacities of one storage class."""
 
-    __slots__ = ("_capacities", "_columns", "_largest", "_members", "_position", "_reach")
+    __slots__ = ("_capacities", "_columns", "_largest", "_members", "_position", "_topology")
 
-    def __init__(self, columns: Columns, reach: Reach) -> None:
+    def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
-        self._reach = reach
+        self._topology = topology
         self._capacities: dict[str, _Capacity] = {}
         self._position = -1
         self._members: tuple[Int64s, Int64s] | None = None
-        """All pairs of a row and the place (in order) of a capacity that it reaches."""
+        """All pairs of a row and the index of a capacity that is accessible from it."""
         self._largest: Int64s | None = None
 
     def put(self, capacity: CSIStorageCapacity) -> None:
@@ -129,7 +129,7 @@ class _Space:
         self._members = self._largest = None
 
     def largest_bytes(self) -> Int64s:
-        """Per row: the largest volume that can be made where the node reaches it."""
+        """Per row: the largest volume that can be provisioned."""
         position = self._columns.fact_changes.position
         if position != self._position:
             self._members = self._largest = None
@@ -143,21 +143,21 @@ class _Space:
 
     def _memberships(self) -> tuple[Int64s, Int64s]:
         if self._members is None:
-            reaching = [self._rows_reaching(capacity.matcher) for capacity in self._capacities.values()]
-            rows = np.concatenate([np.zeros(0, dtype=np.int64), *reaching])
-            places = np.repeat(np.arange(len(reaching)), [len(each) for each in reaching])
+            accessible = [self._accessible_rows(capacity.matcher) for capacity in self._capacities.values()]
+            rows = np.concatenate([np.zeros(0, dtype=np.int64), *accessible])
+            places = np.repeat(np.arange(len(accessible)), [len(each) for each in accessible])
             self._members = (rows, places)
         return self._members
 
-    def _rows_reaching(self, matcher: LabelMatcher) -> Int64s:
-        pin = pin_of_matcher(matcher)
-        if pin is not None:
-            return self._reach.rows_carrying(pin)
-        return np.flatnonzero(self._reach.labelled(matcher))
+    def _accessible_rows(self, matcher: LabelMatcher) -> Int64s:
+        single_label = single_label_of_matcher(matcher)
+        if single_label is not None:
+            return self._topology.rows_with_label(single_label)
+        return np.flatnonzero(self._topology.labelled(matcher))
 
 
 def _matcher_of(topology: LabelSelector | None) -> LabelMatcher:
-    """Which nodes reach a capacity. As in kube-scheduler, none reach one with a faulty topology or without any."""
+    """The node topology of a capacity. As in kube-scheduler, an invalid or missing topology matches no node."""
     try:
         return compile_selector(topology)
     except LabelSelectorError:

@@ -1,21 +1,20 @@
-"""Where storage can be reached from: which nodes satisfy the topology of a volume, a class or a pool of capacity.
+"""Which nodes match the topology of a volume, a storage class or a storage capacity.
 
-Comes in   node affinities of volumes, allowed topologies of classes, node topologies of capacities, zone labels
-Goes out   for each, one truth value for every row of the table
+Input: node affinity of volumes, allowed topologies of classes, node topology of capacities, zone labels. Output: for
+each, one boolean for every row.
 
-Thousands of volumes share a handful of topologies, and nodes seldom change: an answer is computed once for each
-topology and kept until some node's facts change.
+Thousands of volumes share a few topologies, and nodes rarely change: a result is computed once for each topology and
+cached until a node changes.
 
- 1. Answers are over all rows of the table and are read-only: who wants some rows gathers them.
- 2. At most `KEPT_BYTES_MAX` are kept; then the memory starts anew.
- 3. A volume knows nodes by their labels only: what its affinity says about node names (`matchFields`) holds
-    everywhere, as in kube-scheduler v1.36.
+1. Results cover all rows and are read-only.
+2. The cache holds at most `CACHE_BYTES_MAX`. Then it is emptied.
+3. `matchFields` of a volume's node affinity match every node, as in kube-scheduler v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,11 +32,11 @@ from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 
-KEPT_BYTES_MAX = 16 << 20
-KEPT_MIN = 64
-"""So many answers are kept in a cluster of any size."""
+Topology = TypeVar("Topology", bound=Hashable)
 
-_FEW_VALUES = 8
+CACHE_BYTES_MAX = 16 << 20
+CACHE_ENTRIES_MIN = 64
+"""Minimum number of cached results in a cluster of any size."""
 
 TOPOLOGY_LABELS = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LABEL)
 _SUCCESSORS = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
@@ -50,74 +49,72 @@ class LabelledZones(NamedTuple):
     values: tuple[str, ...]
 
 
-class Pin(NamedTuple):
-    """The one label value that a volume's nodes carry: for a local volume, the name of its host."""
+class SingleLabel(NamedTuple):
+    """The only label that a topology requires: for a local volume, the name of its host."""
 
     key: str
     value: str
 
 
-class Reach:
-    """Answers "which nodes reach this?", and remembers."""
+class VolumeTopology:
+    """Evaluates topologies on all rows, and caches the results."""
 
-    __slots__ = ("_columns", "_kept", "_position", "_rows_by_code")
+    __slots__ = ("_cache", "_columns", "_position", "_rows_by_code")
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._kept: dict[Hashable, Bools] = {}
+        self._cache: dict[Hashable, Bools] = {}
         self._rows_by_code: dict[str, tuple[Int64s, Int64s]] = {}
         """For a label: all rows ordered by its code, and where each code begins among them."""
         self._position = -1
 
     def selected(self, selector: NodeSelector) -> Bools:
         """The nodes that a volume's node affinity selects."""
-        answer = self._known(selector)
-        return answer if answer is not None else self._keep(selector, self._evaluate_selector(selector))
+        return self._cached(selector, self._evaluate_selector)
 
-    def rows_carrying(self, pin: Pin) -> Int64s:
-        """The rows whose label has the value. Good for a great many values: rows are put in order once for all."""
-        self._forget_if_stale()
-        ordered = self._rows_by_code.get(pin.key)
+    def rows_with_label(self, single_label: SingleLabel) -> Int64s:
+        """The rows whose label has the value. Rows are sorted by value once, so many values are cheap."""
+        self._drop_if_stale()
+        ordered = self._rows_by_code.get(single_label.key)
         if ordered is None:
-            codes = self._codes(pin.key)
+            codes = self._codes(single_label.key)
             rows = np.argsort(codes, kind="stable")
-            begins = np.searchsorted(codes[rows], np.arange(self._columns.labels.column(pin.key).codes_max + 1))
-            ordered = self._rows_by_code[pin.key] = (rows, begins)
-        code = self._columns.labels.column(pin.key).code_for(pin.value)
+            begins = np.searchsorted(
+                codes[rows], np.arange(self._columns.labels.column(single_label.key).codes_max + 1)
+            )
+            ordered = self._rows_by_code[single_label.key] = (rows, begins)
+        code = self._columns.labels.column(single_label.key).code_for(single_label.value)
         return ordered[0][:0] if code is None else ordered[0][ordered[1][code] : ordered[1][code + 1]]
 
     def allowed(self, terms: tuple[TopologySelectorTerm, ...]) -> Bools:
-        """The nodes that a class's allowed topologies admit. No terms admit all nodes, an empty or faulty term none."""
-        answer = self._known(terms)
-        return answer if answer is not None else self._keep(terms, self._evaluate_terms(terms))
+        """The nodes that match allowed topologies. No terms match all nodes, an empty or invalid term none."""
+        return self._cached(terms, self._evaluate_terms)
 
     def labelled(self, matcher: LabelMatcher) -> Bools:
         """The nodes whose labels match."""
-        answer = self._known(matcher)
-        return answer if answer is not None else self._keep(matcher, self._evaluate_matcher(matcher))
+        return self._cached(matcher, self._evaluate_matcher)
 
     def zoned(self, zones: tuple[LabelledZones, ...]) -> Bools:
-        """The nodes that lie in all of these zones, and those without any zone or region label: one big zone."""
-        answer = self._known(zones)
-        return answer if answer is not None else self._keep(zones, self._evaluate_zones(zones))
+        """The nodes in all of these zones, and the nodes without any zone or region label."""
+        return self._cached(zones, self._evaluate_zones)
 
-    def _known(self, topology: Hashable) -> Bools | None:
-        self._forget_if_stale()
-        return self._kept.get(topology)
+    def _cached(self, topology: Topology, evaluate: Callable[[Topology], Bools]) -> Bools:
+        self._drop_if_stale()
+        result = self._cache.get(topology)
+        if result is None:
+            result = evaluate(topology)
+            result.flags.writeable = False
+            if len(self._cache) >= max(CACHE_ENTRIES_MIN, CACHE_BYTES_MAX // (len(result) + 1)):
+                self._cache.clear()
+            self._cache[topology] = result
+        return result
 
-    def _forget_if_stale(self) -> None:
+    def _drop_if_stale(self) -> None:
         position = self._columns.fact_changes.position
         if position != self._position:
-            self._kept.clear()
+            self._cache.clear()
             self._rows_by_code.clear()
             self._position = position
-
-    def _keep(self, topology: Hashable, answer: Bools) -> Bools:
-        if len(self._kept) >= max(KEPT_MIN, KEPT_BYTES_MAX // (len(answer) + 1)):
-            self._kept.clear()
-        answer.flags.writeable = False
-        self._kept[topology] = answer
-        return answer
 
     def _evaluate_selector(self, selector: NodeSelector) -> Bools:
         return self._evaluate_any(term.labels for term in compile_lenient(selector).terms if not term.faults)
@@ -133,65 +130,49 @@ class Reach:
         return self._evaluate_any(filter(None, map(_requirements_of, terms)))
 
     def _evaluate_any(self, terms: Iterable[Iterable[Requirement]]) -> Bools:
-        reached: Bools | None = None
+        matching: Bools | None = None
         for requirements in terms:
             holds = self._evaluate_labels(requirements)
-            reached = holds if reached is None else reached | holds
-        return reached if reached is not None else np.zeros(self._columns.height, dtype=np.bool_)
+            matching = holds if matching is None else matching | holds
+        return matching if matching is not None else np.zeros(self._columns.height, dtype=np.bool_)
 
     def _evaluate_labels(self, requirements: Iterable[Requirement]) -> Bools:
-        reached: Bools | None = None
-        for requirement in requirements:
-            if requirement.operator is Operator.IN and len(requirement.values) <= _FEW_VALUES:
-                holds = self._carries(requirement.key, requirement.values)
-            else:
-                holds = self._columns.node_selection.labelled((requirement,), slice(0, self._columns.height))
-            reached = holds if reached is None else reached & holds
-        return reached if reached is not None else np.ones(self._columns.height, dtype=np.bool_)
+        return self._columns.node_selection.labelled(requirements, slice(0, self._columns.height))
 
     def _evaluate_zones(self, zones: tuple[LabelledZones, ...]) -> Bools:
+        labels, everywhere = self._columns.labels, slice(0, self._columns.height)
         is_zoned = np.zeros(self._columns.height, dtype=np.bool_)
         for key in TOPOLOGY_LABELS:
             is_zoned |= self._codes(key) != ABSENT
         lies_inside = np.ones(self._columns.height, dtype=np.bool_)
         for key, values in zones:
-            carries = self._carries(key, values)
+            has_value = labels.column(key).has_any(values, everywhere)
             if key in _SUCCESSORS:
-                # A node that lacks the beta label is asked for the label that replaced it.
-                carries = np.where(self._codes(key) == ABSENT, self._carries(_SUCCESSORS[key], values), carries)
-            lies_inside &= carries
+                # On a node without the beta label, the label that replaced it counts.
+                has_new_value = labels.column(_SUCCESSORS[key]).has_any(values, everywhere)
+                has_value = np.where(self._codes(key) == ABSENT, has_new_value, has_value)
+            lies_inside &= has_value
         return lies_inside | ~is_zoned
-
-    def _carries(self, key: str, values: tuple[str, ...]) -> Bools:
-        """Per row: whether the label has one of a few values. Comparing codes is cheaper than gathering answers."""
-        codes, column = self._codes(key), self._columns.labels.column(key)
-        carries: Bools | None = None
-        for value in values:
-            code = column.code_for(value)
-            if code is not None:
-                has_value: Bools = codes == code
-                carries = has_value if carries is None else carries | has_value
-        return carries if carries is not None else np.zeros(len(codes), dtype=np.bool_)
 
     def _codes(self, key: str) -> Int64s:
         return self._columns.labels.column(key).codes[: self._columns.height]
 
 
-def pin_of(selector: NodeSelector | None) -> Pin | None:
-    """The label value to which a selector comes down, if it is as simple as that."""
+def single_label_of(selector: NodeSelector | None) -> SingleLabel | None:
+    """The only label that a selector requires, if it is that simple."""
     terms = compile_lenient(selector).terms if selector is not None else ()
     if len(terms) != 1 or len(terms[0].labels) != 1 or terms[0].faults or not terms[0].labels[0].is_equality:
         return None
     requirement = terms[0].labels[0]
-    return Pin(requirement.key, requirement.values[0])
+    return SingleLabel(requirement.key, requirement.values[0])
 
 
-def pin_of_matcher(matcher: LabelMatcher) -> Pin | None:
-    """As `pin_of`, for a label selector."""
+def single_label_of_matcher(matcher: LabelMatcher) -> SingleLabel | None:
+    """As `single_label_of`, for a label selector."""
     requirements = matcher.requirements
     if matcher.matches_nothing or len(requirements) != 1 or not requirements[0].is_equality:
         return None
-    return Pin(requirements[0].key, requirements[0].values[0])
+    return SingleLabel(requirements[0].key, requirements[0].values[0])
 
 
 def _requirements_of(term: TopologySelectorTerm) -> list[Requirement]:
