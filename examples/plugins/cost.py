@@ -18,10 +18,10 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.loading import enabled_if_unmentioned, load_plugins
-from mooring.scheduler.plugins.catalogue import default_registry
 
 HERE = Path(__file__).parent
 NODES_DEFAULT = 5000

@@ -10,13 +10,13 @@ import pytest
 from mooring.api.durations import format_duration
 from mooring.api.yaml import load_document
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import load_configuration, types
 from mooring.scheduler.config.arguments import ARGUMENTS
 from mooring.scheduler.config.defaults import DEFAULT_PLUGINS
 from mooring.scheduler.config.fields import Settings
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.plugins.catalogue import PLUGINS, default_registry
 from tests.docs.pages import Row, all_pages, page
 
 PAGE = page("docs/configuration.md")
@@ -86,7 +86,7 @@ def test_the_table_of_plugins_is_that_of_the_code() -> None:
     implements = default_registry().implements
     served = {
         plugin.name: ", ".join(f"`{p.config_field}`" for p in ExtensionPoint if implements(plugin.name, p))
-        for plugin in PLUGINS
+        for plugin in BUILT_IN
     }
     assert [row.cells for row in rows_of("Plugins")] == [
         (f"`{plugin.name}`", served[plugin.name], str(plugin.weight or "–")) for plugin in DEFAULT_PLUGINS
@@ -126,7 +126,7 @@ def test_strategies_are_named() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_load(example: str) -> None:
     configuration = load_configuration(load_document(example).data)
-    known = {plugin.name for plugin in PLUGINS}
+    known = {plugin.name for plugin in BUILT_IN}
     if all(name in known for profile in configuration.profiles for name in profile.plugins.enabled_names()):
         Engine(configuration, entropy=Entropy(seed=1))
 

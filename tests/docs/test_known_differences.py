@@ -17,11 +17,11 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
+from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.plugins.catalogue import PLUGINS, default_registry
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import page
@@ -133,7 +133,7 @@ def test_plugins_of_gates_that_are_off_do_not_exist(name: str) -> None:
 
 def test_our_plugins_take_part_where_those_of_kubernetes_do() -> None:
     ours = default_registry().implements
-    pairs = [(plugin.name, point) for plugin in PLUGINS if plugin.name not in CAME_BACK for point in ExtensionPoint]
+    pairs = [(plugin.name, point) for plugin in BUILT_IN if plugin.name not in CAME_BACK for point in ExtensionPoint]
     assert [pair for pair in pairs if KUBERNETES(*pair) != ours(*pair)] == []
 
 

@@ -7,8 +7,8 @@ import re
 import msgspec
 import pytest
 
+from mooring.scheduler.catalogue import BUILT_IN
 from mooring.scheduler.config.arguments import ARGUMENTS
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.docs.pages import ROOT, Row, names_of_tests, page
 from tests.golden.recordings import FAMILIES, recorded
 
@@ -25,7 +25,7 @@ def claims() -> list[Row]:
 
 def test_every_plugin_has_a_row() -> None:
     named = {name for row in PARITY.rows if row.section == "Plugins" for name in re.findall(r"`(\w+)`", row.cells[0])}
-    assert {plugin.name for plugin in PLUGINS} - named == set()
+    assert {plugin.name for plugin in BUILT_IN} - named == set()
 
 
 def test_every_argument_is_in_a_row_of_its_plugin() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from mooring.api.kinds import NODE
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.adapter import REASONS_TOLD_MAX
@@ -19,7 +20,6 @@ from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unme
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
 from mooring.scheduler.framework.sources import plugins_from
-from mooring.scheduler.plugins.catalogue import default_registry
 from mooring.scheduler.queue.queueing_hints import registered_kinds
 from tests.builders import node, pod
 from tests.docs.pages import page

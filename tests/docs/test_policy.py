@@ -9,10 +9,14 @@ import pytest
 
 from mooring.api.yaml import load_document
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.config import load_configuration
-from mooring.scheduler.config.policy import ALWAYS
-from mooring.scheduler.config.policy_arguments import NodeLabelArgs, ServiceAffinityArgs
-from mooring.scheduler.config.policy_names import (
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.config.types import NO_PLUGINS
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.policy import load_configuration_or_policy
+from mooring.scheduler.policy.arguments import NodeLabelArgs, ServiceAffinityArgs
+from mooring.scheduler.policy.conversion import ALWAYS
+from mooring.scheduler.policy.names import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
     MANDATORY_PREDICATES,
@@ -21,12 +25,7 @@ from mooring.scheduler.config.policy_names import (
     STRATEGIES,
     STRATEGY_PLUGINS,
 )
-from mooring.scheduler.config.policy_rules import WEIGHT_MAX
-from mooring.scheduler.config.policy_types import Policy, PredicateArgument, PriorityArgument
-from mooring.scheduler.config.types import NO_PLUGINS
-from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.points import ExtensionPoint
-from mooring.scheduler.plugins.catalogue import default_registry
+from mooring.scheduler.policy.types import WEIGHT_MAX, Policy, PredicateArgument, PriorityArgument
 from tests.docs.pages import page
 
 PAGE = page("docs/policy.md")
@@ -96,7 +95,9 @@ def test_the_points_of_the_plugins_that_came_back() -> None:
 
 
 def test_what_is_always_on_is_named() -> None:
-    nothing_asked = load_configuration({"apiVersion": "v1", "kind": "Policy", "predicates": [], "priorities": []})
+    nothing_asked = load_configuration_or_policy(
+        {"apiVersion": "v1", "kind": "Policy", "predicates": [], "priorities": []}
+    )
     enabled = nothing_asked.profiles[0].plugins.enabled_names()
     mandatory = {plugin for name in MANDATORY_PREDICATES for plugin in PREDICATES[name]}
     said = set(codes(PAGE.prose.partition("## What is different today")[2]))
@@ -113,6 +114,6 @@ def test_the_largest_weight_is_told() -> None:
 
 @pytest.mark.parametrize("example", PAGE.blocks("yaml"), ids=["policy", "configuration"])
 def test_examples_load(example: str) -> None:
-    configuration = load_configuration(load_document(example).data)
+    configuration = load_configuration_or_policy(load_document(example).data)
     assert configuration.profiles[0].plugins.multi_point != NO_PLUGINS
     assert Engine(configuration, entropy=Entropy(seed=1)).cycles

@@ -14,7 +14,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler import loop
 from mooring.scheduler.binding import cycle, permits
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.devices import deadline
+from mooring.scheduler.devices import allocator
 from mooring.scheduler.extenders import asking, http
 from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
@@ -40,7 +40,7 @@ CONSTANTS = (
     events,
     http,
     asking,
-    deadline,
+    allocator,
     memory,
     memory_watch,
 )

@@ -15,7 +15,6 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import Explanation, explain
@@ -26,6 +25,7 @@ from mooring.scheduler.framework.obstacle import Obstacle
 from mooring.scheduler.framework.plugin import SKIP, Filter, Plugin, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason, Rejection
+from mooring.scheduler.policy import load_configuration_or_policy
 from tools.verdicts import AlwaysFirst, by_name
 
 AnyPlugin = TypeVar("AnyPlugin", bound=Plugin)
@@ -38,7 +38,9 @@ def without_line(text: str) -> str:
 
 def engine_of(*views: ApiObject, config: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Engine:
     """An engine that knows these objects."""
-    engine = Engine(load_configuration(config), entropy=AlwaysFirst(seed=0), tie_break=by_name, registry=registry)
+    engine = Engine(
+        load_configuration_or_policy(config), entropy=AlwaysFirst(seed=0), tie_break=by_name, registry=registry
+    )
     for view in views:
         engine.put(view)
     return engine

@@ -22,13 +22,13 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache import changes, selectors, signatures
+from mooring.scheduler.cache import arrays, pods, selectors
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.volume_binding import Reserved, VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import PodVolumes, VolumeBinding
 from tests.api.builders import selector
 from tests.builders import claim
 from tests.scheduler.harness import engine_of, plugin_of
@@ -231,7 +231,7 @@ class History:
         self.pods[record.uid] = bound
         self.engine.put(bound)
 
-    def _reserved(self, record: PodInfo) -> Reserved | None:
+    def _reserved(self, record: PodInfo) -> PodVolumes | None:
         return plugin_of(self.engine, VolumeBinding).reserved_for(record)
 
     def _shares_a_port(self, view: Pod) -> bool:
@@ -250,9 +250,9 @@ def forgetful(is_forgetful: bool) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patched:
         if is_forgetful:
-            patched.setattr(signatures, "RECENT_USES", 0)
+            patched.setattr(pods, "RECENT_USES", 0)
             patched.setattr(selectors, "COUNTERS_BYTES_MAX", 2048)
-            patched.setattr(changes, "LOG_LENGTH_MAX", 4)
+            patched.setattr(arrays, "LOG_LENGTH_MAX", 4)
             patched.setattr(result_cache, "CACHE_BYTES_MAX", 0)
         yield
 

@@ -9,13 +9,13 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import PODS
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Rejection, unschedulable
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.builders import namespace, node, pod, service
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.config.builders import configuration, plugins, with_profile

@@ -24,7 +24,7 @@ from mooring.controllers import stateful_set_plan
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job_plan import Survey, survey
 from mooring.controllers.own_writes import OwnWrites
-from mooring.scheduler.cache.changes import ChangeLog
+from mooring.scheduler.cache.arrays import ChangeLog
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,15 @@ from msgspec.structs import replace
 from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.cli.flag_values import FlagValue
 from mooring.cli.problems import InputError, Problem, input_error
+from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.encode import encode_configuration
-from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.config.problems import ConfigurationError
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.framework.sources import installed_plugins, plugins_from
-from mooring.scheduler.plugins.catalogue import default_registry
+from mooring.scheduler.policy import load_configuration_or_policy
 
 _LEADER_FLAGS = {
     "leader-elect": "leader_elect",
@@ -54,7 +54,7 @@ def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> t
     document = _document(file) if file else None
     registry, added = _registry(flags["plugin"])
     try:
-        configuration = load_configuration(document.data if document is not None else None)
+        configuration = load_configuration_or_policy(document.data if document is not None else None)
         configuration = _with_flags(configuration, flags, given)
         problems = validate(configuration)
         if problems:

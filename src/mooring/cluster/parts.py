@@ -14,14 +14,14 @@ from mooring.cluster.settings import PartSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.scheduler import Scheduler
 
 Part = Callable[[PartSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
 
 
 async def run_scheduler(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
-    configuration = load_configuration(settings.scheduler_configuration)
+    configuration = load_configuration_or_policy(settings.scheduler_configuration)
     await Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler")).run()
 
 

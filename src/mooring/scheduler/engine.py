@@ -31,6 +31,7 @@ from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
@@ -42,7 +43,6 @@ from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Rejection
-from mooring.scheduler.plugins.catalogue import default_registry
 
 logger = logging.getLogger(__name__)
 

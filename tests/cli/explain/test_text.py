@@ -22,9 +22,9 @@ from mooring.cli.explain.report import (
 )
 from mooring.cli.explain.text import HEADINGS, as_lines, heading_of
 from mooring.cli.layout import Paper
+from mooring.scheduler.catalogue import BUILT_IN
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Score
-from mooring.scheduler.plugins.catalogue import PLUGINS
 
 NAMES = st.text("abc-.1", min_size=1, max_size=90)
 PLUGIN_NAMES = st.lists(st.sampled_from([*HEADINGS, "AnEspeciallyLongNameOfAPlugin"]), unique=True, max_size=10)
@@ -106,6 +106,6 @@ def test_a_replica_that_goes_nowhere_gets_one_line(change: dict[str, object], li
 
 
 def test_every_plugin_that_scores_has_a_short_name() -> None:
-    scoring = [plugin.name for plugin in PLUGINS if issubclass(plugin, Score)]
+    scoring = [plugin.name for plugin in BUILT_IN if issubclass(plugin, Score)]
     assert [name for name in scoring if name not in HEADINGS] == []
     assert heading_of("MyVeryOwnPluginForScores") == "MyVery…cores"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.scheduler.cache.arrays import CAPACITY_MIN, Rows, capacity_for, grown, length_of, places_of_max
+from mooring.scheduler.cache import arrays
+from mooring.scheduler.cache.arrays import CAPACITY_MIN, ChangeLog, Rows, capacity_for, grown, length_of, places_of_max
 
 
 @pytest.mark.parametrize(("length", "capacity"), [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (5000, 8192)])
@@ -35,3 +36,68 @@ def test_how_many_rows_are_asked_about(rows: Rows, length: int) -> None:
 @pytest.mark.parametrize(("values", "best"), [([3, 1, 3], [0, 2]), ([1], [0]), ([-5, -3], [1]), ([0, 0, 0], [0, 1, 2])])
 def test_where_the_largest_is(values: list[int], best: list[int]) -> None:
     assert places_of_max(np.array(values)).tolist() == best
+
+
+def log_of(*rows: int) -> ChangeLog:
+    log = ChangeLog()
+    for row in rows:
+        log.append(row)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("rows", "position", "since"),
+    [
+        pytest.param([5, 3, 5], 0, [3, 5], id="each row once, ascending"),
+        pytest.param([5, 3, 5], 1, [3, 5], id="from the reader's position on"),
+        pytest.param([5, 3, 5], 2, [5], id="the last change"),
+        pytest.param([5, 3, 5], 3, [], id="nothing new"),
+        pytest.param([], 0, [], id="nothing ever"),
+    ],
+)
+def test_rows_that_changed_since(rows: list[int], position: int, since: list[int]) -> None:
+    changed = log_of(*rows).since(position)
+    assert changed is not None
+    assert changed.tolist() == since
+
+
+@pytest.mark.parametrize(
+    ("rows", "position", "since"),
+    [
+        pytest.param([5, 3, 5], 0, None, id="three changes are more than two"),
+        pytest.param([5, 3, 5], 1, [3, 5], id="two are few"),
+        pytest.param([5, 5], 0, [5], id="each row once"),
+        pytest.param([5, 3, 5], 2, [5], id="the last change"),
+        pytest.param([5, 3, 5], 3, [], id="nothing new"),
+        pytest.param([], -1, None, id="whoever was never here looks at everything"),
+    ],
+)
+def test_few_rows_that_changed_since(rows: list[int], position: int, since: list[int] | None) -> None:
+    assert log_of(*rows).few_since(position, 2) == since
+
+
+def test_whoever_was_never_here_looks_at_everything() -> None:
+    assert log_of(1, 2).since(-1) is None
+
+
+def test_the_log_forgets_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "LOG_LENGTH_MAX", 4)
+    log = log_of(*range(10))
+    assert log.position == 10
+    assert log.since(0) is None
+    assert log.since(5) is None
+    assert log.few_since(5, 10) is None
+    recent = log.since(8)
+    assert recent is not None
+    assert recent.tolist() == [8, 9]
+
+
+def test_many_at_once_are_logged_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "LOG_LENGTH_MAX", 4)
+    log = log_of(1)
+    log.extend([2, 3, 2, 5, 6])
+    assert log.position == 6
+    assert log.since(3) is None, "it keeps the last two"
+    recent = log.since(4)
+    assert recent is not None
+    assert recent.tolist() == [5, 6]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.nodeselector import compile_preferred, preferred_node_affinity, required_node_affinity
-from mooring.api.views.node import Node
+from mooring.api.views.node import ContainerImage, Node
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache import nodes
 from mooring.scheduler.cache.columns import Columns
-from tests.api.builders import node_selector, preferred, term
+from mooring.scheduler.cache.nodes import ImageColumns, TaintColumns
+from tests.api.builders import node_selector, preferred, taint, term
 from tests.builders import ZONE, node, pod
 
 NODES = (
@@ -103,3 +105,95 @@ def test_more_requirements_than_are_remembered(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(2):
         for least, names in ((0, ["n1", "n2"]), (8, ["n1"]), (16, []), (15, ["n1"])):
             assert matching(columns, pod(nodes=node_selector(term(f"cores Gt {least}")))) == names
+
+
+GPU, OLD = taint("gpu=true:NoSchedule"), taint("old:NoExecute")
+
+
+def test_rows_with_the_same_taints_share_a_set() -> None:
+    taints = TaintColumns(8)
+    taints.set(0, [GPU, OLD])
+    taints.set(1, [replace(GPU, time_added="2024-01-01T00:00:00Z"), OLD])
+    taints.set(2, [OLD])
+    assert taints.set_of_row[0] == taints.set_of_row[1] != taints.set_of_row[2]
+    assert taints.sets[taints.set_of_row[2]] == (OLD,)
+
+
+def test_the_order_of_taints_makes_a_difference() -> None:
+    taints = TaintColumns(8)
+    taints.set(0, [GPU, OLD])
+    taints.set(1, [OLD, GPU])
+    assert taints.set_of_row[0] != taints.set_of_row[1], "the first untolerated taint is the one that is told"
+
+
+def test_no_taints_are_set_zero() -> None:
+    taints = TaintColumns(8)
+    taints.set(0, [GPU])
+    taints.set(0, [])
+    taints.set(1, [GPU])
+    taints.clear(1)
+    assert taints.set_of_row[:3].tolist() == [0, 0, 0]
+
+
+def test_each_distinct_set_is_judged_once() -> None:
+    taints = TaintColumns(8)
+    for row in range(6):
+        taints.set(row, [GPU] if row % 2 else [])
+    judged = []
+
+    def count(found: tuple[object, ...]) -> int:
+        judged.append(found)
+        return len(found)
+
+    verdicts = taints.judge(count, np.int64)
+    assert verdicts[taints.set_of_row[:6]].tolist() == [0, 1, 0, 1, 0, 1]
+    assert judged == [(), (GPU,)]
+
+
+def image(size: int, *names: str) -> ContainerImage:
+    return ContainerImage(names=names, size_bytes=size)
+
+
+def held(images: ImageColumns) -> dict[str, tuple[int, list[int]]]:
+    return {name: (holders.size_bytes, sorted(holders.rows)) for name, holders in images.holders.items()}
+
+
+def test_an_image_is_known_by_all_its_names() -> None:
+    images = ImageColumns()
+    images.set(3, [image(10, "web:1", "web@sha256:abc"), image(20, "db:1")])
+    assert held(images) == {"web:1": (10, [3]), "web@sha256:abc": (10, [3]), "db:1": (20, [3])}
+
+
+def test_the_first_node_that_reports_an_image_says_its_size() -> None:
+    images = ImageColumns()
+    images.set(0, [image(10, "web:1")])
+    images.set(1, [image(99, "web:1")])
+    assert held(images) == {"web:1": (10, [0, 1])}
+    images.clear(0)
+    assert held(images) == {"web:1": (10, [1])}, "while any node holds it"
+    images.clear(1)
+    images.set(2, [image(99, "web:1")])
+    assert held(images) == {"web:1": (99, [2])}
+
+
+def test_a_node_that_drops_an_image_holds_it_no_longer() -> None:
+    images = ImageColumns()
+    images.set(0, [image(10, "web:1"), image(20, "db:1")])
+    images.set(0, [image(20, "db:1")])
+    assert held(images) == {"db:1": (20, [0])}
+
+
+def test_the_version_changes_with_the_holders_only() -> None:
+    images = ImageColumns()
+    images.set(0, [])
+    images.clear(0)
+    assert images.version == 0
+    images.set(0, [image(10, "web:1")])
+    known = images.version
+    images.set(0, [image(10, "web:1")])
+    assert images.version == known, "most updates of a node are heartbeats"
+    images.set(1, [image(10, "web:1")])
+    assert images.version > known
+    known = images.version
+    images.clear(1)
+    assert images.version > known

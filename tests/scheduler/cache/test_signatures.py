@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod, PodAffinityTerm
-from mooring.scheduler.cache import signatures
+from mooring.scheduler.cache import pods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -22,7 +22,7 @@ WEB = {"app": "web"}
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps spare nobody who has no pods."""
-    monkeypatch.setattr(signatures, "RECENT_USES", 0)
+    monkeypatch.setattr(pods, "RECENT_USES", 0)
 
 
 def swept(columns: Columns) -> None:
@@ -62,7 +62,7 @@ def test_a_shape_with_placed_pods_stays() -> None:
 
 
 def test_the_registry_sweeps_itself_when_it_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signatures, "SIGNATURES_BEFORE_SWEEP", 4)
+    monkeypatch.setattr(pods, "SIGNATURES_BEFORE_SWEEP", 4)
     registry = Columns()
     registry.signatures.sweep()
     for number in range(50):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from mooring.scheduler.config import ConfigurationError, Problem, load_configuration
+from mooring.scheduler.config import ConfigurationError, Problem
 from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.policy import load_configuration_or_policy
 
 VERSION = "kubescheduler.config.k8s.io/v1"
 
@@ -25,7 +26,7 @@ def with_arguments(plugin: str, args: object) -> Written:
 
 def loaded_arguments(plugin: str, args: object = None) -> object:
     """What a plugin is given for arguments that were written."""
-    loaded = load_configuration(with_arguments(plugin, args))
+    loaded = load_configuration_or_policy(with_arguments(plugin, args))
     return next(config.args for config in loaded.profiles[0].plugin_config if config.name == plugin)
 
 
@@ -39,11 +40,11 @@ def problems(load: Callable[[], object]) -> tuple[Problem, ...]:
 
 
 def complaints_about(data: object) -> list[str]:
-    return [problem.text for problem in problems(lambda: load_configuration(data))]
+    return [problem.text for problem in problems(lambda: load_configuration_or_policy(data))]
 
 
 def paths_complained_about(data: object) -> list[str]:
-    return [problem.path for problem in problems(lambda: load_configuration(data))]
+    return [problem.path for problem in problems(lambda: load_configuration_or_policy(data))]
 
 
 def plugins(*names: str) -> list[Written]:

@@ -9,11 +9,11 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_profile

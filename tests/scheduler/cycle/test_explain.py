@@ -11,12 +11,12 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Filter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import engine_of, explained, obstacles, without_line

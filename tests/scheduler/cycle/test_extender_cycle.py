@@ -10,6 +10,7 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import ExtenderFailure
@@ -24,7 +25,6 @@ from mooring.scheduler.extenders.wire import FilterResult, HostPriority, MetaVic
 from mooring.scheduler.framework.plugin import PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import Written, configuration, plugins

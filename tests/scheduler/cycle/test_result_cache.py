@@ -13,6 +13,7 @@ from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.victims import VictimBook
@@ -20,7 +21,6 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, RequiredTerms
 from tests.api.builders import preferred
 from tests.builders import HOSTNAME, MIB, ZONE, node, owned_by, pod, pods_like

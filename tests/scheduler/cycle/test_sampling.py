@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.sampling import Sample, feasible_wanted, sample
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Filter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration, plugins

@@ -11,6 +11,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
@@ -26,7 +27,6 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable, unschedulable
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_profile

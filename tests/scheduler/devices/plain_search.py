@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mooring.scheduler.devices.capacity import consumption, fits
-from mooring.scheduler.devices.constraints import constraint_of
-from mooring.scheduler.devices.pools import PooledDevice, PoolView
-from mooring.scheduler.devices.requests import DEVICES_PER_CLAIM_MAX, Request, SearchError, Wanted
-from mooring.scheduler.devices.selection import is_selected
-from mooring.scheduler.devices.usage import Usage, counters_left
+from mooring.scheduler.devices.claims import AllocatedState, counters_left
+from mooring.scheduler.devices.pools import PooledDevice, PoolView, consumption, fits
+from mooring.scheduler.devices.requests import (
+    DEVICES_PER_CLAIM_MAX,
+    AllocationError,
+    AllocationRequest,
+    Request,
+    constraint_of,
+    is_selected,
+)
 
 TOO_MANY = "too many"
 
@@ -31,8 +35,8 @@ Goal = Callable[[list[Pick]], Answer]
 class PlainSearch:
     """Judges a list of picks as a whole, each time anew."""
 
-    def __init__(self, pools: Sequence[PoolView], usage: Usage, wanted: Wanted) -> None:
-        self.usage = usage
+    def __init__(self, pools: Sequence[PoolView], allocated: AllocatedState, wanted: AllocationRequest) -> None:
+        self.allocated = allocated
         self.wanted = wanted
         self.spots = [(device, pool, flag) for pool in pools for device, flag in zip(pool.devices, pool.reached)]
         self.pools = pools
@@ -43,7 +47,7 @@ class PlainSearch:
         for claim in self.wanted.claims:
             least = sum(min(self.size(alternative) for alternative in requests) for requests in claim.requests)
             if least > DEVICES_PER_CLAIM_MAX:
-                raise SearchError("too many")
+                raise AllocationError("too many")
         if self.claim(0, []) is True:
             return [(pick.request.full_name, pick.device.id[2]) for pick in self.solution]
         return None
@@ -54,7 +58,7 @@ class PlainSearch:
     def every(self, request: Request) -> list[tuple[PooledDevice, PoolView]]:
         for pool in self.pools:
             if pool.is_incomplete or pool.is_invalid:
-                raise SearchError("asks for all devices")
+                raise AllocationError("asks for all devices")
         return [
             (device, pool)
             for device, pool, is_reached in self.spots
@@ -73,12 +77,12 @@ class PlainSearch:
         if place == len(claim.requests):
             answer = self.claim(index + 1, picks)
             return False if answer == TOO_MANY else answer
-        answers = []
+        outcomes = []
         for alternative in claim.requests[place]:
-            answers.append(self.devices(index, place, alternative, 0, 0, picks))
-            if answers[-1] is True or not claim.is_prioritised[place]:
-                return answers[-1]
-        return TOO_MANY if all(answer == TOO_MANY for answer in answers) else False
+            outcomes.append(self.devices(index, place, alternative, 0, 0, picks))
+            if outcomes[-1] is True or not claim.is_prioritised[place]:
+                return outcomes[-1]
+        return TOO_MANY if all(answer == TOO_MANY for answer in outcomes) else False
 
     def devices(self, index: int, place: int, request: Request, count: int, start: int, picks: list[Pick]) -> Answer:
         wanted = self.size(request)
@@ -111,7 +115,7 @@ class PlainSearch:
         exclusive = [pick for pick in picks if pick.device is device and not device.kind.allows_multiple]
         if request.admin_access:
             return any(pick.request.claim == request.claim for pick in exclusive)
-        return bool(exclusive) or self.usage.is_taken(device.id)
+        return bool(exclusive) or self.allocated.is_allocated(device.id)
 
     def has_room(self, request: Request, device: PooledDevice, picks: list[Pick]) -> bool:
         consumed = consumption(device.kind.capacities, request.capacity)
@@ -122,7 +126,7 @@ class PlainSearch:
             for share in [consumption(device.kind.capacities, pick.request.capacity)]
         ]
         return consumed is not None and fits(
-            device.kind.capacities, consumed, self.usage.consumed.get(device.id, {}), *others
+            device.kind.capacities, consumed, self.allocated.consumed.get(device.id, {}), *others
         )
 
     def usable(
@@ -139,18 +143,20 @@ class PlainSearch:
                     constraint.add(pick.request, pick.device.kind)
         if not all(constraint.add(request, device.kind) for constraint in constraints):
             if demanded:
-                raise SearchError("a constraint would not be satisfied")
+                raise AllocationError("a constraint would not be satisfied")
             return False
         return self.has_room(request, device, picks)
 
     def has_counters(self, device: PooledDevice, pool: PoolView, picks: list[Pick]) -> bool:
         shares = [pick for pick in picks if pick.device is device]
-        if not device.kind.counters or (device.kind.allows_multiple and (shares or device.id in self.usage.consumed)):
+        if not device.kind.counters or (
+            device.kind.allows_multiple and (shares or device.id in self.allocated.consumed)
+        ):
             return True
-        left = counters_left(pool, self.usage)
+        left = counters_left(pool, self.allocated)
         counted: list[PooledDevice] = []
         for pick in picks:
-            is_first = pick.device not in counted and pick.device.id not in self.usage.consumed
+            is_first = pick.device not in counted and pick.device.id not in self.allocated.consumed
             if pick.pool is pool and (not pick.device.kind.allows_multiple or is_first):
                 counted.append(pick.device)
         for each in (*counted, device):

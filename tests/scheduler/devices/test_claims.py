@@ -7,8 +7,12 @@ import pytest
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import ObjectMeta, OwnerReference
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimBook, UnknownClaimError
-from mooring.scheduler.devices.usage import Usage
+from mooring.scheduler.devices.claims import (
+    EXTENDED_RESOURCE_ANNOTATION,
+    AllocatedState,
+    ClaimTracker,
+    UnknownClaimError,
+)
 from tests.device_builders import GPU, claim, given, wants
 
 G0, G1 = (GPU, "n1", "gpu-0"), (GPU, "n1", "gpu-1")
@@ -21,8 +25,8 @@ class Books:
         self.store: ObjectStore[ResourceClaim] = ObjectStore()
         for each in claims:
             self.store.put(each)
-        self.usage = Usage()
-        self.book = ClaimBook(self.store, self.usage)
+        self.allocated = AllocatedState()
+        self.book = ClaimTracker(self.store, self.allocated)
 
 
 PLAIN = claim("c", wants(), version="5")
@@ -31,40 +35,40 @@ ALLOCATED = claim("c", wants(), has=given("gpu-0"), version="6")
 
 def test_allocations_of_claims_are_in_use_as_long_as_they_have_them() -> None:
     books = Books(ALLOCATED)
-    assert books.usage.is_taken(G0)
+    assert books.allocated.is_allocated(G0)
     books.store.put(claim("c", wants(), version="7"))
-    assert not books.usage.is_used(G0)
+    assert not books.allocated.is_in_use(G0)
     books.store.put(claim("c", wants(), has=given("gpu-1"), version="8"))
-    assert books.usage.is_taken(G1)
+    assert books.allocated.is_allocated(G1)
     books.store.remove("default/c")
-    assert not books.usage.is_used(G1)
+    assert not books.allocated.is_in_use(G1)
 
 
 def test_what_is_in_flight_is_in_use_until_it_has_landed() -> None:
     books = Books(PLAIN)
-    books.book.take_off("uid-c", given("gpu-0"))
-    assert books.usage.is_taken(G0)
-    assert books.book.in_flight("uid-c") == given("gpu-0")
-    assert books.book.land("uid-c")
-    assert not books.usage.is_used(G0)
-    assert not books.book.land("uid-c"), "there is nothing to land any more"
+    books.book.add_pending("uid-c", given("gpu-0"))
+    assert books.allocated.is_allocated(G0)
+    assert books.book.pending_allocation("uid-c") == given("gpu-0")
+    assert books.book.remove_pending("uid-c")
+    assert not books.allocated.is_in_use(G0)
+    assert not books.book.remove_pending("uid-c"), "there is nothing to land any more"
 
 
 def test_a_flight_that_several_wait_for_lasts_until_the_last_of_them() -> None:
     books = Books(PLAIN)
-    books.book.take_off("uid-c", given("gpu-0"))
-    books.book.take_off("uid-c", given("gpu-0"))
-    assert not books.book.land("uid-c")
-    assert books.usage.is_taken(G0)
-    assert books.book.land("uid-c", for_all=True)
-    assert not books.usage.is_used(G0)
+    books.book.add_pending("uid-c", given("gpu-0"))
+    books.book.add_pending("uid-c", given("gpu-0"))
+    assert not books.book.remove_pending("uid-c")
+    assert books.allocated.is_allocated(G0)
+    assert books.book.remove_pending("uid-c", for_all=True)
+    assert not books.allocated.is_in_use(G0)
 
 
 def test_what_was_written_is_believed_before_the_watch_tells_of_it() -> None:
     books = Books(PLAIN)
     books.book.assume(ALLOCATED)
     assert books.book.get("default/c") is ALLOCATED
-    assert books.usage.is_taken(G0)
+    assert books.allocated.is_allocated(G0)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_only_a_newer_version_from_the_watch_beats_what_is_assumed(version: str,
     told = claim("c", wants(), version=version)
     books.store.put(told)
     assert (books.book.get("default/c") is told) is is_believed
-    assert books.usage.is_taken(G0) is not is_believed
+    assert books.allocated.is_allocated(G0) is not is_believed
 
 
 def test_an_assumption_can_be_taken_back() -> None:
@@ -90,7 +94,7 @@ def test_an_assumption_can_be_taken_back() -> None:
     books.book.assume(ALLOCATED)
     books.book.restore("default/c")
     assert books.book.get("default/c") is PLAIN
-    assert not books.usage.is_used(G0)
+    assert not books.allocated.is_in_use(G0)
 
 
 def test_nothing_is_assumed_of_what_the_watch_has_not_told_or_knows_better() -> None:
@@ -98,7 +102,7 @@ def test_nothing_is_assumed_of_what_the_watch_has_not_told_or_knows_better() -> 
         Books().book.assume(ALLOCATED)
     books = Books(claim("c", wants(), version="9"))
     books.book.assume(ALLOCATED)
-    assert not books.usage.is_used(G0)
+    assert not books.allocated.is_in_use(G0)
 
 
 def test_whoever_listens_hears_of_every_change() -> None:
@@ -125,3 +129,38 @@ def test_the_claim_for_extended_resources_is_found_by_its_pod() -> None:
     assert books.book.for_extended_resources("q", "p-1") is None
     books.store.remove(left.key)
     assert books.book.for_extended_resources("p", "p-1") is None
+
+
+G0, G1 = (GPU, "n1", "gpu-0"), (GPU, "n1", "gpu-1")
+
+
+def test_shares_and_administrators() -> None:
+    allocated = AllocatedState()
+    share = given("gpu-0", share="s", consumes={"memory": "2Gi"})
+    allocated.add(share)
+    allocated.add(given("gpu-1", admin=True))
+    assert (allocated.is_allocated(G0), allocated.is_in_use(G0), allocated.is_in_use(G1)) == (False, True, False)
+    assert allocated.consumed[G0] == {"memory": 2 * 2**30 * 10**9}
+    allocated.add(share)
+    assert allocated.consumed[G0] == {"memory": 4 * 2**30 * 10**9}
+    allocated.remove(share)
+    allocated.remove(share)
+    assert not allocated.is_in_use(G0)
+    assert G0 not in allocated.consumed
+
+
+def test_a_device_that_two_claims_have_is_free_when_both_have_given_it_back() -> None:
+    allocated = AllocatedState()
+    allocated.add(given("gpu-0"))
+    allocated.add(given("gpu-0"))
+    allocated.remove(given("gpu-0"))
+    assert allocated.is_allocated(G0)
+    allocated.remove(given("gpu-0"))
+    assert not allocated.is_allocated(G0)
+
+
+def test_pools_in_which_something_changed_are_told() -> None:
+    allocated = AllocatedState()
+    allocated.add(given("gpu-0", pool="n1"))
+    allocated.add(given("gpu-0", pool="n2", admin=True))
+    assert allocated.changed_pools == {(GPU, "n1")}

@@ -18,12 +18,11 @@ from mooring.api.views.devices import (
 from mooring.api.views.selectors import NodeSelector
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.deadline import Deadline
-from mooring.scheduler.devices.pools import Kinds, PooledSlice, view_of
-from mooring.scheduler.devices.requests import SearchError, Wanted
+from mooring.scheduler.devices.allocator import Allocator, Deadline
+from mooring.scheduler.devices.claims import AllocatedState
+from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, view_of
+from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
 from mooring.scheduler.devices.results import allocation_of, only_on
-from mooring.scheduler.devices.search import Search
-from mooring.scheduler.devices.usage import Usage
 from tests.api.builders import node_selector, term
 from tests.device_builders import asking, device, device_class, first_of, slice_of, wants
 
@@ -36,12 +35,12 @@ def allocated(spec: ResourceClaimSpec, published: ResourceSlice, *classes: Devic
     store: ObjectStore[DeviceClass] = ObjectStore()
     for each in classes or (device_class(),):
         store.put(each)
-    pooled = PooledSlice(published, Kinds())
+    pooled = PooledSlice(published, DeviceKinds())
     reached = (True,) * len(pooled.devices) if pooled.selects_per_device else None
     pool = view_of(pooled.pool_id, [pooled], {pooled.name: reached})
-    wanted = Wanted([spec], store)
+    wanted = AllocationRequest([spec], store)
     assert pool is not None
-    found = Search([pool], Usage(), wanted, Deadline(VirtualClock(), 10.0)).run()
+    found = Allocator([pool], AllocatedState(), wanted, Deadline(VirtualClock(), 10.0)).run()
     assert found is not None
     return allocation_of(spec, wanted.claims[0], found.alternatives[0], found.claims[0], "n1", lambda: "share-1")
 
@@ -132,5 +131,5 @@ def test_where_the_devices_can_be_reached(published: ResourceSlice, nodes: NodeS
 
 def test_a_selector_with_several_terms_cannot_be_added_up() -> None:
     published = slice_of(device("d"), reached=node_selector(term("zone In a"), term("zone In b")))
-    with pytest.raises(SearchError, match=r"unsupported ResourceSlice\.NodeSelector with 2 terms"):
+    with pytest.raises(AllocationError, match=r"unsupported ResourceSlice\.NodeSelector with 2 terms"):
         allocated(asking(wants()), published)

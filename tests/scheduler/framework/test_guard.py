@@ -11,6 +11,7 @@ import pytest
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.arguments import InterPodAffinityArgs
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import (
@@ -29,7 +30,6 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import HOSTNAME, node, pod

@@ -9,11 +9,11 @@ from textwrap import dedent
 
 import pytest
 
+from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
 from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.registry import BadPluginError, Registry
-from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.harness import decide, engine_of

@@ -18,6 +18,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, Problem
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
@@ -36,7 +37,6 @@ from mooring.scheduler.framework.plugin import Filter, Permit, Scope, Score
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import BadPluginError
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, refusal_of
-from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like
 from tests.scheduler.config.builders import with_profile
 from tests.scheduler.harness import decide, engine_of, filter_state, plugin_of, settle, without_line

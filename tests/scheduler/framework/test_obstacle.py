@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mooring.scheduler.catalogue import BUILT_IN
 from mooring.scheduler.framework.obstacle import HARDNESS, ExplainContext, ObstacleKind
 from mooring.scheduler.framework.plugin import Filter
-from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
@@ -18,7 +18,7 @@ def test_every_kind_has_a_hardness() -> None:
 
 
 def test_built_in_filters_name_their_kind() -> None:
-    filters = [plugin for plugin in PLUGINS if issubclass(plugin, Filter)]
+    filters = [plugin for plugin in BUILT_IN if issubclass(plugin, Filter)]
     others = [plugin.name for plugin in filters if plugin.obstacle_kind is ObstacleKind.OTHER]
     assert sorted(others) == ["NodeLabel", "NodeName", "ServiceAffinity"]
 

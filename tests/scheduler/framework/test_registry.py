@@ -10,6 +10,7 @@ import pytest
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import expand_profiles, load_configuration
 from mooring.scheduler.framework.plugin import (
     SKIP,
@@ -27,7 +28,6 @@ from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
 from mooring.scheduler.framework.status import Reason
-from mooring.scheduler.plugins.catalogue import PLUGINS, default_registry
 from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from tests.scheduler.config.builders import Written, configuration, plugins
@@ -177,7 +177,7 @@ def test_the_same_plugin_may_be_registered_twice() -> None:
 
 def test_all_of_our_own_plugins_are_let_in() -> None:
     registry = default_registry()
-    for plugin in PLUGINS:
+    for plugin in BUILT_IN:
         served = [point for point in POINTS if registry.implements(plugin.name, point)]
         assert served == [point for point, kind in POINTS.items() if issubclass(plugin, kind)] != [], plugin.name
 

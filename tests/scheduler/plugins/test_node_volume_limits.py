@@ -16,7 +16,7 @@ from mooring.api.views.volumes import (
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.node_volume_limits import FAULTS_MAX, NodeVolumeLimits
+from mooring.scheduler.plugins.node_volume_limits import ERRORS_MAX, NodeVolumeLimits
 from tests.builders import claim_volume, node, pod
 from tests.scheduler.harness import engine_of, live_rows, plugin_of, refused_by
 from tests.storage_builders import attachment, bound, csi_node, ephemeral, storage_class, volume, waiting
@@ -240,7 +240,7 @@ def test_a_placed_pod_whose_claim_is_somebody_elses_makes_its_node_an_error() ->
 
 
 def test_beyond_a_limit_faults_share_their_words() -> None:
-    names = [f"n{number:03}" for number in range(FAULTS_MAX + 10)]
+    names = [f"n{number:03}" for number in range(ERRORS_MAX + 10)]
     engine = engine_of(
         *(node(name) for name in names),
         *(csi_node(name, {EBS: 5}) for name in names),
@@ -251,7 +251,7 @@ def test_beyond_a_limit_faults_share_their_words() -> None:
     said = refused_by(engine, NodeVolumeLimits, pod(claims=["a"]))
     assert isinstance(said, dict)
     assert list(said) == names
-    assert len(set(said.values())) == FAULTS_MAX
+    assert len(set(said.values())) == ERRORS_MAX
     assert said["n000"] == ("PVC default/n000-v was not created for pod default/n000 (pod is not owner)",)
 
 

@@ -16,7 +16,7 @@ from mooring.api.views.volumes import (
 )
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.plugins.node_volume_limits import NodeVolumeLimits
-from mooring.scheduler.plugins.volume_binding import VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from mooring.scheduler.plugins.volume_zone import VolumeZone
 from tests.builders import ZONE, disk, node, pod

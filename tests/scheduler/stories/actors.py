@@ -20,13 +20,13 @@ from mooring.api.storage import BIND_COMPLETED, SELECTED_NODE
 from mooring.client.promise import Client
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.extenders.extender import Extender
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.plugins.catalogue import PLUGINS
-from mooring.scheduler.plugins.volume_binding import VolumeBinding
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.world import World
@@ -134,11 +134,11 @@ def held_by_volume_binding(scheduler: Scheduler) -> dict[str, int]:
         "reserved": len(plugin._reserved),
         "assumed claims": len(plugin._claims._assumed),
         "assumed volumes": len(plugin._volumes._assumed),
-        "bells": len(plugin._writer._bells),
+        "waiters": len(plugin._binder._waiters),
     }
 
 
-HOLDS_NOTHING = {"reserved": 0, "assumed claims": 0, "assumed volumes": 0, "bells": 0}
+HOLDS_NOTHING = {"reserved": 0, "assumed claims": 0, "assumed volumes": 0, "waiters": 0}
 
 
 # --- extenders ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from mooring.client.errors import ConflictError, ServerError
 from mooring.client.local import LocalClient
 from mooring.client.promise import Client, JsonObject
 from mooring.kit.clock import VirtualClock
-from mooring.scheduler.plugins.dynamic_resources import DynamicResources
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, given, gpus, slice_of, wants
 from tests.scheduler.world import World, play

@@ -36,7 +36,7 @@ from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Refusal, Rejection
-from mooring.scheduler.plugins.dynamic_resources import DynamicResources
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 _PREEMPTION = "preemption: "
 _NEVER_S = float("inf")
@@ -105,7 +105,7 @@ class Explainer:
             return ()
         return tuple(
             GrantedDevice(claim, result.request, result.driver, result.pool, result.device)
-            for claim, allocation in plugin.granted(record)
+            for claim, allocation in plugin.allocations_of(record)
             for result in allocation.devices.results
         )
 

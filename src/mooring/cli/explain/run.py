@@ -28,12 +28,13 @@ from mooring.cli.problems import InputError, Problem, input_error
 from mooring.cli.progress import Meter
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration, load_configuration
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.framework.sources import installed_plugins, plugins_from
-from mooring.scheduler.plugins.catalogue import default_registry
+from mooring.scheduler.policy import load_configuration_or_policy
 
 MATCHES_SHOWN_MAX = 5
 
@@ -214,7 +215,7 @@ def _engine(request: ExplainRequest, now_s: float, note: Note) -> Engine:
     registry = default_registry()
     added = _register(request.plugins, registry)
     try:
-        configuration = load_configuration(document.data if document is not None else None)
+        configuration = load_configuration_or_policy(document.data if document is not None else None)
         configuration = enabled_if_unmentioned(configuration, added)
         # The clock stands still at the time that is asked for: every pod is decided as of the same moment.
         services = {"clock": VirtualClock(wall_s=now_s)}

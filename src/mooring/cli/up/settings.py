@@ -114,13 +114,13 @@ def _users(path: Path | None) -> dict[str, User]:
 def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
-    from mooring.scheduler.config.load import load_configuration
     from mooring.scheduler.config.problems import ConfigurationError
     from mooring.scheduler.engine import Engine
+    from mooring.scheduler.policy import load_configuration_or_policy
 
     document = _document(path)
     try:
-        configuration = load_configuration(document.data)
+        configuration = load_configuration_or_policy(document.data)
         Engine(configuration, entropy=system_entropy())  # finds plugins that do not exist
     except ConfigurationError as error:
         problems = [Problem(f"{path}:{document.line_of(each.path)}", each.text) for each in error.problems]

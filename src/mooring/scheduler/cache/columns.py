@@ -25,19 +25,14 @@ from mooring.api.resources import node_allocatable
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
-from mooring.scheduler.cache.arrays import CAPACITY_MIN, Bools, Int64s, Rows, capacity_for, grown
-from mooring.scheduler.cache.changes import ChangeLog
-from mooring.scheduler.cache.images import ImageColumns
+from mooring.scheduler.cache.arrays import CAPACITY_MIN, Bools, ChangeLog, Int64s, Rows, capacity_for, grown
 from mooring.scheduler.cache.labels import LabelColumns
-from mooring.scheduler.cache.nodes import NodeSelection
-from mooring.scheduler.cache.nominations import Nominations
+from mooring.scheduler.cache.nodes import ImageColumns, NodeSelection, TaintColumns
 from mooring.scheduler.cache.objects import Objects
-from mooring.scheduler.cache.pods import PodInfo, PodSignature, signature_key
+from mooring.scheduler.cache.pods import Nominations, PodInfo, PodSignature, SignatureRegistry, signature_key
 from mooring.scheduler.cache.ports import PortColumns
 from mooring.scheduler.cache.resources import ResourceColumns
 from mooring.scheduler.cache.selectors import SelectorColumns
-from mooring.scheduler.cache.signatures import SignatureRegistry
-from mooring.scheduler.cache.taints import TaintColumns
 from mooring.scheduler.cache.terms import TermColumns
 from mooring.scheduler.cache.volumes import VolumeColumns
 

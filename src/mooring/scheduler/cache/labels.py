@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Int64s, grown
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, grown
 
 ABSENT = 0
 
@@ -79,6 +79,16 @@ class LabelColumn:
             if code is not None:
                 answers[code] = not negated
         return answers
+
+    def has_any(self, values: Iterable[str], rows: Rows) -> Bools:
+        """Per row: whether the label has one of a few values. Comparing codes is cheaper than gathering results."""
+        codes = self.codes[rows]
+        has_any = np.zeros(len(codes), dtype=np.bool_)
+        for value in values:
+            code = self._code_of.get(value)
+            if code is not None:
+                has_any |= codes == code
+        return has_any
 
     def grow(self, capacity: int) -> None:
         self.codes = grown(self.codes, capacity)

@@ -11,14 +11,98 @@ over 5,000 nodes is two lookups and one gather.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.labels import Operator, Requirement
 from mooring.api.nodeselector import NAME_FIELD, NodeMatcher, PreferredTerm, RequiredNodeAffinity, Term
-from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
+from mooring.api.views.node import ContainerImage, Taint
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, grown, length_of
 from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class TaintColumns:
+    """Which set of taints each row carries."""
+
+    __slots__ = ("_number_of", "set_of_row", "sets")
+
+    def __init__(self, capacity: int) -> None:
+        self.sets: list[tuple[Taint, ...]] = [()]
+        self.set_of_row: Int64s = np.zeros(capacity, dtype=np.int64)
+        self._number_of: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
+
+    def set(self, row: int, taints: Sequence[Taint]) -> None:
+        identity = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        number = self._number_of.get(identity)
+        if number is None:
+            number = self._number_of[identity] = len(self.sets)
+            self.sets.append(tuple(taints))
+        self.set_of_row[row] = number
+
+    def clear(self, row: int) -> None:
+        self.set_of_row[row] = 0
+
+    def judge(self, verdict: Callable[[tuple[Taint, ...]], int], dtype: type[Scalar]) -> npt.NDArray[Scalar]:
+        """The verdict on each distinct set, as an array to gather with `set_of_row`."""
+        return np.array([verdict(taints) for taints in self.sets], dtype=dtype)
+
+    def grow(self, capacity: int) -> None:
+        self.set_of_row = grown(self.set_of_row, capacity)
+
+
+class ImageHolders:
+    """One image name: its size and the rows that hold it."""
+
+    __slots__ = ("rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.rows: dict[int, None] = {}
+
+
+class ImageColumns:
+    """All images, by name."""
+
+    __slots__ = ("_images_of", "_names_of", "holders", "version")
+
+    def __init__(self) -> None:
+        self.holders: dict[str, ImageHolders] = {}
+        self.version = 0
+        self._names_of: dict[int, tuple[str, ...]] = {}
+        self._images_of: dict[int, tuple[ContainerImage, ...]] = {}
+
+    def set(self, row: int, images: Sequence[ContainerImage]) -> None:
+        if self._images_of.get(row, ()) == tuple(images):
+            return
+        self.clear(row)
+        names: dict[str, None] = {}
+        for image in images:
+            for name in image.names:
+                holders = self.holders.get(name)
+                if holders is None:
+                    holders = self.holders[name] = ImageHolders(image.size_bytes)
+                holders.rows[row] = None
+                names[name] = None
+        self._names_of[row] = tuple(names)
+        self._images_of[row] = tuple(images)
+        self.version += 1
+
+    def clear(self, row: int) -> None:
+        names = self._names_of.pop(row, ())
+        self._images_of.pop(row, None)
+        for name in names:
+            holders = self.holders[name]
+            del holders.rows[row]
+            if not holders.rows:
+                del self.holders[name]
+        if names:
+            self.version += 1
+
 
 EVALUATIONS_MAX = 4096
 FEW_VALUES = 3
@@ -77,13 +161,8 @@ class NodeSelection:
         """Per row: whether one requirement holds. A few values are compared, which is cheaper than gathering."""
         is_in = requirement.operator is Operator.IN
         if (is_in or requirement.operator is Operator.NOT_IN) and len(requirement.values) <= FEW_VALUES:
-            column = self._labels.column(requirement.key)
-            codes, known = column.codes[rows], [column.code_for(value) for value in requirement.values]
-            carries = np.zeros(len(codes), dtype=np.bool_)
-            for code in known:
-                if code is not None:
-                    carries |= codes == code
-            return carries if is_in else ~carries
+            has_value = self._labels.column(requirement.key).has_any(requirement.values, rows)
+            return has_value if is_in else ~has_value
         column, answers = self._evaluate(requirement)
         return answers.take(column.codes[rows])
 

@@ -1,15 +1,14 @@
-"""Everything else that plugins read: objects that are neither nodes nor pods, by kind and key.
+"""Objects that are neither nodes nor pods, by kind and key: volumes, claims, classes, services, namespaces, …
 
-Comes in   views of namespaces, volumes, claims, classes, services, budgets, …
-Goes out   `ObjectStore` for one kind: get by key, list, list in a namespace, and a version that tells of changes
-
- 1. One store for each view class, made when it is first asked for; the key is namespace/name, or the name.
- 2. `version` grows with every change, so that whoever derived something from the objects knows when it is stale.
+1. There is one `ObjectStore` for each view class, created on first use. The key is namespace/name, or the name.
+2. `ObjectStore.version` grows with every change. A reader that derived something from the objects compares it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar, cast
 
 from mooring.api.views.meta import ApiObject
@@ -79,3 +78,34 @@ class Objects:
         if store is None:
             store = self._stores[kind] = ObjectStore()
         return cast("ObjectStore[Kind]", store)
+
+
+class ChangeWaiters:
+    """Events for tasks that wait until one of several objects changes."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self) -> None:
+        self._events: dict[str, list[asyncio.Event]] = {}
+
+    @contextmanager
+    def waiting_for(self, keys: Sequence[str]) -> Iterator[asyncio.Event]:
+        """An event that is set when an object with one of the keys changes."""
+        changed = asyncio.Event()
+        for key in keys:
+            self._events.setdefault(key, []).append(changed)
+        try:
+            yield changed
+        finally:
+            for key in keys:
+                self._events[key].remove(changed)
+                if not self._events[key]:
+                    del self._events[key]
+
+    def notify(self, key: str) -> None:
+        """Sets the events of the tasks that wait for this object."""
+        for changed in self._events.get(key, ()):
+            changed.set()
+
+    def __len__(self) -> int:
+        return len(self._events)

@@ -15,22 +15,21 @@ once per signature: the request vector, compiled selectors, the label class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from mooring.api.ownership import controller_of
+from mooring.api.resources import node_accounting_requests
+from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import ContainerStatus, Pod, PodSpec
 from mooring.api.views.volumes import Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
-
-if TYPE_CHECKING:
-    from mooring.api.views.meta import OwnerReference
-    from mooring.scheduler.cache.selectors import LabelClass
-    from mooring.scheduler.cache.terms import CarriedTerm
+from mooring.scheduler.cache.resources import ResourceColumns
+from mooring.scheduler.cache.selectors import LabelClass, SelectorColumns
+from mooring.scheduler.cache.terms import CarriedTerm, PodTerms, TermColumns
 
 NO_START_S = float("inf")
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
@@ -224,3 +223,114 @@ def _is_preemption_victim(view: Pod) -> bool:
         if condition.type == "DisruptionTarget":
             return condition.status == "True" and condition.reason == "PreemptionByScheduler"
     return False
+
+
+SIGNATURES_BEFORE_SWEEP = 4096
+RECENT_USES = 2048
+"""A signature without pods survives a sweep if it was asked for among the last so many."""
+
+
+class SignatureRegistry:
+    """All signatures in use, by key."""
+
+    __slots__ = ("_clock", "_resources", "_selectors", "_signatures", "_sweep_at", "_terms")
+
+    def __init__(self, resources: ResourceColumns, selectors: SelectorColumns, terms: TermColumns) -> None:
+        self._resources = resources
+        self._selectors = selectors
+        self._terms = terms
+        self._signatures: dict[bytes, PodSignature] = {}
+        self._clock = 0
+        self._sweep_at = SIGNATURES_BEFORE_SWEEP
+
+    def __len__(self) -> int:
+        return len(self._signatures)
+
+    def intern(self, key: bytes, view: Pod) -> PodSignature:
+        """The signature with this key; made from `view` if nobody had it yet."""
+        self._clock += 1
+        signature = self._signatures.get(key)
+        if signature is None:
+            if len(self._signatures) >= self._sweep_at:
+                self.sweep()
+            signature = PodSignature(key, view)
+            use = node_accounting_requests(view)
+            signature.request_vector = self._resources.vector(use.requests, use.cpu_milli_non_zero, use.memory_non_zero)
+            self.register(signature)
+        signature.used_at = self._clock
+        return signature
+
+    def current(self, signature: PodSignature) -> PodSignature:
+        """The registered signature with this one's key: itself, or after a sweep maybe another one that came since."""
+        if signature.registered:
+            return signature
+        known = self._signatures.get(signature.key)
+        if known is None:
+            self.register(signature)
+            known = signature
+        known.used_at = self._clock
+        return known
+
+    def register(self, signature: PodSignature) -> None:
+        terms = PodTerms(signature.view)
+        signature.affinity_error = terms.error
+        signature.label_class = self._selectors.label_class(signature.namespace, signature.labels)
+        signature.terms = self._terms.adopt(terms)
+        signature.registered = True
+        self._signatures[signature.key] = signature
+
+    def sweep(self) -> None:
+        """Forgets the signatures that no placed pod has and that nobody asked for lately."""
+        stale = [s for s in self._signatures.values() if not s.pods_placed and s.used_at < self._clock - RECENT_USES]
+        for signature in stale:
+            self._terms.release(signature.terms)
+            signature.terms = ()
+            signature.registered = False
+            signature.memo.clear()
+            del self._signatures[signature.key]
+        kept = {id(signature.label_class) for signature in self._signatures.values()}
+        for signature in stale:
+            if id(signature.label_class) not in kept:
+                self._selectors.forget_class(signature.label_class)
+        self._sweep_at = max(SIGNATURES_BEFORE_SWEEP, 2 * len(self._signatures))
+
+
+class Nominations:
+    """Promised places, by node name."""
+
+    __slots__ = ("_by_node", "_node_of")
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def add(self, pod: PodInfo, node_name: str) -> None:
+        self.remove(pod)
+        self._by_node.setdefault(node_name, {})[pod.uid] = pod
+        self._node_of[pod.uid] = node_name
+
+    def remove(self, pod: PodInfo) -> str | None:
+        """Withdraws a nomination; returns the node that it was for."""
+        node_name = self._node_of.pop(pod.uid, None)
+        if node_name is not None:
+            pods = self._by_node[node_name]
+            del pods[pod.uid]
+            if not pods:
+                del self._by_node[node_name]
+        return node_name
+
+    def on(self, node_name: str) -> Iterable[PodInfo]:
+        return self._by_node.get(node_name, {}).values()
+
+    def node_of(self, pod: PodInfo) -> str | None:
+        return self._node_of.get(pod.uid)
+
+    def get(self, uid: str) -> PodInfo | None:
+        node_name = self._node_of.get(uid)
+        return self._by_node[node_name][uid] if node_name is not None else None
+
+    def nodes(self) -> Iterable[str]:
+        return self._by_node

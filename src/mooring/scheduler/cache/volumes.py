@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.api.views.volumes import Volume
-from mooring.scheduler.cache.attachments import AttachmentColumns
+from mooring.scheduler.cache.attachments import AttachmentColumns, CsiNodeColumns
 from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes
-from mooring.scheduler.cache.csinodes import CsiNodeColumns
 from mooring.scheduler.cache.pods import PodInfo
 
 if TYPE_CHECKING:

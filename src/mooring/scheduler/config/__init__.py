@@ -5,8 +5,7 @@ Goes out   `SchedulerConfiguration`, and a `ProfilePlan` for each profile
 
 The way through the room: `load` calls `decode` (is it well-formed?), `defaults` (what goes without saying?) and
 `validation` with `argument_rules` (does it make sense?); `expansion` then turns a profile into a plan, once it is
-known which plugins there are. `policy` stands beside this way: it reads the older kind Policy, and what it makes of it
-is a configuration like any other. `types` and `arguments` say what can be written, in the vocabulary of `fields`.
+known which plugins there are. `types` and `arguments` say what can be written, in the vocabulary of `fields`.
 
  1. Nothing here knows a plugin: it is told, by name, which points a plugin serves.
  2. Every problem of a step is told at once, with the path of its field and in kube-scheduler v1.36's words.

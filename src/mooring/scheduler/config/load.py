@@ -1,6 +1,6 @@
 """From a file's data to a configuration that can be trusted.
 
-Comes in   the data of a `KubeSchedulerConfiguration` or of an older `Policy`, or None for none
+Comes in   the data of a `KubeSchedulerConfiguration`, or None for none
 Goes out   a `SchedulerConfiguration` with every default, or a `ConfigurationError` with every problem
 
  1. Decoding comes first, then defaults, then validation; each tells all of its problems before the next is tried,
@@ -17,7 +17,6 @@ from mooring.api.field_errors import quoted
 from mooring.scheduler.config.arguments import ARGUMENTS
 from mooring.scheduler.config.decode import StrictDecoder
 from mooring.scheduler.config.defaults import with_defaults
-from mooring.scheduler.config.policy import is_policy, policy_configuration
 from mooring.scheduler.config.problems import ConfigurationError, Problem, child
 from mooring.scheduler.config.types import (
     API_GROUP,
@@ -36,8 +35,6 @@ _TYPE_FIELDS = ("apiVersion", "kind")
 def load_configuration(data: object | None) -> SchedulerConfiguration:
     if data is None:
         data = {"apiVersion": API_VERSION, "kind": KIND}
-    if is_policy(data):
-        return policy_configuration(data)
     configuration = _completed(_decoded(data), data)
     problems = validate(configuration)
     if problems:

@@ -1,16 +1,14 @@
-"""Devices: what drivers publish, who has what of it, and how claims are matched with it.
+"""Dynamic resource allocation: the devices that drivers publish, and their allocation to ResourceClaims.
 
-Read in this order:
+The modules in reading order:
 
-    pools        slices become pools, as one node sees them
-    inventory    which pools each row of the columns sees
-    claims       claims as they are believed: stored, assumed, in flight
-    usage        which devices are taken, and how much of those that are shared
-    ledger       the four together, once for a cluster: what plugins hold
-    requests     what a pod's claims ask for, compiled
-    selection, capacity, constraints      the rules for one device
-    search       the first way to satisfy all requests on one row; given up at its deadline
-    answers      what the search says of every row, kept while nothing changes
-    results      an allocation as the API server is told
-    extended     resources of pods behind which a device class stands
+  pools               ResourceSlices as pools of devices, and consumable capacity
+  inventory           which pools each node sees
+  claims              ResourceClaims as stored, assumed or pending, and the devices allocated to them
+  dra_manager         the state of all devices, shared by the plugins of all profiles
+  requests            what claims request, and whether a device satisfies a request
+  allocator           the first allocation on one node that satisfies all requests of a pod
+  allocation_cache    the allocator's outcome for each node, cached until devices change
+  results             an allocation as it is written to the claim's status
+  extended_resources  extended resources of pods that a DeviceClass provides
 """

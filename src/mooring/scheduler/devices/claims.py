@@ -1,24 +1,88 @@
 """Claims as they are believed: what the watch brought, what was written since, and what is about to be written.
 
 Comes in   claims from the watch; claims as the API server returned them after a write; allocations of `reserve`
-Goes out   each claim as it is believed, to plugins; allocations that come and go, to `usage`
+Goes out   each claim as it is believed, to plugins; allocations that come and go, to `allocated`
 
 A claim that is given devices is in flight from `reserve` until its allocation is written: other pods wait for it. A
 written claim is assumed until the watch brings it, or something newer.
 
  1. What is assumed is beaten only by a newer version from the watch, or by the claim's end. Versions are compared as
     numbers, as kube-scheduler does; one that is none is taken for newer.
- 2. The allocations that `usage` counts are those of all believed claims and of all claims in flight, each once.
+ 2. The allocations that `allocated` counts are those of all believed claims and of all claims in flight, each once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
+from mooring.api.quantity import quantity_nano
 from mooring.api.views.devices import AllocationResult, ResourceClaim
 from mooring.api.views.meta import OwnerReference
 from mooring.scheduler.cache.objects import ObjectStore
-from mooring.scheduler.devices.usage import Usage
+from mooring.scheduler.devices.pools import DeviceId, PoolId, PoolView
+
+NOTHING: dict[str, int] = {}
+
+
+class AllocatedState:
+    """All devices that are in use."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[DeviceId] = Counter()
+        self._shares: Counter[DeviceId] = Counter()
+        self.consumed: dict[DeviceId, dict[str, int]] = {}
+        """Capacities in billionths of devices of which shares were given away."""
+        self.revision = 0
+        self.changed_pools: set[PoolId] = set()
+        """Where something changed since somebody last emptied this."""
+
+    def is_allocated(self, device: DeviceId) -> bool:
+        """Whether nobody else can have it."""
+        return device in self._taken
+
+    def is_in_use(self, device: DeviceId) -> bool:
+        """Whether anybody has it, or a share of it."""
+        return device in self._taken or device in self._shares or device in self.consumed
+
+    def add(self, allocation: AllocationResult) -> None:
+        self._count(allocation, 1)
+
+    def remove(self, allocation: AllocationResult) -> None:
+        self._count(allocation, -1)
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        self.revision += 1
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            device = (result.driver, result.pool, result.device)
+            self.changed_pools.add(device[:2])
+            counts = self._taken if result.share_id is None else self._shares
+            counts[device] += sign
+            if counts[device] <= 0:
+                del counts[device]
+            if result.share_id is not None and result.consumed_capacity:
+                consumed = self.consumed.setdefault(device, {})
+                for name, raw in result.consumed_capacity.items():
+                    consumed[name] = consumed.get(name, 0) + sign * quantity_nano(raw)
+                if sign < 0 and not any(consumed.values()):
+                    del self.consumed[device]
+
+
+def counters_left(pool: PoolView, allocated: AllocatedState) -> dict[tuple[str, str], int]:
+    """What the devices in use leave of a pool's counters; less than nothing is possible."""
+    left = {
+        (counter_set, name): amount_nano
+        for counter_set, counters in pool.counter_sets.items()
+        for name, amount_nano in counters.items()
+    }
+    for device in (*pool.devices, *pool.others):
+        if device.kind.counters and allocated.is_in_use(device.id):
+            for counter_set, name, amount_nano in device.kind.counters:
+                left[counter_set, name] -= amount_nano
+    return left
+
 
 EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
@@ -27,23 +91,23 @@ class UnknownClaimError(LookupError):
     """A claim that the watch has not brought (yet, or any more)."""
 
 
-class ClaimBook:
+class ClaimTracker:
     """All claims of the cluster, as they are believed."""
 
-    def __init__(self, store: ObjectStore[ResourceClaim], usage: Usage) -> None:
-        self._usage = usage
+    def __init__(self, store: ObjectStore[ResourceClaim], allocated: AllocatedState) -> None:
+        self._allocated = allocated
         self._stored = store
-        self._believed: dict[str, ResourceClaim] = {}
-        self._in_flight: dict[str, _Flight] = {}
+        self._claims: dict[str, ResourceClaim] = {}
+        self._pending: dict[str, _PendingAllocation] = {}
         self._of_extended: dict[str, dict[str, ResourceClaim]] = {}
         """By the uid of their pod: claims that stand for extended resources."""
         self._listeners: list[Callable[[str], None]] = []
         store.listen(self._observed)
         for claim in store:
-            self._believe(claim.key, claim)
+            self._set_claim(claim.key, claim)
 
     def get(self, key: str) -> ResourceClaim | None:
-        return self._believed.get(key)
+        return self._claims.get(key)
 
     def for_extended_resources(self, pod_name: str, pod_uid: str) -> ResourceClaim | None:
         """The claim that stands for the extended resources of a pod, left over from an earlier attempt."""
@@ -58,66 +122,66 @@ class ClaimBook:
 
     # In flight
 
-    def take_off(self, uid: str, allocation: AllocationResult) -> None:
+    def add_pending(self, uid: str, allocation: AllocationResult) -> None:
         """The claim has this allocation from now on, although nobody has written it yet."""
-        flight = self._in_flight.get(uid)
-        if flight is not None:
-            flight.sharers += 1
+        pending = self._pending.get(uid)
+        if pending is not None:
+            pending.pods += 1
             return
-        self._in_flight[uid] = _Flight(allocation)
-        self._usage.add(allocation)
+        self._pending[uid] = _PendingAllocation(allocation)
+        self._allocated.add(allocation)
 
-    def in_flight(self, uid: str) -> AllocationResult | None:
-        flight = self._in_flight.get(uid)
-        return flight.allocation if flight is not None else None
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        pending = self._pending.get(uid)
+        return pending.allocation if pending is not None else None
 
-    def land(self, uid: str, *, for_all: bool = False) -> bool:
+    def remove_pending(self, uid: str, *, for_all: bool = False) -> bool:
         """A pod needs the flight no more; `for_all`: nobody does. Returns whether it has ended."""
-        flight = self._in_flight.get(uid)
-        if flight is None:
+        pending = self._pending.get(uid)
+        if pending is None:
             return False
-        flight.sharers -= 1
-        if flight.sharers and not for_all:
+        pending.pods -= 1
+        if pending.pods and not for_all:
             return False
-        del self._in_flight[uid]
-        self._usage.remove(flight.allocation)
+        del self._pending[uid]
+        self._allocated.remove(pending.allocation)
         return True
 
     # Assumed
 
     def assume(self, claim: ResourceClaim) -> None:
         """Believes a claim as it was written. Raises `UnknownClaimError` if the watch has not brought it."""
-        known = self._believed.get(claim.key)
+        known = self._claims.get(claim.key)
         if known is None:
             raise UnknownClaimError(f'could not find ResourceClaim "{claim.key}"')
         if not _is_newer(known, claim):
-            self._believe(claim.key, claim)
+            self._set_claim(claim.key, claim)
 
     def restore(self, key: str) -> None:
         """Believes a claim as the watch brought it."""
-        self._believe(key, self._stored.get(key))
+        self._set_claim(key, self._stored.get(key))
 
     def _observed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if new is None:
             assert old is not None, "a change without a claim"
-            self._believe(old.key, None)
+            self._set_claim(old.key, None)
             return
-        known = self._believed.get(new.key)
+        known = self._claims.get(new.key)
         if known is None or known is old or _is_newer(new, known):
-            self._believe(new.key, new)
+            self._set_claim(new.key, new)
 
-    def _believe(self, key: str, claim: ResourceClaim | None) -> None:
-        before = self._believed.pop(key, None)
+    def _set_claim(self, key: str, claim: ResourceClaim | None) -> None:
+        before = self._claims.pop(key, None)
         if claim is not None:
-            self._believed[key] = claim
+            self._claims[key] = claim
         self._index(before, claim)
         old = before.status.allocation if before is not None else None
         new = claim.status.allocation if claim is not None else None
         if old != new:
             if old is not None:
-                self._usage.remove(old)
+                self._allocated.remove(old)
             if new is not None:
-                self._usage.add(new)
+                self._allocated.add(new)
         for listener in self._listeners:
             listener(key)
 
@@ -132,14 +196,14 @@ class ClaimBook:
                     del self._of_extended[owner.uid]
 
 
-class _Flight:
+class _PendingAllocation:
     """An allocation that is about to be written, and how many pods wait for that."""
 
-    __slots__ = ("allocation", "sharers")
+    __slots__ = ("allocation", "pods")
 
     def __init__(self, allocation: AllocationResult) -> None:
         self.allocation = allocation
-        self.sharers = 1
+        self.pods = 1
 
 
 def _controllers(claim: ResourceClaim) -> Iterable[OwnerReference]:

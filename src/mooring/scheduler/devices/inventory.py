@@ -23,9 +23,9 @@ from mooring.api.views.devices import ResourceSlice
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.devices.pools import Kinds, PooledSlice, PoolId, PoolView, view_of
+from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, PoolId, PoolView, view_of
 
-Reach = tuple[tuple[str, tuple[bool, ...] | None], ...]
+MatchingSlices = tuple[tuple[str, tuple[bool, ...] | None], ...]
 """Which slices of a pool reach a node, by name; and of slices whose devices select nodes, which devices."""
 
 
@@ -34,7 +34,7 @@ class Inventory:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._kinds = Kinds()
+        self._kinds = DeviceKinds()
         self._slices: dict[PoolId, dict[str, PooledSlice]] = {}
         self._changed_pools: set[PoolId] = set()
         self._seen_by_node: dict[str, dict[PoolId, PoolView]] = {}
@@ -166,7 +166,7 @@ class _SharedPool:
         self._slices = slices
         self._reaches: list[tuple[str, Bools]] = []
         self._device_reaches: dict[str, list[Bools]] = {}
-        self._views: dict[Reach, PoolView | None] = {}
+        self._views: dict[MatchingSlices, PoolView | None] = {}
 
     def reach(self, columns: Columns) -> None:
         """Finds out which rows each slice reaches."""
@@ -195,7 +195,7 @@ class _SharedPool:
             self._reaches.append((each.name, rows))
 
     def view_at(self, row: int) -> PoolView | None:
-        reach: Reach = tuple(
+        reach: MatchingSlices = tuple(
             (
                 name,
                 tuple([bool(flags[row]) for flags in self._device_reaches[name]])

@@ -1,19 +1,21 @@
 """What a pod's claims ask for, compiled: requests, their alternatives, and constraints between them.
 
 Comes in   the specifications of claims, and the device classes that they name
-Goes out   `Wanted`, which the search is made for; alike for all claims of one template
+Goes out   `AllocationRequest`, which the search is made for; alike for all claims of one template
 
- 1. Names of claims are not part of it: texts that name one are completed by whoever knows it (`SearchError.text`).
+ 1. Names of claims are not part of it: texts that name one are completed by whoever knows it (`AllocationError.text`).
  2. What is wrong with a request is kept with it, and told when its turn comes: kube-scheduler checks one request after
     the other, and an earlier one may have something worse to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import (
+    DeviceAttribute,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
@@ -33,7 +35,7 @@ _KNOWN_MODES = ("", EXACT_COUNT, ALL)
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 
 
-class SearchError(Exception):
+class AllocationError(Exception):
     """Something is wrong with a claim, a class or a pool, so that the whole decision ends in an error."""
 
     def __init__(self, text: str, claim: int | None = None) -> None:
@@ -121,7 +123,7 @@ class Request:
         return None
 
 
-class WantedClaim:
+class RequestedClaim:
     """One claim: for each request the alternatives, of which the first that can be had is taken."""
 
     __slots__ = ("constraints", "fault", "is_prioritised", "requests")
@@ -134,13 +136,13 @@ class WantedClaim:
         self.fault = _faulty_constraint(devices.constraints)
 
 
-class Wanted:
+class AllocationRequest:
     """All that a pod wants allocated."""
 
     __slots__ = ("claims", "is_plain", "scores_alternatives")
 
     def __init__(self, specs: Sequence[ResourceClaimSpec], classes: ObjectStore[DeviceClass]) -> None:
-        self.claims = tuple(WantedClaim(index, spec, classes) for index, spec in enumerate(specs))
+        self.claims = tuple(RequestedClaim(index, spec, classes) for index, spec in enumerate(specs))
         self.scores_alternatives = any(flag for claim in self.claims for flag in claim.is_prioritised)
         first = self.claims[0] if len(self.claims) == 1 else None
         self.is_plain = (
@@ -177,3 +179,167 @@ def _tolerates(toleration: DeviceToleration, key: str, value: str, effect: str) 
     if toleration.operator in ("", "Equal"):
         return toleration.value == value
     return toleration.operator == "Exists"
+
+
+def is_selected(request: Request, kind: DeviceKind) -> bool:
+    """Whether the class and the request take such a device. Raises `AllocationError`."""
+    known = request.selected.get(kind.number)
+    if known is None:
+        device_class = request.device_class
+        assert device_class is not None, f"request {request.name} has no class"
+        known = request.selected[kind.number] = matches_class(device_class, kind) and _all_match(
+            request.expressions, kind, None, request.claim
+        )
+    return known
+
+
+def matches_class(device_class: DeviceClass, kind: DeviceKind) -> bool:
+    """Whether a device belongs to a class. Raises `AllocationError`."""
+    expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel is not None]
+    return _all_match(expressions, kind, device_class.metadata.name, None)
+
+
+def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
+    """Whether a device belongs to a class, to those who only count devices. Raises `AllocationError`.
+
+    kube-scheduler v1.36 does not tell expressions there that a device may be shared.
+    """
+    if not kind.allows_multiple:
+        return matches_class(device_class, kind)
+    for each in device_class.spec.selectors:
+        if each.cel is not None:
+            key = f"{each.cel.expression} (for counting)"
+            answer = kind.selected.get(key)
+            if answer is None:
+                answer = kind.selected[key] = _evaluated(each.cel.expression, kind, may_be_shared=None)
+            if isinstance(answer, str):
+                raise AllocationError(answer)
+            if not answer:
+                return False
+    return True
+
+
+def _all_match(expressions: Iterable[str], kind: DeviceKind, class_name: str | None, claim: int | None) -> bool:
+    for index, expression in enumerate(expressions):
+        answer = kind.selected.get(expression)
+        if answer is None:
+            answer = kind.selected[expression] = _evaluated(expression, kind, kind.view.allow_multiple_allocations)
+        if isinstance(answer, str):
+            where = f"class {class_name}" if class_name is not None else ""
+            raise AllocationError(f"{where}: selector #{index}: {answer}", claim)
+        if not answer:
+            return False
+    return True
+
+
+def _evaluated(expression: str, kind: DeviceKind, may_be_shared: bool | None) -> bool | str:
+    # Only clusters with devices need it, and it takes longer to import than everything else here.
+    from mooring.api.cel import CelDevice, DeviceSelectorError, SelectorEvaluationError, compile_device_selector
+
+    view = kind.view
+    # Made each time: it is large, and hardly ever asked again.
+    device = CelDevice(
+        driver=kind.driver,
+        attributes=view.attributes,
+        capacity={name: capacity.value for name, capacity in view.capacity.items()},
+        allow_multiple_allocations=may_be_shared,
+    )
+    try:
+        return compile_device_selector(expression).matches(device)
+    except DeviceSelectorError as error:
+        return f"CEL compile error: {error}"
+    except SelectorEvaluationError as error:
+        return f"CEL runtime error: {error}"
+
+
+AttributeValue = tuple[str, object]
+"""The type of a value, and the value."""
+
+
+class Constraint(ABC):
+    """A constraint at work in one search."""
+
+    __slots__ = ("_attribute", "_count", "_requests")
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        self._attribute = attribute
+        self._requests = frozenset(requests)
+        self._count = 0
+
+    def add(self, request: Request, kind: DeviceKind) -> bool:
+        """Lets a device join, or says no."""
+        if not self._concerns(request):
+            return True
+        attribute = kind.attribute(self._attribute)
+        if attribute is None or not self._joins(request, attribute_value(attribute)):
+            return False
+        self._count += 1
+        return True
+
+    def remove(self, request: Request) -> None:
+        """Takes the last device of a request back."""
+        if self._concerns(request):
+            self._count -= 1
+            self._leaves(request)
+
+    def _concerns(self, request: Request) -> bool:
+        requests = self._requests
+        return not requests or request.base_name in requests or request.full_name in requests
+
+    @abstractmethod
+    def _joins(self, request: Request, value: AttributeValue | None) -> bool: ...
+
+    def _leaves(self, request: Request) -> None:  # noqa: B027 - most constraints remember nothing more
+        """By default, nothing more than a device less."""
+
+
+class MatchAttribute(Constraint):
+    """All devices have the same value."""
+
+    __slots__ = ("_value",)
+
+    def _joins(self, request: Request, value: AttributeValue | None) -> bool:
+        if self._count == 0:
+            self._value = value
+            return True
+        return value is not None and value == self._value
+
+
+class DistinctAttribute(Constraint):
+    """No two devices have the same value, as far as it is remembered."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._values: dict[str, AttributeValue | None] = {}
+
+    def _joins(self, request: Request, value: AttributeValue | None) -> bool:
+        others = self._values.values()
+        if self._count and others and (value is None or value in others):
+            return False
+        self._values[request.base_name] = value
+        return True
+
+    def _leaves(self, request: Request) -> None:
+        self._values.pop(request.base_name, None)
+
+
+def constraint_of(constraint: DeviceConstraint) -> Constraint:
+    if constraint.match_attribute is not None:
+        return MatchAttribute(constraint.match_attribute, constraint.requests)
+    assert constraint.distinct_attribute is not None, "a constraint without an attribute is a fault of its claim"
+    return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
+
+
+def attribute_value(attribute: DeviceAttribute) -> AttributeValue | None:
+    """The value with its type; None for a type that nobody here knows, which is like nothing else."""
+    if attribute.string is not None:
+        return "string", attribute.string
+    if attribute.int_value is not None:
+        return "int", attribute.int_value
+    if attribute.bool_value is not None:
+        return "bool", attribute.bool_value
+    if attribute.version is not None:
+        return "version", attribute.version
+    return None

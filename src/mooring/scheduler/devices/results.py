@@ -23,8 +23,8 @@ from mooring.api.views.devices import (
     ResourceClaimSpec,
 )
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.scheduler.devices.requests import Request, SearchError, WantedClaim
-from mooring.scheduler.devices.search import Taken
+from mooring.scheduler.devices.allocator import DeviceResult
+from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim
 
 FROM_CLASS = "FromClass"
 FROM_CLAIM = "FromClaim"
@@ -32,13 +32,13 @@ FROM_CLAIM = "FromClaim"
 
 def allocation_of(
     spec: ResourceClaimSpec,
-    claim: WantedClaim,
+    claim: RequestedClaim,
     alternatives: Sequence[int],
-    taken: Sequence[Taken],
+    taken: Sequence[DeviceResult],
     node_name: str,
     new_share_id: Callable[[], str],
 ) -> AllocationResult:
-    """What a claim gets on a node. Raises `SearchError`."""
+    """What a claim gets on a node. Raises `AllocationError`."""
     chosen = [requests[number] for requests, number in zip(claim.requests, alternatives, strict=True)]
     return AllocationResult(
         devices=DeviceAllocationResult(
@@ -49,7 +49,7 @@ def allocation_of(
     )
 
 
-def _result(taken: Taken, new_share_id: Callable[[], str]) -> DeviceRequestAllocationResult:
+def _result(taken: DeviceResult, new_share_id: Callable[[], str]) -> DeviceRequestAllocationResult:
     request, device, share = taken
     driver, pool, name = device.id
     return DeviceRequestAllocationResult(
@@ -90,7 +90,7 @@ def _claim_configuration(claim: DeviceClaim, chosen: Sequence[Request]) -> list[
     return found
 
 
-def _node_selector(taken: Iterable[Taken], node_name: str) -> NodeSelector | None:
+def _node_selector(taken: Iterable[DeviceResult], node_name: str) -> NodeSelector | None:
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for each in taken:
@@ -99,7 +99,7 @@ def _node_selector(taken: Iterable[Taken], node_name: str) -> NodeSelector | Non
             return only_on(node_name)
         terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
         if len(terms) > 1:
-            raise SearchError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
         for term in terms:
             _add_new(fields, term.match_fields)
             _add_new(expressions, term.match_expressions)

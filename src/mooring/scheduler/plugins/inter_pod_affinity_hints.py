@@ -1,4 +1,4 @@
-"""What wakes pods that InterPodAffinity refused: a friend came, an enemy went, or a node moved to another domain.
+"""Which events help pods that InterPodAffinity refused: a pod came or went, or a node moved to another domain.
 
 Comes in   placed pods as they come, go and change their labels; nodes as they come and change theirs
 Goes out   whether that can help a sleeping pod

@@ -18,8 +18,14 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Scope, Score, Skip
-from mooring.scheduler.plugins.allocation import Level, balance_score, evenness, one_balance_score, one_evenness
-from mooring.scheduler.plugins.device_levels import DeviceLevels
+from mooring.scheduler.plugins.resource_allocation import (
+    DeviceLevels,
+    Level,
+    balance_score,
+    evenness,
+    one_balance_score,
+    one_evenness,
+)
 
 FEW_ROWS = 16
 """Up to so many rows are computed one by one: below that numpy's overhead is larger than its gain."""

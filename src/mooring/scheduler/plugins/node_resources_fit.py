@@ -18,16 +18,28 @@ import numpy as np
 from mooring.api.quantity import NANO, NANO_IN_MILLI, Format, Quantity
 from mooring.api.resource_names import (
     CPU,
+    DEVICE_CLASS_PREFIX,
     EPHEMERAL_STORAGE,
     MEMORY,
     is_extended_resource,
     is_huge_page_resource,
     is_scalar_resource,
 )
-from mooring.api.resources import fit_filter_requests, fit_score_requests
+from mooring.api.resource_names import (
+    PODS as PODS_NAME,
+)
+from mooring.api.resources import (
+    RequestRules,
+    fit_filter_requests,
+    fit_score_requests,
+    node_allocatable,
+    pod_requests_nano,
+)
+from mooring.api.views.devices import DeviceClass
+from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.config.arguments import (
     LEAST_ALLOCATED,
@@ -35,7 +47,15 @@ from mooring.scheduler.config.arguments import (
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
 )
-from mooring.scheduler.framework.events import ClusterEventWithHint
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+    queue_on_own_update,
+)
 from mooring.scheduler.framework.obstacle import (
     HARDNESS,
     NEVER_FITS_SIZE,
@@ -46,7 +66,8 @@ from mooring.scheduler.framework.obstacle import (
 )
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Scope, Score
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
-from mooring.scheduler.plugins.allocation import (
+from mooring.scheduler.plugins.resource_allocation import (
+    DeviceLevels,
     Level,
     average_score,
     free_share_score,
@@ -54,9 +75,10 @@ from mooring.scheduler.plugins.allocation import (
     shape_points,
     used_share_score,
 )
-from mooring.scheduler.plugins.device_levels import DeviceLevels
-from mooring.scheduler.plugins.node_resources_fit_hints import FitHints
 
+Amounts = Mapping[str, int]
+
+_BY_SPEC = RequestRules()
 _CUSTOM_SCORE_MAX = 10
 """Scores of a shape run from 0 to 10; the scheduler's from 0 to 100."""
 _TOLD_FIRST = ("cpu", "memory", "ephemeral-storage")
@@ -88,7 +110,6 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
     def __init__(self, columns: Columns, arguments: NodeResourcesFitArgs) -> None:
         self._columns = columns
         self._resources = columns.resources
-        self._hints = FitHints(columns)
         self._ignored = frozenset(arguments.ignored_resources)
         self._ignored_groups = frozenset(arguments.ignored_resource_groups)
         self._strategy = arguments.scoring_strategy
@@ -99,6 +120,8 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             if self._strategy.type == REQUESTED_TO_CAPACITY_RATIO and ratio is not None
             else None
         )
+        self._offers: list[tuple[Node, Amounts]] = []
+        """What the last two nodes offer: many pods are asked about the same event."""
 
     def pre_filter(self, pod: PodInfo) -> Proceed[Wanted] | Rejection:
         requests = {
@@ -230,7 +253,56 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         return int(total // weights) if weights else 0
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        return self._hints.events_to_register()
+        return (
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_room, per_signature=True),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.UPDATE_POD_SCALE_DOWN,
+                _frees_what_is_requested,
+                per_signature=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN, queue_on_own_update
+            ),
+            ClusterEventWithHint(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE,
+                self._may_fit_now,
+                per_signature=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.DEVICE_CLASS,
+                ActionType.ADD | ActionType.UPDATE,
+                _stands_behind_a_request,
+                per_signature=True,
+            ),
+        )
+
+    def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        """A node came, or offers something else: is it large enough, and has something grown that the pod requests?"""
+        wanted, offered = _wanted(pod.signature), self._offered(new)
+        if offered.get(PODS_NAME, 0) < 1:
+            return QueueingHint.SKIP
+        for name, amount in wanted.items():
+            if amount > offered.get(name, 0) and not self._is_left_to_devices(name, offered):
+                return QueueingHint.SKIP
+        return queue_if(old is None or self._grows(wanted, self._offered(old), offered))
+
+    def _grows(self, wanted: Amounts, before: Amounts, after: Amounts) -> bool:
+        return after.get(PODS_NAME, 0) > before.get(PODS_NAME, 0) or any(
+            after.get(name, 0) > before.get(name, 0) or self._is_left_to_devices(name, after) for name in wanted
+        )
+
+    def _is_left_to_devices(self, name: str, offered: Amounts) -> bool:
+        return offered.get(name, 0) <= 0 and self._devices.stand_behind(name)
+
+    def _offered(self, node: Node) -> Amounts:
+        for known, amounts in self._offers:
+            if known is node:
+                return amounts
+        offered = node_allocatable(node)
+        self._offers = [*self._offers[-1:], (node, offered)]
+        return offered
 
     def _bounds(self, slot: int) -> tuple[int, int]:
         return self._resources.bounds(slot, self._columns.live_rows)
@@ -296,3 +368,48 @@ def amount_text(name: str, amount: int) -> str:
 
 def _is_in_bytes(name: str) -> bool:
     return name in (MEMORY, EPHEMERAL_STORAGE) or is_huge_page_resource(name)
+
+
+# --- queueing hints ----------------------------------------------------------------------------------------------
+
+
+def _frees_room(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    return queue_if(has_node_or_nomination(old))
+
+
+def _frees_what_is_requested(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    """A placed pod requests less: is it less of something that the sleeping one requests?"""
+    wanted, before, after = _requested(pod), _requested(old), _requested(new)
+    return queue_if(
+        any(
+            amount and slot < len(before) and before[slot] > (after[slot] if slot < len(after) else 0)
+            for slot, amount in enumerate(wanted)
+            if slot not in (CPU_NON_ZERO, MEMORY_NON_ZERO)
+        )
+    )
+
+
+def _stands_behind_a_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
+    """A device class came, or stands behind another resource: does the pod request that?"""
+    named = new.spec.extended_resource_name
+    if old is not None and (old.spec.extended_resource_name or "") == (named or ""):
+        return QueueingHint.SKIP
+    requested = pod_requests_nano(pod.signature.view, _BY_SPEC)
+    if old is None and DEVICE_CLASS_PREFIX + new.metadata.name in requested:
+        return QueueingHint.QUEUE
+    return queue_if(named is not None and named in requested)
+
+
+def _requested(pod: PodInfo) -> Sequence[int]:
+    """What a pod takes from its node, by the resource's slot (the count of pods is the same for all)."""
+    amounts: list[int] = pod.signature.request_vector.tolist()
+    return amounts
+
+
+def _wanted(signature: PodSignature) -> Amounts:
+    """What a node must have for a pod; what it requests nothing of is left out."""
+    known = signature.memo.get(_wanted)
+    if known is None:
+        requests = fit_filter_requests(signature.view)
+        known = signature.memo[_wanted] = {name: amount for name, amount in requests.items() if amount > 0}
+    return known  # type: ignore[return-value]

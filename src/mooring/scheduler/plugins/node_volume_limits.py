@@ -1,14 +1,14 @@
-"""NodeVolumeLimits: a node can attach only so many volumes of a driver.
+"""NodeVolumeLimits: a node can attach a limited number of volumes of each CSI driver.
 
-Comes in   the volumes behind a pod's claims, the limits of CSINodes, the volumes that are attached already
-Goes out   refusals of nodes that the pod's new volumes would push over a driver's limit
+Input: the volumes behind a pod's claims, the limits of CSINodes, the attached volumes. Output: rejected nodes, where
+the pod's new volumes exceed the limit of a driver.
 
-A volume that a pod of the node uses already costs nothing more. One that is attached although no pod uses it any more
-counts as attached and, if the pod wants it, once again as new: so does kube-scheduler v1.36.
+A volume that another pod of the node uses is not counted again. A volume that is attached and that no pod uses counts
+as attached and, if the pod uses it, once more as new, as in kube-scheduler v1.36.
 
- 1. A claim that does not exist is told here only if nobody refused the pod for it before.
- 2. A placed pod whose ephemeral claim belongs to somebody else makes its node an error, not a refusal: nobody can say
-    what is attached there. Beyond `FAULTS_MAX` such texts the rest are told in the words of the last.
+1. A missing claim is an error here. Usually another plugin has rejected the pod for it before.
+2. If a placed pod's ephemeral claim is owned by another object, the attached volumes of its node are unknown: the node
+   ends in an error. Beyond `ERRORS_MAX` different errors, the last text stands for the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mooring.api.csi_translation import TranslationError
+from mooring.api.csi_translation import DRIVERS, MIGRATED, TranslationError, plugin_of, translate_inline
 from mooring.api.storage import (
     claim_named_by,
     is_controlled_by_pod,
@@ -26,7 +26,11 @@ from mooring.api.storage import (
     not_controlled_text,
     not_found_text,
 )
-from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.api.views.storage import (
+    CSINode,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+)
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import AttachableVolume
@@ -38,33 +42,40 @@ from mooring.scheduler.cache.claimed_volumes import (
 )
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.events import ClusterEventWithHint
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+)
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason
-from mooring.scheduler.plugins.volume_hints import may_be_attached, node_volume_limits_events
+from mooring.scheduler.plugins.volume_binding.plugin import needs_claim
 
-FAULTS_MAX = 32
-"""So many different faults of placed pods are told apart in one answer."""
+ERRORS_MAX = 32
+"""Maximum number of different errors in one result."""
 
 _EXCEEDED = Reason("node(s) exceed max volume count")
 
 
 @dataclass(slots=True)
 class NewVolumes:
-    """What a pod wants to attach, or why that cannot be told."""
+    """The volumes that a pod attaches, by driver, or the error that prevents counting them."""
 
     by_driver: dict[str, dict[AttachableVolume, None]] = field(default_factory=dict)
-    fault: Reason | None = None
-    """What is wrong on nodes with a CSINode."""
-    fault_elsewhere: Reason | None = None
-    """What is wrong on nodes without one, where in-tree volumes are nobody's business."""
+    error: Reason | None = None
+    """The error on nodes with a CSINode."""
+    error_without_csi_node: Reason | None = None
+    """The error on nodes without a CSINode, where in-tree volumes are not counted."""
     reasons: list[Reason] = field(default_factory=lambda: [_EXCEEDED])
 
     def bit(self, reason: Reason) -> int:
         if reason not in self.reasons:
-            if len(self.reasons) > FAULTS_MAX:
-                return 1 << FAULTS_MAX
+            if len(self.reasons) > ERRORS_MAX:
+                return 1 << ERRORS_MAX
             self.reasons.append(reason)
         return 1 << self.reasons.index(reason)
 
@@ -87,26 +98,32 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return Proceed(self._new_volumes(pod, volumes))
 
     def filter(self, state: NewVolumes, rows: Rows) -> Int64s:
-        exceeds = self._exceeds(state, rows) if state.fault is None else None
-        # The bit for going over a limit is the first one.
-        refusals = np.zeros(length_of(rows), dtype=np.int64) if exceeds is None else exceeds.astype(np.int64)
-        if state.by_driver and state.fault is None:
-            self._tell_faults_of_placed(state, rows, refusals)
-        if state.fault is not None or state.fault_elsewhere is not None:
+        exceeds = self._exceeds(state, rows) if state.error is None else None
+        # The first bit is the exceeded limit.
+        bits = np.zeros(length_of(rows), dtype=np.int64) if exceeds is None else exceeds.astype(np.int64)
+        if state.by_driver and state.error is None:
+            self._add_errors_of_placed_pods(state, rows, bits)
+        if state.error is not None or state.error_without_csi_node is not None:
             has_csi_node = self._attached.csi_nodes.present[rows]
-            for fault, concerned in ((state.fault, has_csi_node), (state.fault_elsewhere, ~has_csi_node)):
-                if fault is not None:
-                    refusals[concerned] = state.bit(fault)
-        return refusals
+            for error, affected in ((state.error, has_csi_node), (state.error_without_csi_node, ~has_csi_node)):
+                if error is not None:
+                    bits[affected] = state.bit(error)
+        return bits
 
     def reasons(self, state: NewVolumes) -> list[Reason]:
         return state.reasons
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        return node_volume_limits_events()
+        return (
+            ClusterEventWithHint(EventResource.CSI_NODE, ActionType.ADD),
+            ClusterEventWithHint(EventResource.CSI_NODE, ActionType.UPDATE, _raises_a_limit, per_signature=True),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _may_detach, per_signature=True),
+            ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, needs_claim),
+            ClusterEventWithHint(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _may_attach_instead),
+        )
 
     def _exceeds(self, state: NewVolumes, rows: Rows) -> Bools | None:
-        """Per row: whether the pod's volumes go over some driver's limit; None if they do so nowhere."""
+        """Per row: whether the pod's volumes exceed the limit of a driver; None if they exceed it nowhere."""
         exceeds: Bools | None = None
         for driver, volumes in state.by_driver.items():
             limits = self._attached.csi_nodes.limits(driver)
@@ -122,7 +139,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return exceeds
 
     def _wanted(self, volumes: Collection[AttachableVolume], rows: Rows) -> Int64s | int:
-        """Per row: how many of the volumes would be new there; one number if that is the same everywhere."""
+        """Per row: how many of the volumes are new there; one number if all rows have the same."""
         wanted: Int64s | None = None
         for volume in volumes:
             users = self._attached.attachments.rows_using(volume)
@@ -132,7 +149,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
                 wanted[list(users)] -= 1
         return len(volumes) if wanted is None else wanted[rows]
 
-    def _tell_faults_of_placed(self, state: NewVolumes, rows: Rows, refusals: Int64s) -> None:
+    def _add_errors_of_placed_pods(self, state: NewVolumes, rows: Rows, bits: Int64s) -> None:
         faults = self._attached.claimed.faults
         if not faults:
             return
@@ -140,16 +157,16 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         for place, row in enumerate(asked):
             if row in faults and self._attached.csi_nodes.limited[row]:
                 first = next(uid for uid in self._columns.pods_on[row] if uid in faults[row])
-                refusals[place] = state.bit(Reason(faults[row][first], Code.ERROR))
+                bits[place] = state.bit(Reason(faults[row][first], Code.ERROR))
 
     def _new_volumes(self, pod: PodInfo, volumes: list[Volume]) -> NewVolumes:
         state = NewVolumes()
         for volume in volumes:
             found = self._look_up(pod, volume)
             if isinstance(found, Reason):
-                state.fault = state.fault or found
+                state.error = state.error or found
                 if claim_named_by(volume, pod.name) is not None:
-                    state.fault_elsewhere = found
+                    state.error_without_csi_node = found
                     break
             elif found is not None:
                 state.by_driver.setdefault(found.driver, {})[found] = None
@@ -171,3 +188,52 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         if is_ephemeral(volume) and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
             return Reason(not_controlled_text(claim, pod.namespace, pod.name), Code.ERROR)
         return volume_of_claim(self._columns.objects, claim)
+
+
+def may_be_attached(volume: Volume) -> bool:
+    """Whether a CSI driver may have to attach the volume."""
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or plugin_of(volume) is not None
+
+
+# --- queueing hints ---------------------------------------------------------------------------------------------
+
+
+def _raises_a_limit(pod: PodInfo, old: CSINode, new: CSINode) -> QueueingHint:
+    """Whether a driver's limit grows. As in kube-scheduler, a driver without a limit counts as 0."""
+    before = _limits(old)
+    return queue_if(any(limit > before.get(driver, 0) for driver, limit in _limits(new).items()))
+
+
+def _limits(node: CSINode) -> dict[str, int]:
+    drivers = node.spec.drivers
+    return {each.name: (each.allocatable.count or 0) if each.allocatable is not None else 0 for each in drivers}
+
+
+def _may_detach(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    """Whether the deleted pod used a volume that a driver attached."""
+    return queue_if(
+        bool(old.volumes) and has_node_or_nomination(old) and any(may_be_attached(volume) for volume in old.volumes)
+    )
+
+
+def _may_attach_instead(pod: PodInfo, old: VolumeAttachment, new: None) -> QueueingHint:
+    """Whether the pod has a volume that may use the freed attachment."""
+    return queue_if(
+        any(
+            volume.persistent_volume_claim is not None or _may_be_of(old.spec.attacher, volume)
+            for volume in pod.volumes
+        )
+    )
+
+
+def _may_be_of(driver: str, volume: Volume) -> bool:
+    """Whether an inline volume is of this driver, or cannot be translated to CSI."""
+    plugin = plugin_of(volume)
+    if plugin is None or DRIVERS[plugin] == driver:
+        return plugin is not None
+    try:
+        if plugin in MIGRATED:
+            translate_inline(volume)
+    except TranslationError:
+        return True
+    return False

@@ -1,4 +1,4 @@
-"""What wakes pods that PodTopologySpread refused: other counts, or other domains.
+"""Which events help pods that PodTopologySpread refused: other counts, or other domains.
 
 Comes in   pods of the same namespace as they come, go and change; nodes as they come, go, move and are tainted
 Goes out   whether that can help a sleeping pod

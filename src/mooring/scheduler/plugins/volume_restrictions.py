@@ -1,13 +1,11 @@
 """VolumeRestrictions: disks that cannot be shared, and claims that only one pod may use.
 
-Comes in   the disks that a pod names itself, its claims with access mode ReadWriteOncePod
-Goes out   refusals where a pod of the node holds the disk, and everywhere while some pod uses the claim
+Input: the pod's inline disks, and its claims with access mode ReadWriteOncePod. Output: rejected nodes: those where a
+pod uses the same disk, and all nodes while a pod uses the claim. Preemption can remove either pod.
 
-A claim for one pod alone is in use wherever its user is: then every node refuses, until preemption removes the user.
-
- 1. What is in use is counted once, before filtering, and differences are added to that: see `Adjustable`.
- 2. As in kube-scheduler v1.36, a claim in use counts as one use, however many pods name it; but each mention by a pod
-    that comes or goes counts, even of a claim by that name in another namespace.
+1. Uses are counted once, in PreFilter. Preemption adds differences to the counts: see `Adjustable`.
+2. As in kube-scheduler v1.36, a claim in use counts once, however many pods use it; but for a pod that is added or
+   removed each mention counts, even of a claim with the same name in another namespace.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
-from mooring.scheduler.plugins.volume_hints import names_claim
 
 _NO_DISK = 1
 _CLAIM_IN_USE = 2
@@ -38,17 +35,17 @@ _MEASURES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Restricted:
-    """What a pod wants for itself, and who has it."""
+class RestrictedVolumes:
+    """The pod's disks and exclusive claims, and how often they are in use."""
 
     disks: tuple[Disk, ...]
     disk_holders: Mapping[int, int]
-    """Pods with a conflicting disk, by row."""
+    """Number of pods with a conflicting disk, by row."""
     exclusive_claims: frozenset[str]
     claims_in_use: int
 
 
-class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
+class VolumeRestrictions(PreFilter[RestrictedVolumes], Adjustable[RestrictedVolumes]):
     name = "VolumeRestrictions"
     obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
@@ -64,7 +61,7 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
         self._columns = columns
         self._claims = columns.objects.of(PersistentVolumeClaim)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Restricted] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RestrictedVolumes] | Skip | Rejection:
         if not pod.volumes:
             return SKIP
         exclusive: list[str] = []
@@ -80,25 +77,25 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
         if not disks and not in_use:
             return SKIP
         names = frozenset(key.removeprefix(f"{pod.namespace}/") for key in exclusive)
-        return Proceed(Restricted(disks, volumes.conflicting_pods(disks), names, in_use))
+        return Proceed(RestrictedVolumes(disks, volumes.conflicting_pods(disks), names, in_use))
 
-    def filter(self, state: Restricted, rows: Rows) -> Int64s:
-        return _refusals(self._holders(state)[rows], state.claims_in_use)
+    def filter(self, state: RestrictedVolumes, rows: Rows) -> Int64s:
+        return _conflicts(self._holders(state)[rows], state.claims_in_use)
 
-    def measures(self, state: Restricted) -> int:
+    def measures(self, state: RestrictedVolumes) -> int:
         return _MEASURES
 
-    def contribution(self, state: Restricted, pod: PodInfo, row: int) -> tuple[int, int]:
+    def contribution(self, state: RestrictedVolumes, pod: PodInfo, row: int) -> tuple[int, int]:
         others = disks_of(pod.volumes)
         return _claims_named(state, pod), int(
             any(mine.conflicts_with(other) for mine in state.disks for other in others)
         )
 
-    def filter_adjusted(self, state: Restricted, rows: Int64s, difference: Int64s) -> Int64s:
+    def filter_adjusted(self, state: RestrictedVolumes, rows: Int64s, difference: Int64s) -> Int64s:
         holders = self._holders(state)[rows] + difference[_DISK_HOLDERS]
-        return _refusals(holders, state.claims_in_use + difference[_CLAIM_USES])
+        return _conflicts(holders, state.claims_in_use + difference[_CLAIM_USES])
 
-    def explain(self, state: Restricted, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+    def explain(self, state: RestrictedVolumes, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         found = []
         for name in sorted(state.exclusive_claims) if bits == _CLAIM_IN_USE else ():
             key = f"{context.pod.namespace}/{name}"
@@ -119,21 +116,21 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
             ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, names_claim),
         )
 
-    def _holders(self, state: Restricted) -> Int64s:
-        """Per row of the whole table: how many pods hold a disk that the pod wants."""
+    def _holders(self, state: RestrictedVolumes) -> Int64s:
+        """Per row: number of pods with a conflicting disk."""
         holders = np.zeros(self._columns.height, dtype=np.int64)
         for row, pods in state.disk_holders.items():
             holders[row] = pods
         return holders
 
 
-def _refusals(disk_holders: Int64s, claims_in_use: Int64s | int) -> Int64s:
-    """Per row: the disk if somebody holds it, else the claim if somebody uses it."""
-    claim_refusal = np.where(np.greater(claims_in_use, 0), _CLAIM_IN_USE, 0)
-    return np.where(disk_holders > 0, _NO_DISK, claim_refusal)
+def _conflicts(disk_holders: Int64s, claims_in_use: Int64s | int) -> Int64s:
+    """Per row: the bit for a disk in use, otherwise the bit for a claim in use."""
+    claim_conflict = np.where(np.greater(claims_in_use, 0), _CLAIM_IN_USE, 0)
+    return np.where(disk_holders > 0, _NO_DISK, claim_conflict)
 
 
-def _claims_named(state: Restricted, pod: PodInfo) -> int:
+def _claims_named(state: RestrictedVolumes, pod: PodInfo) -> int:
     return sum(
         volume.persistent_volume_claim is not None
         and volume.persistent_volume_claim.claim_name in state.exclusive_claims
@@ -141,8 +138,13 @@ def _claims_named(state: Restricted, pod: PodInfo) -> int:
     )
 
 
+def names_claim(pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> QueueingHint:
+    """Whether the pod names the claim that was added or updated; ephemeral volumes name no claim."""
+    return queue_if(bool(pod.claims) and new.key in pod.claims)
+
+
 def _frees_a_volume(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
-    """A pod is gone: did it hold a disk, or use a claim, that this one wants? Whether alone is not looked up."""
+    """Whether the deleted pod used a disk or claim of this pod. Other users are not checked."""
     if not pod.volumes or not old.volumes or old.namespace != pod.namespace:
         return QueueingHint.SKIP
     if not set(pod.claims).isdisjoint(old.claims):

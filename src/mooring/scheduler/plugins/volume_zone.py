@@ -1,13 +1,11 @@
-"""VolumeZone: a volume whose labels name a zone or a region is reached only from there.
+"""VolumeZone: a volume whose labels name a zone or region is accessible only from there.
 
-Comes in   the persistent volumes bound to the claims that a pod names, and their labels
-Goes out   refusals of nodes in other zones
+Input: the PersistentVolumes bound to a pod's claims, and their labels. Output: rejected nodes in other zones. Newer
+volumes have a node affinity instead.
 
-Node affinity says the same in newer volumes, and better; this is for those that only carry the labels.
-
- 1. A label may list several zones, separated by `__`. A list with an empty entry is no list: the label is ignored.
- 2. Claims that wait for their first consumer have no volume yet, and no zone. Any other claim without a volume keeps
-    the pod from being scheduled anywhere.
+1. A label may list several zones, separated by `__`. A list with an empty entry is ignored.
+2. A claim that waits for its first consumer has no volume and no zone. Any other claim without a volume rejects the pod
+   on all nodes.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
-from mooring.scheduler.plugins.volume_hints import names_claim
-from mooring.scheduler.plugins.volume_reach import TOPOLOGY_LABELS, LabelledZones, Reach
+from mooring.scheduler.plugins.volume_binding.topology import TOPOLOGY_LABELS, LabelledZones, VolumeTopology
+from mooring.scheduler.plugins.volume_restrictions import names_claim
 
 Zones = tuple[LabelledZones, ...]
 
@@ -40,7 +38,7 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
         self._claims = columns.objects.of(PersistentVolumeClaim)
         self._volumes = columns.objects.of(PersistentVolume)
         self._classes = columns.objects.of(StorageClass)
-        self._reach = Reach(columns)
+        self._topology = VolumeTopology(columns)
 
     def pre_filter(self, pod: PodInfo) -> Proceed[Zones] | Skip | Rejection:
         if not pod.claims:
@@ -55,7 +53,7 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
         return Proceed(tuple(zones)) if zones else SKIP
 
     def filter(self, state: Zones, rows: Rows) -> Int64s:
-        return (~self._reach.zoned(state)[rows]).astype(np.int64)
+        return (~self._topology.zoned(state)[rows]).astype(np.int64)
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
@@ -65,15 +63,12 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
                 EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE, names_claim
             ),
             ClusterEventWithHint(
-                EventResource.PERSISTENT_VOLUME,
-                ActionType.ADD | ActionType.UPDATE,
-                _is_zoned_otherwise,
-                per_signature=True,
+                EventResource.PERSISTENT_VOLUME, ActionType.ADD | ActionType.UPDATE, _changes_zones, per_signature=True
             ),
         )
 
     def _volume_of(self, key: str, name: str) -> PersistentVolume | Rejection | None:
-        """The volume bound to a claim; None if there will be one once the pod has a node."""
+        """The volume of a claim; None if the claim waits for its first consumer."""
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
         claim = self._claims.get(key)
@@ -100,7 +95,7 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
 
 
 def zones_of(volume: PersistentVolume) -> list[LabelledZones]:
-    """The zones and regions that a volume's labels name, in the order in which kube-scheduler looks at them."""
+    """The zones and regions in a volume's labels, in kube-scheduler's order."""
     labels = volume.metadata.labels
     found: list[LabelledZones] = []
     for key in TOPOLOGY_LABELS if labels else ():
@@ -116,7 +111,7 @@ def _waits_for_consumer(pod: PodInfo, old: None, new: StorageClass) -> QueueingH
     return queue_if(new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
-def _is_zoned_otherwise(pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume) -> QueueingHint:
+def _changes_zones(pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume) -> QueueingHint:
     return queue_if(old is None or _zone_sets(old) != _zone_sets(new))
 
 

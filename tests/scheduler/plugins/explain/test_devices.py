@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import ApiObject
 from mooring.scheduler.framework.obstacle import ObstacleKind
-from mooring.scheduler.plugins.dynamic_resources import expression_text
+from mooring.scheduler.plugins.dynamic_resources.plugin import expression_text
 from tests.builders import node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, first_of, given, slice_of, wants
 from tests.scheduler.harness import engine_of, explained, obstacles

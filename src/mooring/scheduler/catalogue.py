@@ -1,0 +1,60 @@
+"""All plugins that come with the scheduler. A new plugin needs one module in `plugins/` and one line here."""
+
+from __future__ import annotations
+
+from mooring.scheduler import policy
+from mooring.scheduler.framework.plugin import Plugin
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.plugins.default_binder import DefaultBinder
+from mooring.scheduler.plugins.default_preemption import DefaultPreemption
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from mooring.scheduler.plugins.image_locality import ImageLocality
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.scheduler.plugins.node_affinity import NodeAffinity
+from mooring.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.scheduler.plugins.node_name import NodeName
+from mooring.scheduler.plugins.node_ports import NodePorts
+from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from mooring.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from mooring.scheduler.plugins.priority_sort import PrioritySort
+from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
+from mooring.scheduler.plugins.taint_toleration import TaintToleration
+from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
+from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from mooring.scheduler.plugins.volume_zone import VolumeZone
+
+PLUGINS: tuple[type[Plugin], ...] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+    DefaultPreemption,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
+)
+
+BUILT_IN = (*PLUGINS, *policy.PLUGINS)
+"""The plugins of kube-scheduler v1.36, and those of the older Policy."""
+
+for _plugin in BUILT_IN:
+    _plugin.is_built_in = True
+
+
+def default_registry() -> Registry:
+    return Registry(BUILT_IN)

@@ -1,0 +1,540 @@
+"""DynamicResources: pods that ask for devices get them, through resource claims.
+
+Comes in   pods with claims, or with extended resources behind which a device class stands; the devices of the cluster
+Goes out   refusals of nodes without the devices, a score for nodes with the preferred ones; for the chosen node, the
+           allocation of each claim, first in flight (`reserve`) and then written (`pre_bind`)
+
+ 1. A claim has devices already, or gets them with its first pod. Which devices, the search says (`scheduler.devices`).
+ 2. What a pod was given in `reserve` is taken, and other pods of its claim wait, until that is written or taken back.
+ 3. Pods that ask for no device cost two looks: at their list of claims, and at whether there are device classes.
+ 4. A claim whose devices are where the pod cannot go is deallocated, if nobody else uses it: PostFilter says so, and
+    the scheduler's loop tells the API server (`follow_up`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from mooring.api.errors import NodeSelectorError
+from mooring.api.nodeselector import compile_strict
+from mooring.api.views.devices import AllocationResult, ResourceClaim
+from mooring.client.promise import Client
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.config.arguments import DynamicResourcesArgs
+from mooring.scheduler.devices.allocation_cache import AllocationCache
+from mooring.scheduler.devices.allocator import AllocationTimeout
+from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker
+from mooring.scheduler.devices.dra_manager import DRAManager
+from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
+from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
+from mooring.scheduler.devices.results import allocation_of
+from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
+from mooring.scheduler.framework.normalize import scaled_to_best
+from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.plugin import (
+    SKIP,
+    FailedAttempt,
+    Filter,
+    PostFilter,
+    PostFilterResult,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    Proceed,
+    Reserve,
+    Score,
+    Skip,
+    Tell,
+)
+from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
+from mooring.scheduler.plugins.dynamic_resources.claims import (
+    ClaimsMissingError,
+    DeviceBindingError,
+    claim_uid,
+    claims_of,
+    is_only_for,
+    is_overdue,
+    is_ready,
+)
+from mooring.scheduler.plugins.dynamic_resources.state import (
+    REASONS,
+    ClaimsToAllocate,
+    DynamicResourcesState,
+    PodAllocations,
+)
+
+FREE = "free"
+IN_USE = "in use"
+_VERDICTS = (FREE, IN_USE, "too small", "of another sort", "tainted")
+"""What the texts of obstacles say of a device of the requested class. Only the first that applies counts."""
+
+_CAPACITY = re.compile(
+    r'device\.capacity\["[^"]*"\]\.(\w+)\.(?:compareTo\(quantity\("([^"]+)"\)\) (>=|>|==|<=|<) 0'
+    r'|isGreaterThan\(quantity\("([^"]+)"\)\))'
+)
+_ATTRIBUTE = re.compile(r'device\.attributes\["[^"]*"\]\.(\w+)(?: (==|!=|>=|<=|>|<) ("[^"]*"|-?\d+|true|false))?')
+
+
+class DynamicResources(
+    PreEnqueue,
+    PreFilter[DynamicResourcesState],
+    Filter[DynamicResourcesState],
+    PostFilter,
+    Score[DynamicResourcesState],
+    Reserve,
+    PreBind,
+):
+    name = "DynamicResources"
+    obstacle_kind = ObstacleKind.DEVICE
+    filter_reasons = REASONS
+    normalizes = True
+
+    def __init__(
+        self,
+        columns: Columns,
+        arguments: DynamicResourcesArgs,
+        entropy: Entropy,
+        clock: Clock,
+        client: Client,
+        tell: Tell,
+    ) -> None:
+        self._columns = columns
+        self._clock = clock
+        self._tell = tell
+        self._share_ids = entropy.fork("shares of devices")
+        self._binding_timeout_s = arguments.binding_timeout_s
+        self._manager = columns.shared(DRAManager)
+        self._claims = self._manager.claims
+        self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
+        self._writer = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
+        self._latest: DynamicResourcesState | None = None
+        """What the cycle of the pod that is being decided about found out."""
+        self._reserved: dict[str, PodAllocations] = {}
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return _events(self._claims)
+
+    # PreEnqueue
+
+    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+        if pod.view is None or not pod.view.spec.resource_claims:
+            return None
+        try:
+            claims_of(pod.view, pod.uid, self._claims)
+        except ClaimsMissingError as error:
+            return unresolvable(str(error))
+        return None
+
+    # Filter
+
+    def is_concerned(self, pod: PodInfo) -> bool:
+        has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
+        return has_claims or bool(self._manager.class_resolver)
+
+    def pre_filter(self, pod: PodInfo) -> Proceed[DynamicResourcesState] | Skip | Rejection:
+        if not self.is_concerned(pod):
+            return SKIP
+        state = self._state_of(pod)
+        if isinstance(state, DynamicResourcesState):
+            self._latest = state
+            return Proceed(state)
+        return state
+
+    def filter(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
+        return state.refusals(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
+
+    def reasons(self, state: DynamicResourcesState) -> tuple[Reason, ...]:
+        return state.reasons()
+
+    def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Rejection:
+        """What there is to know before nodes are looked at."""
+        view = pod.view if pod.view is not None else pod.signature.view
+        try:
+            claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
+        except ClaimsMissingError as error:
+            return unresolvable(str(error))
+        backed = self._backed(pod)
+        leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
+        if not claims and not backed:
+            return SKIP
+        state = DynamicResourcesState(pod, view, claims, backed, leftover, self._columns, self._manager, self._cache)
+        for index, claim in enumerate((*claims, leftover) if leftover is not None else claims):
+            rejection = self._examine(state, index, claim)
+            if rejection is not None:
+                return rejection
+        if state.allocates:
+            self._manager.sync()
+        return state
+
+    def _examine(self, state: DynamicResourcesState, index: int, claim: ResourceClaim) -> Rejection | None:
+        allocation = claim.status.allocation
+        if allocation is not None:
+            if allocation.node_selector is not None:
+                try:
+                    state.reach[index] = compile_strict(allocation.node_selector)
+                except NodeSelectorError as error:
+                    return failure(str(error))
+            if self._has_given_up(claim):
+                state.unready.append(index)
+            return None
+        if self._claims.pending_allocation(claim_uid(claim)) is not None:
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        if claim is state.leftover:
+            return None
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                named = [(request.name, request.exactly.device_class_name)]
+            elif request.first_available:
+                named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+            else:
+                return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+            for request_name, class_name in named:
+                if not class_name:
+                    return failure(f"request {request_name}: unsupported request type")
+                if self._manager.classes.get(class_name) is None:
+                    return unresolvable(f"request {request_name}: device class {class_name} does not exist")
+        return None
+
+    def _has_given_up(self, claim: ResourceClaim) -> bool:
+        """Whether the devices of a claim will not become ready any more."""
+        try:
+            return not is_ready(claim) and is_overdue(claim, self._clock.wall_s(), self._binding_timeout_s)
+        except DeviceBindingError:
+            return True
+
+    def _backed(self, pod: PodInfo) -> dict[str, int]:
+        class_resolver = self._manager.class_resolver
+        known = pod.signature.memo.get(DynamicResources)
+        if isinstance(known, tuple) and known[0] == class_resolver.revision:
+            return dict(known[1])
+        backed = class_resolver.backed(pod.signature.view)
+        pod.signature.memo[DynamicResources] = (class_resolver.revision, backed)
+        return backed
+
+    # Explain
+
+    def explain(self, state: DynamicResourcesState, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        found = [_out_of_reach(state.claims[index].key) for index in state.out_of_reach(row)]
+        part = state.part_at(row)
+        if part is not None:
+            pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
+            for name, claim in zip(part.names, part.outcomes.wanted.claims, strict=True):
+                found += _claim_obstacles(name, claim, pools, allocated)
+            if not found:
+                text = f"the devices for {' and '.join(part.names)} cannot be had together"
+                found.append(Obstacle(self.name, ObstacleKind.DEVICE, text))
+        return found or super().explain(state, row, bits, context)
+
+    def distances(self, state: DynamicResourcesState, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+        """A node is farther by the share of a request that it lacks even if all devices in use were free.
+
+        Nodes that see the same devices are counted once.
+        """
+        distances = super().distances(state, rows, bits, context)
+        rejected = np.flatnonzero(bits)
+        for part, places in state.parts_of(rows[rejected]):
+            at = rejected[places]
+            for alike in self._manager.alike(rows[at]):
+                pools = self._manager.inventory.pools(int(rows[at[alike[0]]]))
+                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(part, pools, self._manager.allocated)
+        return distances
+
+    # PostFilter
+
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
+        if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
+            # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
+            return PostFilterResult(rejection=failure("not found"))
+        state = attempt.states.get(self.name)
+        if not isinstance(state, DynamicResourcesState):
+            return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
+        for index in sorted(state.unavailable):
+            claim = state.claims[index]
+            if is_only_for(claim, attempt.pod.uid):
+                follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
+                return PostFilterResult(
+                    rejection=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
+                )
+        if state.leftover is not None:
+            return PostFilterResult(
+                rejection=unschedulable("deletion of ResourceClaim completed"),
+                follow_up=Deletion(self._writer, state.leftover.key),
+            )
+        return PostFilterResult(rejection=unschedulable("still not schedulable"))
+
+    # Score
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> DynamicResourcesState | Skip:
+        state = self._latest
+        return state if state is not None and state.pod is pod and state.scores_differ else SKIP
+
+    def score(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
+        return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
+
+    def normalize(self, state: DynamicResourcesState, scores: Int64s, rows: Rows) -> Int64s:
+        return scaled_to_best(scores, reverse=False)
+
+    # Reserve
+
+    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+        state = self._fresh_state(pod)
+        if state is None or isinstance(state, Rejection):
+            return state
+        node_name = self._columns.node_names[row]
+        part = state.part_at(row)
+        if part is None:
+            if state.claims:
+                self._reserved[pod.uid] = PodAllocations(state, node_name, (), None)
+            return None
+        try:
+            found = part.outcomes.find(row)
+            if found is None:
+                return failure("claim allocation not found for node")
+            allocations = tuple(
+                allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
+                for spec, wanted, alternatives, taken in zip(
+                    part.specs, part.outcomes.wanted.claims, found.alternatives, found.claims, strict=True
+                )
+            )
+        except AllocationTimeout:
+            return failure(f"node {node_name}: timed out trying to allocate devices")
+        except AllocationError as error:
+            return failure(error.text(part.names))
+        for uid, allocation in zip(part.uids, allocations, strict=True):
+            self._claims.add_pending(uid, allocation)
+        self._reserved[pod.uid] = PodAllocations(state, node_name, allocations, part)
+        return None
+
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
+        reserved = self._reserved.pop(pod.uid, None)
+        if reserved is None or reserved.part is None:
+            return
+        for uid, key in zip(reserved.part.uids, reserved.part.keys, strict=True):
+            if self._claims.remove_pending(uid) and self._claims.get(key) is not None:
+                self._claims.restore(key)
+
+    async def released(self, pod: PodInfo, node_name: str) -> None:
+        if pod.view is None or pod.uid in self._reserved:
+            return  # it is on its way again, and needs its claims
+        try:
+            claims = claims_of(pod.view, pod.uid, self._claims)
+        except ClaimsMissingError:
+            return  # whoever deletes a claim takes its users off it
+        await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
+
+    def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Rejection | None:
+        """What was found out about the pod, if it is still so; looked up again otherwise."""
+        state = self._latest
+        if state is not None and state.pod is pod and state.revision == self._manager.allocated.revision:
+            return state
+        if not self.is_concerned(pod):
+            return None
+        again = self._state_of(pod)
+        return None if again is SKIP else again
+
+    def allocations_of(self, pod: PodInfo) -> tuple[tuple[str, AllocationResult], ...]:
+        """What a pod was given when it was believed on its node, claim by claim, until that is written."""
+        reserved = self._reserved.get(pod.uid)
+        if reserved is None or reserved.part is None:
+            return ()
+        return tuple(zip(reserved.part.names, reserved.allocations, strict=True))
+
+    # PreBind
+
+    def has_work(self, pod: PodInfo, node_name: str) -> bool:
+        return pod.uid in self._reserved
+
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+        reserved = self._reserved.get(pod.uid)
+        if reserved is None:
+            return None
+        try:
+            await self._writer.write(pod, reserved)
+            if self._writer.has_to_wait(reserved):
+                note = f"waiting for binding conditions for device on node {node_name}"
+                self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                await self._writer.wait_ready(reserved)
+        except ClaimBindingError as error:
+            return failure(str(error))
+        self._reserved.pop(pod.uid, None)
+        return None
+
+
+# --- queueing hints ----------------------------------------
+
+
+def _events(book: ClaimTracker) -> tuple[ClusterEventWithHint, ...]:
+    """The events that can help a pod that DynamicResources rejected."""
+    any_change = ActionType.ADD | ActionType.UPDATE
+
+    def claim_helps(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> QueueingHint:
+        return queue_if(claim_change_helps(book, pod, old, new))
+
+    def has_its_claims(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> QueueingHint:
+        return queue_if(new.uid == pod.uid and _claims_or_none(book, new) is not None)
+
+    node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+    return (
+        ClusterEventWithHint(EventResource.NODE, node_changes),
+        ClusterEventWithHint(EventResource.RESOURCE_CLAIM, any_change, claim_helps),
+        ClusterEventWithHint(
+            EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, has_its_claims
+        ),
+        ClusterEventWithHint(EventResource.DEVICE_CLASS, any_change),
+        ClusterEventWithHint(EventResource.RESOURCE_SLICE, any_change),
+    )
+
+
+def claim_change_helps(book: ClaimTracker, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    """A claim came, or changed: were devices set free, or is it one that the pod waits for?"""
+    claims = _claims_or_none(book, pod)
+    if claims is None:
+        return False
+    if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        return True
+    if all(claim_uid(claim) != claim_uid(new) for claim in claims):
+        return False
+    return old is None or old.status != new.status
+
+
+def _claims_or_none(book: ClaimTracker, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
+    """The claims of a pod; None while some of them are missing."""
+    if pod.view is None:
+        return ()
+    try:
+        return claims_of(pod.view, pod.uid, book)
+    except ClaimsMissingError:
+        return None
+
+
+# --- obstacles --------------------------------------------------------------------------------------------------
+
+
+def _out_of_reach(key: str) -> Obstacle:
+    text = f"claim {key} has devices that cannot be used from here"
+    return Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, {"claim": key})
+
+
+def _claim_obstacles(
+    name: str, claim: RequestedClaim, pools: Sequence[PoolView], allocated: AllocatedState
+) -> list[Obstacle]:
+    """Each request of the claim for which too few devices are free; or else the constraints between requests."""
+    found = []
+    for alternatives in claim.requests:
+        counts = [_count_devices(request, pools, allocated) for request in alternatives]
+        if all(count[FREE] < _needed(request, count) for request, count in zip(alternatives, counts, strict=True)):
+            needs = " or ".join(_request_text(request) for request in alternatives)
+            has = " or ".join(_counts_text(count) for count in counts)
+            details: dict[str, str | int] = {
+                "claim": name,
+                "request": alternatives[0].base_name,
+                "needs": needs,
+                **{verdict.replace(" ", "-"): counts[0][verdict] for verdict in _VERDICTS},
+            }
+            text = f"needs {needs}: {has}{_pool_problems_text(pools)}"
+            found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
+    if not found and claim.constraints and any(claim.requests):
+        attributes = ", ".join(each.match_attribute or each.distinct_attribute or "" for each in claim.constraints)
+        if attributes:
+            text = f"no free devices for {name} that agree on {attributes}"
+            details = {"claim": name, "needs": attributes}
+            found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
+    return found
+
+
+def _lacking_share(part: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
+    """The largest share of a request for which there is no device, not even one in use. 0: there are enough."""
+    shares = [0.0]
+    for claim in part.outcomes.wanted.claims:
+        for alternatives in claim.requests:
+            counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
+            needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]
+            shares.append(min((max(wanted - there, 0) / wanted for wanted, there in needed if wanted), default=0.0))
+    return max(shares)
+
+
+def _needed(request: Request, counts: Counter[str]) -> int:
+    return max(1, sum(counts.values())) if request.is_all else request.count
+
+
+def _count_devices(request: Request, pools: Iterable[PoolView], allocated: AllocatedState) -> Counter[str]:
+    """How many devices of the request's class a node sees, by verdict."""
+    counts: Counter[str] = Counter({FREE: 0})
+    for pool in pools:
+        for device, is_reached in zip(pool.devices, pool.reached, strict=True):
+            try:
+                is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
+                if is_one and is_reached:
+                    counts[_verdict(request, device, allocated)] += 1
+            except AllocationError:
+                continue  # the decision ended in this error, which is reported instead
+    return counts
+
+
+def _verdict(request: Request, device: PooledDevice, allocated: AllocatedState) -> str:
+    kind = device.kind
+    if not is_selected(request, kind):
+        return "too small" if _fails_by_capacity(request, kind) else "of another sort"
+    if allocated.is_allocated(device.id) and not request.admin_access:
+        return IN_USE
+    if request.capacity or kind.capacities:
+        consumed = consumption(kind.capacities, request.capacity)
+        if consumed is None or not fits(kind.capacities, consumed):
+            return "too small"
+        if not fits(kind.capacities, consumed, allocated.consumed.get(device.id, {})):
+            return IN_USE
+    return FREE if request.tolerates(kind) else "tainted"
+
+
+def _fails_by_capacity(request: Request, kind: DeviceKind) -> bool:
+    """Whether all expressions that do not select the device compare a capacity."""
+    failing = [each for each in request.expressions if kind.selected.get(each) is False]
+    return bool(failing) and all(_CAPACITY.fullmatch(each.strip()) for each in failing)
+
+
+def _request_text(request: Request) -> str:
+    number = "all" if request.is_all else str(request.count)
+    name = request.device_class.metadata.name if request.device_class is not None else "?"
+    demands = [expression_text(expression) for expression in request.expressions]
+    demands += [f"{amount} {what} left" for what, amount in request.capacity.items()]
+    return f"{number} of class {name}" + (f" with {' and '.join(demands)}" if demands else "")
+
+
+def expression_text(expression: str) -> str:
+    """`memory >= 40Gi` for an expression that compares one capacity or attribute; any other expression as it is."""
+    comparisons = [_comparison_text(part.strip()) for part in expression.split("&&")]
+    return " and ".join(comparisons) if all(comparisons) else expression
+
+
+def _comparison_text(part: str) -> str:
+    capacity = _CAPACITY.fullmatch(part)
+    if capacity is not None:
+        name, amount, operator, more_than = capacity.groups()
+        return f"{name} {operator} {amount}" if amount is not None else f"{name} > {more_than}"
+    attribute = _ATTRIBUTE.fullmatch(part)
+    if attribute is None:
+        return ""
+    name, operator, value = attribute.groups()
+    return f"{name} {operator} {value.strip(chr(34))}" if operator is not None else name
+
+
+def _counts_text(counts: Counter[str]) -> str:
+    if not any(counts.values()):
+        return "the node has none"
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if counts[verdict] or verdict == FREE)
+
+
+def _pool_problems_text(pools: Sequence[PoolView]) -> str:
+    problems = [f"pool {pool.id[1]} is being updated" for pool in pools if pool.is_incomplete]
+    problems += [f"pool {pool.id[1]} contradicts itself" for pool in pools if pool.is_invalid]
+    return f" ({', '.join(problems)})" if problems else ""

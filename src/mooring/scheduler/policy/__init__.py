@@ -1,0 +1,34 @@
+"""The Policy file of kube-scheduler before v1.23: predicates and priorities, converted to a profile of today's plugins.
+
+The modules in reading order:
+
+  names       the predicates and priorities, and the plugins that replace them
+  types       the Policy file as values, and its validation
+  conversion  from a Policy to a `SchedulerConfiguration`
+  arguments   the arguments of the plugins below
+
+The other modules are plugins that kube-scheduler has dropped. A KubeSchedulerConfiguration can enable them by name.
+Nothing outside of this package depends on it but `catalogue`, which lists the plugins, and the readers of files.
+"""
+
+from mooring.scheduler.framework.plugin import Plugin
+from mooring.scheduler.policy.conversion import load_configuration_or_policy
+from mooring.scheduler.policy.node_label import NodeLabel
+from mooring.scheduler.policy.resource_strategies import (
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
+from mooring.scheduler.policy.selector_spread import SelectorSpread
+from mooring.scheduler.policy.service_affinity import ServiceAffinity
+
+PLUGINS: tuple[type[Plugin], ...] = (
+    NodeLabel,
+    ServiceAffinity,
+    SelectorSpread,
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
+
+__all__ = ["PLUGINS", "load_configuration_or_policy"]

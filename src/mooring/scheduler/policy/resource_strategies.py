@@ -1,0 +1,57 @@
+"""NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio: one strategy each, as a plugin.
+
+Comes in   the same as for NodeResourcesFit
+Goes out   the scores that NodeResourcesFit gives by that strategy
+
+They come from the days of `Policy`, which could weigh several of them against each other; kube-scheduler made them
+strategies of NodeResourcesFit in 1.22 and dropped them in 1.23. Since NodeResourcesFit has one strategy, whoever wants
+two needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
+from mooring.scheduler.framework.plugin import PreScore, Scope, Score
+from mooring.scheduler.plugins.node_resources_fit import Added, NodeResourcesFit
+from mooring.scheduler.policy.arguments import strategy_arguments
+
+
+class _ResourceStrategy(PreScore[Added], Score[Added]):
+    score_scope = Scope.NODE_PODS
+    strategy: ClassVar[str]
+
+    def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
+        self._fit = NodeResourcesFit(columns, strategy_arguments(self.name, self.strategy, arguments))
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Added:
+        return self._fit.pre_score(pod, feasible)
+
+    def epoch(self) -> object:
+        return self._fit.epoch()
+
+    def score(self, state: Added, rows: Rows) -> Int64s:
+        return self._fit.score(state, rows)
+
+    def score_row(self, state: Added, row: int) -> int:
+        return self._fit.score_row(state, row)
+
+
+class NodeResourcesLeastAllocated(_ResourceStrategy):
+    name = "NodeResourcesLeastAllocated"
+    strategy = LEAST_ALLOCATED
+
+
+class NodeResourcesMostAllocated(_ResourceStrategy):
+    name = "NodeResourcesMostAllocated"
+    strategy = MOST_ALLOCATED
+
+
+class RequestedToCapacityRatio(_ResourceStrategy):
+    name = "RequestedToCapacityRatio"
+    strategy = REQUESTED_TO_CAPACITY_RATIO

@@ -1,0 +1,248 @@
+"""`Policy` v1 as values: what schedulers up to Kubernetes 1.22 could be told.
+
+Comes in   a file of kind Policy, through `policy`
+Goes out   `Policy` and its parts, frozen; the extenders are those of today's configuration
+
+ 1. `predicates` and `priorities` are None where the file does not name them, which means the old default ones. An
+    empty list is another thing: none but the mandatory ones.
+ 2. Extenders are read without regard to upper and lower case: for a while the old files had to say `BindVerb` and
+    `CAFile`, later `bindVerb` and `caFile`, and both went on working.
+ 3. A time-out is a whole number of nanoseconds, as the old files write it, or a text such as `30s`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from mooring.api.field_errors import quoted
+from mooring.scheduler.config.argument_rules import argument_problems
+from mooring.scheduler.config.arguments import (
+    CPU_AND_MEMORY,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from mooring.scheduler.config.decode import StrictDecoder
+from mooring.scheduler.config.fields import INT32, Int32, Int64, Settings
+from mooring.scheduler.config.problems import Problem, child, invalid
+from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from mooring.scheduler.policy.arguments import in_strategy
+from mooring.scheduler.policy.names import (
+    NODE_LABEL,
+    PREDICATES,
+    PRIORITIES,
+    SERVICE_AFFINITY,
+    STRATEGIES,
+)
+
+S = TypeVar("S", bound=Settings)
+
+
+class ServiceAffinity(Settings):
+    """All pods of a service go to nodes with the same values of these labels."""
+
+    labels: tuple[str, ...] = ()
+
+
+class LabelsPresence(Settings):
+    """A node must have all of these labels, or, without `presence`, none of them."""
+
+    labels: tuple[str, ...] = ()
+    presence: bool = False
+
+
+class PredicateArgument(Settings):
+    """Exactly one of them is given."""
+
+    service_affinity: ServiceAffinity | None = None
+    labels_presence: LabelsPresence | None = None
+
+
+class PredicatePolicy(Settings):
+    """A predicate. With an argument the name is whatever somebody liked to call it."""
+
+    name: str
+    argument: PredicateArgument | None = None
+
+
+class ServiceAntiAffinity(Settings):
+    """The pods of a service are spread over the values of this label."""
+
+    label: str = ""
+
+
+class LabelPreference(Settings):
+    """Nodes with this label are better, or, without `presence`, those that lack it."""
+
+    label: str = ""
+    presence: bool = False
+
+
+class RequestedToCapacityRatioArguments(Settings):
+    """A function from utilization to score, over some resources; none: cpu and memory."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class PriorityArgument(Settings):
+    """Exactly one of them is given."""
+
+    service_anti_affinity: ServiceAntiAffinity | None = None
+    label_preference: LabelPreference | None = None
+    requested_to_capacity_ratio_arguments: RequestedToCapacityRatioArguments | None = None
+
+
+class PriorityPolicy(Settings):
+    """A priority and what it counts for. With an argument the name is whatever somebody liked to call it."""
+
+    name: str
+    weight: Int64 = 0
+    argument: PriorityArgument | None = None
+
+
+class Policy(Settings):
+    predicates: tuple[PredicatePolicy, ...] | None = None
+    priorities: tuple[PriorityPolicy, ...] | None = None
+    extenders: tuple[Extender, ...] = ()
+    hard_pod_affinity_symmetric_weight: Int32 = 0
+    """0: not given."""
+    always_check_all_predicates: bool = False
+    """Read, and without effect: see docs/policy.md."""
+
+
+def policy_decoder() -> StrictDecoder:
+    """A decoder that reads extenders as the old schedulers did."""
+    return StrictDecoder(
+        custom={
+            Extender: partial(_in_any_case, Extender),
+            ExtenderManagedResource: partial(_in_any_case, ExtenderManagedResource),
+            ExtenderTLSConfig: partial(_in_any_case, ExtenderTLSConfig),
+        }
+    )
+
+
+def _in_any_case(kind: type[S], decoder: StrictDecoder, data: object, path: str) -> S:
+    if not isinstance(data, Mapping):
+        return decoder.struct(kind, data, path)
+    names = {field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(kind)}
+    written = {names.get(str(key).lower(), str(key)): value for key, value in data.items()}
+    timeout = written.get("httpTimeout")
+    if kind is Extender and isinstance(timeout, int) and not isinstance(timeout, bool):
+        written["httpTimeout"] = f"{timeout}ns"
+    return decoder.struct(kind, written, path)
+
+
+HARD_POD_AFFINITY_WEIGHT_MAX = 100
+WEIGHT_MAX = INT32.highest
+"""kube-scheduler took more, and then kept only the lower 32 bits of it."""
+
+
+def policy_problems(policy: Policy) -> Iterator[Problem]:
+    for index, predicate in enumerate(policy.predicates or ()):
+        yield from _predicate_problems(f"predicates[{index}]", predicate)
+    seen: dict[str, PriorityPolicy] = {}
+    for index, priority in enumerate(policy.priorities or ()):
+        yield from _priority_problems(f"priorities[{index}]", priority, seen)
+    weight = policy.hard_pod_affinity_symmetric_weight
+    if not 0 <= weight <= HARD_POD_AFFINITY_WEIGHT_MAX:
+        rule = f"not in valid range [0-{HARD_POD_AFFINITY_WEIGHT_MAX}]"
+        yield invalid("hardPodAffinitySymmetricWeight", weight, rule)
+
+
+def ratio_strategy(arguments: RequestedToCapacityRatioArguments) -> ScoringStrategy:
+    """The strategy of NodeResourcesFit that does what a RequestedToCapacityRatio priority did."""
+    return ScoringStrategy(
+        type=REQUESTED_TO_CAPACITY_RATIO,
+        requested_to_capacity_ratio=RequestedToCapacityRatioParam(shape=arguments.shape),
+        resources=arguments.resources or CPU_AND_MEMORY,
+    )
+
+
+def _predicate_problems(path: str, predicate: PredicatePolicy) -> Iterator[Problem]:
+    if predicate.argument is None:
+        yield from _unknown_name(path, "predicate", predicate.name, PREDICATES)
+        return
+    arguments = {
+        SERVICE_AFFINITY: predicate.argument.service_affinity,
+        NODE_LABEL: predicate.argument.labels_presence,
+    }
+    given = [plugin for plugin, argument in arguments.items() if argument is not None]
+    if len(given) != 1:
+        yield _wrong_count(path, "predicate", predicate.name, len(given))
+    elif PREDICATES.get(predicate.name, (given[0],)) != (given[0],):
+        yield _foreign_argument(path, "predicate", predicate.name)
+
+
+def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[Problem]:
+    if not 0 < priority.weight <= WEIGHT_MAX:
+        text = f"priority {priority.name} should have a positive weight applied to it or it has overflown"
+        yield Problem(child(path, "weight"), text)
+    if priority.argument is None:
+        yield from _unknown_name(path, "priority", priority.name, PRIORITIES)
+        return
+    arguments = {
+        "ServiceAntiAffinity": priority.argument.service_anti_affinity,
+        "LabelPreference": priority.argument.label_preference,
+        REQUESTED_TO_CAPACITY_RATIO: priority.argument.requested_to_capacity_ratio_arguments,
+    }
+    given = [kind for kind, argument in arguments.items() if argument is not None]
+    if len(given) != 1:
+        yield _wrong_count(path, "priority", priority.name, len(given))
+    elif priority.name in PRIORITIES and STRATEGIES.get(priority.name) != given[0]:
+        yield _foreign_argument(path, "priority", priority.name)
+    elif given[0] == REQUESTED_TO_CAPACITY_RATIO:
+        yield from _ratio_problems(path, priority, seen)
+    else:
+        yield from _weight_problems(path, priority, given[0], seen)
+
+
+def _weight_problems(
+    path: str, priority: PriorityPolicy, kind: str, seen: dict[str, PriorityPolicy]
+) -> Iterator[Problem]:
+    other = seen.setdefault(kind, priority)
+    if other.weight != priority.weight:
+        text = f"{kind}  priority {quoted(priority.name)} has a different weight with {quoted(other.name)}"
+        yield Problem(child(path, "weight"), text)
+
+
+def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[Problem]:
+    assert priority.argument is not None, f"{path} has no argument"
+    arguments = priority.argument.requested_to_capacity_ratio_arguments
+    assert arguments is not None, f"{path} has another argument"
+    other = seen.setdefault("RequestedToCapacityRatioArguments", priority)
+    if other is not priority:
+        kind = quoted(REQUESTED_TO_CAPACITY_RATIO)
+        text = f"priority {quoted(priority.name)} redeclares custom priority {kind}, from: {quoted(other.name)}"
+        yield Problem(path, text)
+    # The rules are those of today's plugin; only the places where they are broken have other names.
+    where = f"{path}.argument.requestedToCapacityRatioArguments"
+    for problem in argument_problems(where, NodeResourcesFitArgs(scoring_strategy=ratio_strategy(arguments))):
+        yield in_strategy(problem)
+
+
+def _unknown_name(path: str, what: str, name: str, known: Iterable[str]) -> Iterator[Problem]:
+    names = {each.lower(): each for each in known}
+    if name in names.values():
+        return
+    close = difflib.get_close_matches(name.lower(), names, n=1)
+    hint = f"did you mean {quoted(names[close[0]])}?" if close else "a name of your own needs an argument"
+    yield Problem(child(path, "name"), f"{what} type not found for {quoted(name)}; {hint}")
+
+
+def _wrong_count(path: str, what: str, name: str, count: int) -> Problem:
+    text = f"exactly 1 {what} argument is required, numArgs: {count}, {what} {name}"
+    return Problem(child(path, "argument"), text)
+
+
+def _foreign_argument(path: str, what: str, name: str) -> Problem:
+    text = f"{what} {quoted(name)} does not take this argument; give it a name of your own"
+    return Problem(child(path, "argument"), text)

@@ -1,0 +1,175 @@
+"""Kernels of resource scoring against the rule for one node, written down in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.scheduler.plugins.resource_allocation import (
+    Level,
+    average_score,
+    balance_score,
+    evenness,
+    free_share_score,
+    one_balance_score,
+    one_evenness,
+    ratio_score,
+    shape_points,
+    used_share_score,
+)
+
+Resource = tuple[int, int, int]
+"""Of one node: used, added, allocatable."""
+
+amounts = st.one_of(st.integers(0, 200), st.integers(0, 2**40), st.integers(2**45, 2**55))
+capacities = st.one_of(st.just(0), st.integers(1, 200), st.integers(1, 2**40), st.integers(2**45, 2**55))
+KINDS = 3
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[list[list[Resource]], list[int]]:
+    """Nodes with the same kinds of resources, and a weight for each kind."""
+    kinds = draw(st.integers(1, KINDS))
+    added = [draw(amounts) for _ in range(kinds)]
+    nodes = draw(st.lists(st.tuples(*[st.tuples(amounts, capacities)] * kinds), min_size=1, max_size=6))
+    weights = draw(st.lists(st.integers(1, 10), min_size=kinds, max_size=kinds))
+    return [[(used, added[kind], allocatable) for kind, (used, allocatable) in enumerate(n)] for n in nodes], weights
+
+
+def levels(nodes: Sequence[Sequence[Resource]], weights: Sequence[int]) -> list[Level]:
+    found = []
+    for kind, weight in enumerate(weights):
+        used = np.array([node[kind][0] for node in nodes], dtype=np.int64)
+        allocatable = np.array([node[kind][2] for node in nodes], dtype=np.int64)
+        bounds = (int(allocatable.min()), int(allocatable.max()))
+        found.append(Level(used, nodes[0][kind][1], allocatable, weight, *bounds))
+    return found
+
+
+def free_share(used: int, added: int, allocatable: int) -> int:
+    requested = used + added
+    return 0 if requested > allocatable else (allocatable - requested) * 100 // allocatable
+
+
+def used_share(used: int, added: int, allocatable: int) -> int:
+    return min(used + added, allocatable) * 100 // allocatable
+
+
+def average(scores: Sequence[tuple[int, int]]) -> int:
+    """Of (score, weight)."""
+    weights = sum(weight for _, weight in scores)
+    return sum(score * weight for score, weight in scores) // weights if weights else 0
+
+
+@given(clusters())
+def test_least_allocated(cluster: tuple[list[list[Resource]], list[int]]) -> None:
+    nodes, weights = cluster
+    expected = [average([(free_share(*r), w) for r, w in zip(node, weights) if r[2]]) for node in nodes]
+    assert average_score(levels(nodes, weights), free_share_score).tolist() == expected
+
+
+@given(clusters())
+def test_most_allocated(cluster: tuple[list[list[Resource]], list[int]]) -> None:
+    nodes, weights = cluster
+    expected = [average([(used_share(*r), w) for r, w in zip(node, weights) if r[2]]) for node in nodes]
+    assert average_score(levels(nodes, weights), used_share_score).tolist() == expected
+
+
+SHAPES = ([(0, 0), (100, 100)], [(0, 100), (100, 0)], [(10, 30), (50, 70), (90, 10)], [(40, 100)])
+
+
+@given(clusters(), st.sampled_from(SHAPES))
+def test_requested_to_capacity_ratio(
+    cluster: tuple[list[list[Resource]], list[int]], shape: list[tuple[int, int]]
+) -> None:
+    nodes, weights = cluster
+
+    def points(used: int, added: int, allocatable: int) -> int:
+        requested = used + added
+        full = requested > allocatable or allocatable == 0
+        return on_line(shape, 100 if full else requested * 100 // allocatable)
+
+    def score(node: list[Resource]) -> int:
+        told = [(points(*r), w) for r, w in zip(node, weights) if r[2]]
+        told = [(got, weight) for got, weight in told if got > 0]
+        weight_sum = sum(weight for _, weight in told)
+        return math.floor(sum(p * w for p, w in told) / weight_sum + 0.5) if weight_sum else 0
+
+    assert ratio_score(levels(nodes, weights), shape_points(shape)).tolist() == [score(node) for node in nodes]
+
+
+def on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
+    """The broken line, divided as Go divides: towards zero."""
+    for (low, low_score), (high, high_score) in zip([shape[0], *shape], shape):
+        if percent <= high:
+            if low == high:
+                return high_score
+            return low_score + int((high_score - low_score) * (percent - low) / (high - low))
+    return shape[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "percent", "points"),
+    [
+        ([(0, 0), (100, 100)], 37, 37),
+        ([(0, 100), (100, 0)], 37, 63),
+        ([(0, 100), (3, 0)], 1, 67),
+        ([(20, 50), (80, 10)], 0, 50),
+        ([(20, 50), (80, 10)], 100, 10),
+        ([(20, 50), (80, 10)], 21, 50),
+        ([(40, 70)], 99, 70),
+    ],
+)
+def test_points_of_a_shape(shape: list[tuple[int, int]], percent: int, points: int) -> None:
+    assert shape_points(shape)[percent] == points
+
+
+def even(node: Sequence[Resource], *, with_pod: bool) -> int:
+    """100 times one minus the standard deviation of the used shares; of two, half their distance."""
+    shares = [min((used + (added if with_pod else 0)) / offered, 1.0) for used, added, offered in node if offered]
+    deviation = 0.0
+    if len(shares) == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    elif len(shares) > 2:
+        mean = sum(shares) / len(shares)
+        total = 0.0
+        for share in shares:
+            total += (share - mean) * (share - mean)
+        deviation = math.sqrt(total / len(shares))
+    return int((1 - deviation) * 100.0)
+
+
+@given(clusters())
+def test_balanced_allocation(cluster: tuple[list[list[Resource]], list[int]]) -> None:
+    nodes, weights = cluster
+    before = [even(node, with_pod=False) for node in nodes]
+    after = [even(node, with_pod=True) for node in nodes]
+    found = levels(nodes, weights)
+    assert evenness(found, with_pod=False).tolist() == before
+    assert evenness(found, with_pod=True).tolist() == after
+    expected = [50 + (50 + now - then) // 2 for now, then in zip(after, before)]
+    assert balance_score(found, evenness(found, with_pod=False)).tolist() == expected
+    if len(weights) <= 2:
+        offered = [[resource for resource in node if resource[2]] for node in nodes]
+        assert [one_balance_score(node) for node in offered] == expected
+        assert [one_evenness([(used, total) for used, _, total in node]) for node in offered] == before
+
+
+@pytest.mark.parametrize(
+    ("node", "score"),
+    [
+        pytest.param([(0, 1, 4), (0, 2, 8)], 75, id="an empty node stays even"),
+        pytest.param([(0, 4, 4), (0, 0, 8)], 50, id="one resource is full, the other empty"),
+        pytest.param([(2, 0, 4), (0, 4, 8)], 87, id="the pod mends an imbalance"),
+        pytest.param([(9, 1, 4), (8, 1, 8)], 75, id="more than everything is everything"),
+        pytest.param([(1, 1, 4), (0, 0, 0)], 75, id="a single resource is always even"),
+    ],
+)
+def test_balance_by_example(node: list[Resource], score: int) -> None:
+    found = levels([node], [1, 1])
+    assert balance_score(found, evenness(found, with_pod=False)).tolist() == [score]

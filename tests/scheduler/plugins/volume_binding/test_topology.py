@@ -1,0 +1,165 @@
+"""Which nodes reach a volume, a class or a pool of capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from mooring.api.labels import NOTHING, compile_selector
+from mooring.api.nodeselector import compile_lenient
+from mooring.api.views.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    TopologySelectorTerm,
+)
+from mooring.scheduler.cache.arrays import Bools
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.plugins.volume_binding.topology import (
+    CACHE_ENTRIES_MIN,
+    SingleLabel,
+    VolumeTopology,
+    single_label_of,
+    single_label_of_matcher,
+)
+from tests.api.builders import node_selector, selector, term
+from tests.builders import HOSTNAME, ZONE, node
+from tests.storage_builders import allowing, from_nodes
+
+MANY = tuple(f"v{number}" for number in range(20))
+NODES = (
+    node("n1", zone="a", labels={"disk": "ssd"}),
+    node("n2", zone="b", labels={"disk": "hdd", "size": "4"}),
+    node("n3", zone="b", labels={"disk": "v7"}),
+    node("n4"),
+)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "reached"),
+    [
+        pytest.param(from_nodes(ZONE, "b"), "n2 n3", id="one zone"),
+        pytest.param(from_nodes(ZONE, "a", "b"), "n1 n2 n3", id="one of two zones"),
+        pytest.param(from_nodes(ZONE, "nowhere"), "", id="a zone without nodes"),
+        pytest.param(from_nodes("disk", *MANY), "n3", id="one of a great many values"),
+        pytest.param(node_selector(term(f"{ZONE} In b", "disk NotIn hdd")), "n3", id="all of a term's requirements"),
+        pytest.param(node_selector(term(f"{ZONE} In a"), term("size Gt 3")), "n1 n2", id="any of the terms"),
+        pytest.param(node_selector(term(f"{ZONE} DoesNotExist")), "n4", id="a label that must not be there"),
+        pytest.param(NodeSelector(), "", id="no terms at all"),
+        pytest.param(node_selector(NodeSelectorTerm()), "", id="an empty term"),
+        pytest.param(
+            node_selector(term(f"{ZONE} Nonsense a"), term(f"{ZONE} In a")), "n1", id="a faulty term matches nothing"
+        ),
+        pytest.param(
+            NodeSelector(
+                node_selector_terms=(
+                    NodeSelectorTerm(
+                        match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",)),)
+                    ),
+                )
+            ),
+            "n1 n2 n3 n4",
+            id="volumes do not know nodes by name",
+        ),
+    ],
+)
+def test_the_nodes_that_a_volume_selects(affinity: NodeSelector, reached: str) -> None:
+    columns, topology = _cluster()
+    assert _names(columns, topology.selected(affinity)) == reached.split()
+    one_by_one = [each for each in NODES if compile_lenient(affinity).matches(each.metadata.labels, name="")]
+    assert reached.split() == [each.metadata.name for each in one_by_one]
+
+
+@pytest.mark.parametrize(
+    ("terms", "reached"),
+    [
+        pytest.param([], "n1 n2 n3 n4", id="no terms admit all nodes"),
+        pytest.param([allowing(**{ZONE: ["a"]})], "n1", id="a zone"),
+        pytest.param([allowing(**{ZONE: ["b"], "disk": ["hdd"]})], "n2", id="all labels of a term"),
+        pytest.param([allowing(**{ZONE: ["a"]}), allowing(disk=["hdd"])], "n1 n2", id="any of the terms"),
+        pytest.param([TopologySelectorTerm()], "", id="an empty term admits none"),
+        pytest.param([allowing(**{"not a key": ["a"]}), allowing(disk=["ssd"])], "n1", id="a faulty term admits none"),
+        pytest.param([allowing(**{ZONE: []})], "", id="a term without values is faulty"),
+    ],
+)
+def test_the_nodes_that_a_class_allows(terms: Sequence[TopologySelectorTerm], reached: str) -> None:
+    columns, topology = _cluster()
+    assert _names(columns, topology.allowed(tuple(terms))) == reached.split()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reached"),
+    [
+        pytest.param(selector(disk="ssd"), "n1", id="a label"),
+        pytest.param(selector("disk Exists", "size DoesNotExist"), "n1 n3", id="expressions"),
+        pytest.param(LabelSelector(), "n1 n2 n3 n4", id="everything"),
+    ],
+)
+def test_the_nodes_with_matching_labels(wanted: LabelSelector, reached: str) -> None:
+    columns, topology = _cluster()
+    assert _names(columns, topology.labelled(compile_selector(wanted))) == reached.split()
+    assert _names(columns, topology.labelled(NOTHING)) == []
+
+
+def test_an_answer_is_kept_until_a_node_changes() -> None:
+    columns, topology = _cluster()
+    first = topology.selected(from_nodes(ZONE, "a"))
+    assert topology.selected(from_nodes(ZONE, "a")) is first
+    assert not first.flags.writeable
+    columns.put_node(node("n4", zone="a"))
+    assert _names(columns, topology.selected(from_nodes(ZONE, "a"))) == ["n1", "n4"]
+    columns.put_node(node("n5", zone="a"))
+    assert _names(columns, topology.selected(from_nodes(ZONE, "a"))) == ["n1", "n4", "n5"]
+
+
+def test_the_memory_of_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.scheduler.plugins.volume_binding.topology.CACHE_BYTES_MAX", 0)
+    columns, topology = _cluster()
+    for number in range(3 * CACHE_ENTRIES_MIN):
+        assert _names(columns, topology.selected(from_nodes("disk", "ssd", str(number)))) == ["n1"]
+    assert len(topology._cache) <= CACHE_ENTRIES_MIN
+
+
+@pytest.mark.parametrize(
+    ("affinity", "single_label"),
+    [
+        pytest.param(from_nodes(HOSTNAME, "n1"), SingleLabel(HOSTNAME, "n1"), id="one value of one label"),
+        pytest.param(from_nodes(HOSTNAME, "n1", "n2"), None, id="two values"),
+        pytest.param(node_selector(term("a In b", "c In d")), None, id="two labels"),
+        pytest.param(node_selector(term("a In b"), term("a In c")), None, id="two terms"),
+        pytest.param(node_selector(term("a Exists")), None, id="any value"),
+        pytest.param(node_selector(term("a Nonsense b")), None, id="nonsense"),
+        pytest.param(None, None, id="everywhere"),
+    ],
+)
+def test_what_comes_down_to_one_label_value(affinity: NodeSelector | None, single_label: SingleLabel | None) -> None:
+    assert single_label_of(affinity) == single_label
+
+
+def test_label_selectors_may_come_down_to_one_value_too() -> None:
+    assert single_label_of_matcher(compile_selector(selector(disk="ssd"))) == SingleLabel("disk", "ssd")
+    assert single_label_of_matcher(compile_selector(selector("disk Exists"))) is None
+    assert single_label_of_matcher(NOTHING) is None
+
+
+def test_the_rows_of_a_label_value() -> None:
+    columns, topology = _cluster()
+    assert topology.rows_with_label(SingleLabel(ZONE, "b")).tolist() == [1, 2]
+    assert topology.rows_with_label(SingleLabel(ZONE, "nowhere")).tolist() == []
+    assert topology.rows_with_label(SingleLabel("disk", "ssd")).tolist() == [0]
+    columns.put_node(node("n1", zone="b"))
+    assert topology.rows_with_label(SingleLabel(ZONE, "b")).tolist() == [0, 1, 2]
+
+
+def _cluster() -> tuple[Columns, VolumeTopology]:
+    columns = Columns()
+    for each in NODES:
+        columns.put_node(each)
+    return columns, VolumeTopology(columns)
+
+
+def _names(columns: Columns, reached: Bools) -> list[str]:
+    return [columns.node_names[row] for row in np.flatnonzero(reached)]
