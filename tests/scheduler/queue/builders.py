@@ -25,7 +25,7 @@ from mooring.scheduler.framework.events import (
     QueueingHint,
     queue_if,
 )
-from mooring.scheduler.framework.plugin import Filter, Plugin, PreEnqueue, QueueSort
+from mooring.scheduler.framework.plugin import Filter, Plugin, PreEnqueue, QueueSort, Skip
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Rejection, unresolvable
 from mooring.scheduler.plugins.priority_sort import PrioritySort
@@ -54,6 +54,9 @@ class RejectingPlugin(Filter[None]):
 
     def __init__(self, events: Sequence[ClusterEventWithHint]) -> None:
         self._events = events
+
+    def pre_filter(self, pod: PodInfo) -> Skip:
+        raise AssertionError("not called in these tests")
 
     def filter(self, state: None, rows: Rows) -> Int64s:
         raise AssertionError("not called in these tests")
