@@ -4,7 +4,7 @@ import pytest
 
 from mooring.api.kinds import kind_of_view
 from mooring.cli.kinds import advice_for, is_skipped
-from mooring.scheduler.intake.objects import WATCHED
+from mooring.scheduler.event_handlers.objects import WATCHED
 
 
 @pytest.mark.parametrize(

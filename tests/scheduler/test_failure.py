@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
-from mooring.scheduler.failure import Failure, failed, refused, rejected_on_node, turned_away
+from mooring.scheduler.failure import (
+    Failure,
+    failed_with_error,
+    rejected_in_binding,
+    rejected_in_cycle,
+    rejected_on_node,
+)
 from mooring.scheduler.framework.status import Code, Rejection
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
@@ -18,22 +24,24 @@ FIT = frozenset(("NodeResourcesFit",))
     ("failure", "expected"),
     [
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT)),
+            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", rejectors=FIT)),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT),
-            id="no node: the nomination stays as it is",
+            id="no node: the nomination is kept",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT, clears_nomination=True)),
+            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", rejectors=FIT, clears_nomination=True)),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node=""),
-            id="no node, and preemption does not help: the nomination is void",
+            id="no node, and preemption does not help: the nomination is cleared",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT, preemption=PreemptionPlan("n1", ()))),
+            rejected_in_cycle(
+                Decision(RECORD, message="0/1 nodes", rejectors=FIT, preemption=PreemptionPlan("n1", ()))
+            ),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node="n1"),
-            id="preemption makes room",
+            id="preemption finds a node",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="oops", error="filter")),
+            rejected_in_cycle(Decision(RECORD, message="oops", error="filter")),
             Failure("oops", is_error=True),
             id="the cycle failed",
         ),
@@ -45,7 +53,7 @@ FIT = frozenset(("NodeResourcesFit",))
                 unschedulable_plugins=frozenset(("Quota",)),
                 nominated_node="",
             ),
-            id="Reserve or Permit refused it: it sleeps until something helps this plugin",
+            id="Reserve or Permit rejected it: unschedulable until an event of the plugin",
         ),
         pytest.param(
             rejected_on_node(Rejection(Code.PENDING, ("waiting",), "Quota")),
@@ -55,15 +63,15 @@ FIT = frozenset(("NodeResourcesFit",))
                 pending_plugins=frozenset(("Quota",)),
                 nominated_node="",
             ),
-            id="the plugin only waits for something",
+            id="a pending plugin",
         ),
         pytest.param(
-            turned_away(Rejection(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
+            rejected_in_binding(Rejection(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
             Failure("not ready", is_error=False, nominated_node=""),
-            id="PreBind or Bind refused it: nobody knows what helps, so it is tried again",
+            id="PreBind or Bind rejected it: retried, because no event is known to help",
         ),
         pytest.param(
-            failed(Rejection(Code.ERROR, ("the server is away",))),
+            failed_with_error(Rejection(Code.ERROR, ("the server is away",))),
             Failure("the server is away", is_error=True, nominated_node=""),
             id="an error",
         ),

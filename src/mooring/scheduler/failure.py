@@ -1,12 +1,12 @@
-"""What becomes of a pod that could not be scheduled: told to its users, and back to the queue.
+"""Handles a failed scheduling attempt: requeues the pod and reports the failure.
 
-Comes in   an outcome: refused or failed, by whom, and what becomes of its nomination
-Goes out   the pod asleep or backing off; a PodScheduled condition, a FailedScheduling event, a nominated node
+Inputs   a `Failure`: rejection or error, the plugins that rejected the pod, and what happens to its nomination
+Outputs  the pod unschedulable or in backoffQ; a PodScheduled condition, a FailedScheduling event, a nominated node
 
- 1. A pod that is gone, or that somebody else has bound meanwhile, goes nowhere; that the attempt failed is told all the
-    same, as kube-scheduler does it.
- 2. A refusal makes the pod sleep until something happens that can help; an error makes it try again after a while.
- 3. The queue has the pod back before anybody is told: what users see never runs ahead of what is so.
+ 1. A pod that was deleted or bound meanwhile is not requeued. The failure is reported all the same, as kube-scheduler
+    does.
+ 2. A rejected pod is unschedulable until an event can help. After an error the pod is retried after its backoff.
+ 3. The pod is requeued before the failure is reported.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Failure:
     unschedulable_plugins: frozenset[str] = NO_PLUGINS
     pending_plugins: frozenset[str] = NO_PLUGINS
     nominated_node: str | None = None
-    """None: the pod's nomination stays as it is. Empty: it is void."""
+    """None keeps the nomination of the pod. An empty string clears it."""
     is_pod_gone: bool = False
-    """The API server has deleted the pod, whether or not the watch has told so."""
+    """The pod was deleted. The watch may not have delivered the event yet."""
 
 
-def refused(decision: Decision) -> Failure:
-    """No node took the pod, or the cycle ended in an error."""
+def rejected_in_cycle(decision: Decision) -> Failure:
+    """No node fits the pod, or the scheduling cycle ended with an error."""
     nominated = decision.preemption.node_name if decision.preemption is not None else None
     if nominated is None and decision.clears_nomination:
         nominated = ""
@@ -55,7 +55,7 @@ def refused(decision: Decision) -> Failure:
 
 
 def rejected_on_node(rejection: Rejection) -> Failure:
-    """Reserve or Permit refused the pod on the node that it had been given."""
+    """A Reserve or Permit plugin rejected the pod on the selected node."""
     reasons = dict.fromkeys(rejection.reasons, 1)
     by = frozenset((rejection.plugin,))
     is_pending = rejection.code is Code.PENDING
@@ -68,18 +68,18 @@ def rejected_on_node(rejection: Rejection) -> Failure:
     )
 
 
-def turned_away(rejection: Rejection) -> Failure:
-    """PreBind or Bind refused the pod: told as a refusal, and tried again as after an error."""
+def rejected_in_binding(rejection: Rejection) -> Failure:
+    """A PreBind or Bind plugin rejected the pod: reported as a rejection, retried as after an error."""
     return Failure(message=rejection.message, is_error=False, nominated_node="")
 
 
-def failed(rejection: Rejection) -> Failure:
-    """Something went wrong that says nothing about the pod."""
+def failed_with_error(rejection: Rejection) -> Failure:
+    """The attempt ended with an error that is not the pod's fault."""
     return Failure(message=rejection.message, is_error=True, nominated_node="")
 
 
 class FailureHandler:
-    """Sends pods back."""
+    """Requeues pods and reports their failures."""
 
     def __init__(
         self, engine: Engine, queue: SchedulingQueue, pending: Mapping[str, PodInfo], reports: Reports
@@ -87,35 +87,35 @@ class FailureHandler:
         self._engine = engine
         self._queue = queue
         self._pending = pending
-        """The pods without a node as the watch last told them, by uid."""
+        """The latest records of pending pods from the watch, by uid."""
         self._reports = reports
 
-    def handle(self, entry: QueuedPod, profile: Profile, outcome: Failure, started_s: float) -> None:
+    def handle(self, entry: QueuedPod, profile: Profile, failure: Failure, started_s: float) -> None:
         uid = entry.pod.uid
         pod = self._pending.get(uid)
         if pod is None:
             self._queue.done(uid)
-            self.tell(entry.pod, entry.pod.view, profile, replace(outcome, is_pod_gone=True), started_s)
+            self.report(entry.pod, entry.pod.view, profile, replace(failure, is_pod_gone=True), started_s)
             return
-        self._reports.attempt_failed(profile, outcome.is_error, started_s)
+        self._reports.attempt_failed(profile, failure.is_error, started_s)
         entry.pod = pod
-        self._queue.requeue(entry, outcome.unschedulable_plugins, outcome.pending_plugins, is_error=outcome.is_error)
-        if outcome.nominated_node is not None:
-            self._engine.renominate(pod, outcome.nominated_node)
-        self._report(pod, pod.view, profile, outcome)
+        self._queue.requeue(entry, failure.unschedulable_plugins, failure.pending_plugins, is_error=failure.is_error)
+        if failure.nominated_node is not None:
+            self._engine.renominate(pod, failure.nominated_node)
+        self._report(pod, pod.view, profile, failure)
 
-    def tell(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
-        """The attempt failed, and the pod goes nowhere: it was deleted, or bound by somebody else."""
-        self._reports.attempt_failed(profile, outcome.is_error, started_s)
-        self._report(pod, view, profile, outcome)
+    def report(self, pod: PodInfo, view: Pod | None, profile: Profile, failure: Failure, started_s: float) -> None:
+        """Reports the failure of a pod that is not requeued: it was deleted, or bound by another scheduler."""
+        self._reports.attempt_failed(profile, failure.is_error, started_s)
+        self._report(pod, view, profile, failure)
 
-    def _report(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure) -> None:
+    def _report(self, pod: PodInfo, view: Pod | None, profile: Profile, failure: Failure) -> None:
         self._reports.failed(
             pod,
             view,
             profile,
-            outcome.message,
-            outcome.is_error,
-            outcome.nominated_node,
-            is_pod_gone=outcome.is_pod_gone,
+            failure.message,
+            failure.is_error,
+            failure.nominated_node,
+            is_pod_gone=failure.is_pod_gone,
         )

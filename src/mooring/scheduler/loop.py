@@ -1,12 +1,12 @@
-"""The scheduling loop: one pod after the other, as fast as they come.
+"""The scheduling loop: pops pods and runs one scheduling cycle for each.
 
-Comes in   the queue's best ready pod
-Goes out   a placement that the columns believe, handed to the binding cycle; or a failure, handed to its handler
+Inputs   the next pod of the scheduling queue
+Outputs  an assumed pod, passed to the binding cycle; or a failure, passed to the failure handler
 
- 1. A cycle never waits (unless extenders have to be asked; then the believed cluster stands still, see `event_buffer`).
- 2. Every few milliseconds the loop lets the others have a turn: bindings, watches, leases.
- 3. A pod that is being deleted, or that is assumed already, is not tried.
- 4. Whatever goes wrong with one pod ends this pod's attempt, never the loop.
+ 1. A scheduling cycle never awaits, except for extenders. Meanwhile the event buffer defers changes of the columns.
+ 2. The loop yields to other tasks (bindings, watches, leases) every few milliseconds.
+ 3. A pod that is terminating or assumed already is skipped.
+ 4. An error ends the attempt of one pod, never the loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.extenders.asker import Asker
-from mooring.scheduler.failure import FailureHandler, failed, refused, rejected_on_node
+from mooring.scheduler.failure import FailureHandler, failed_with_error, rejected_in_cycle, rejected_on_node
 from mooring.scheduler.framework.status import Code, failure
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
@@ -29,16 +29,16 @@ from mooring.scheduler.reporting.reports import Reports
 
 logger = logging.getLogger(__name__)
 
-TURN_S = 0.004
-"""How long the loop goes on before others have a turn."""
-TURN_PODS_MAX = 64
-"""The same in pods, where time does not pass by itself."""
+BATCH_S_MAX = 0.004
+"""Time after which the loop yields to other tasks."""
+BATCH_PODS_MAX = 64
+"""Pods after which the loop yields. Needed with a virtual clock."""
 SLOW_CYCLE_S = 0.1
-"""A cycle that takes longer is worth a line in the log."""
+"""A cycle that takes longer is logged."""
 
 
 class SchedulingLoop:
-    """Pops pods and decides about them."""
+    """Pops pods and schedules them."""
 
     def __init__(
         self,
@@ -63,29 +63,29 @@ class SchedulingLoop:
         self._asker = asker
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         while True:
             await self._queue.wait_until_ready()
-            await self._take_a_turn()
+            await self._run_batch()
             await self._clock.wait(0)
 
-    async def _take_a_turn(self) -> None:
-        end_s = self._clock.now_s() + TURN_S
-        for _ in range(TURN_PODS_MAX):
+    async def _run_batch(self) -> None:
+        end_s = self._clock.now_s() + BATCH_S_MAX
+        for _ in range(BATCH_PODS_MAX):
             entry = self._queue.pop()
             if entry is None:
                 return
             if self._asker is None:
                 self.schedule(entry)
             else:
-                await self._schedule_asking(entry, self._asker)
+                await self._schedule_with_extenders(entry, self._asker)
             if self._clock.now_s() >= end_s:
                 return
 
     def schedule(self, entry: QueuedPod) -> None:
-        """The whole scheduling cycle of one pod."""
+        """Runs the scheduling cycle of one pod."""
         started_s = self._clock.now_s()
-        if self._is_to_be_skipped(entry):
+        if self._skip_pod(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         timing = self._reports.sampled(cycle.profile)
@@ -98,12 +98,12 @@ class SchedulingLoop:
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
-        self._carry_out(entry, cycle, decision, started_s)
+        self._handle_decision(entry, cycle, decision, started_s)
 
-    async def _schedule_asking(self, entry: QueuedPod, asker: Asker) -> None:
-        """The same, with extenders."""
+    async def _schedule_with_extenders(self, entry: QueuedPod, asker: Asker) -> None:
+        """Runs the scheduling cycle of one pod, and awaits extenders."""
         started_s = self._clock.now_s()
-        if self._is_to_be_skipped(entry):
+        if self._skip_pod(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         try:
@@ -111,9 +111,10 @@ class SchedulingLoop:
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
-        self._carry_out(entry, cycle, decision, started_s)
+        self._handle_decision(entry, cycle, decision, started_s)
 
-    def _is_to_be_skipped(self, entry: QueuedPod) -> bool:
+    def _skip_pod(self, entry: QueuedPod) -> bool:
+        """Whether the pod needs no attempt. If so, the pod is done."""
         pod = entry.pod
         if not pod.terminating and pod.uid not in self._assumptions:
             return False
@@ -124,19 +125,21 @@ class SchedulingLoop:
 
     def _fail(self, entry: QueuedPod, cycle: SchedulingCycle, error: Exception, started_s: float) -> None:
         logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
-        self._failures.handle(entry, cycle.profile, failed(failure(f"{type(error).__name__}: {error}")), started_s)
+        self._failures.handle(
+            entry, cycle.profile, failed_with_error(failure(f"{type(error).__name__}: {error}")), started_s
+        )
 
-    def _carry_out(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
+    def _handle_decision(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
         self._reports.decided(decision, took_s)
         if took_s > SLOW_CYCLE_S:
             self._log_slow(cycle, decision, took_s)
         if decision.node_name is None:
-            self._refuse(entry, cycle, decision, started_s)
+            self._reject(entry, cycle, decision, started_s)
         else:
-            self._place(entry, cycle, decision, started_s)
+            self._assume(entry, cycle, decision, started_s)
 
-    def _place(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
+    def _assume(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         assert decision.node_name is not None
         try:
             rejection = self._engine.assume(decision)
@@ -151,20 +154,20 @@ class SchedulingLoop:
             return
         entry.pod.node_name = ""
         if rejection.code is Code.ERROR:
-            told = f'running Reserve plugin "{rejection.plugin}": '
-            message = rejection.message.removeprefix(told)  # of an exception it is said already
-            outcome = failed(failure(f"{told}{message}"))
+            prefix = f'running Reserve plugin "{rejection.plugin}": '
+            message = rejection.message.removeprefix(prefix)  # the message of an exception has the prefix already
+            outcome = failed_with_error(failure(f"{prefix}{message}"))
         else:
             outcome = rejected_on_node(rejection)
         self._failures.handle(entry, cycle.profile, outcome, started_s)
 
-    def _refuse(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
+    def _reject(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         plan = decision.preemption
         if plan is not None:
             for pod in self._engine.nominate(decision):
                 self._reports.nomination_is_void(pod)
             self._evictor.start(entry.pod, cycle.profile.scheduler_name, plan)
-        self._failures.handle(entry, cycle.profile, refused(decision), started_s)
+        self._failures.handle(entry, cycle.profile, rejected_in_cycle(decision), started_s)
         for follow_up in decision.follow_ups:
             self._evictor.follow_up(entry.pod, follow_up)
 

@@ -1,15 +1,15 @@
-"""The scheduler: its rooms, wired, and the tasks that keep it running.
+"""The scheduler: constructs and connects its components, and runs their tasks.
 
-Comes in   a client, a configuration, time and chance
-Goes out   bound pods
+Inputs   a client, a configuration, a clock, entropy
+Outputs  bound pods
 
-    reflectors -> intake -> queue -> loop -> engine (assume) -> binding cycle -> client
-                    |                  |                            |
-                 columns            failure <-----------------------+        evictor, status writer, events
+    reflectors -> event handlers -> queue -> loop -> engine (assume) -> binding cycle -> client
+                       |                       |                            |
+                    columns                 failure <-----------------------+     evictor, status writer, events
 
- 1. Nothing is scheduled before every reflector has listed once, nor before it may begin (a leader's lease).
- 2. Everything runs as tasks of one group: `run` ends when all of them have ended.
- 3. A clean stop schedules nothing more, and gives the bindings under way `STOP_S_MAX` to end.
+ 1. The scheduling loop starts after every reflector has listed once, and after `may_begin` is set (leader election).
+ 2. All tasks belong to one group: `run` returns when all of them have ended.
+ 3. After cancellation the scheduler schedules no more pods, and waits up to `STOP_S_MAX` for running bindings.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
+from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
+from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.asker import Asker
@@ -53,9 +55,6 @@ from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.intake.nodes import NodeIntake
-from mooring.scheduler.intake.objects import WATCHED, ObjectIntake
-from mooring.scheduler.intake.pods import PodIntake
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queueing_hints import registered_kinds
@@ -67,25 +66,25 @@ logger = logging.getLogger(__name__)
 
 STOP_S_MAX = 5.0
 STOP_LOOK_S = 0.05
-"""How often it is looked at, while stopping, whether everything has ended."""
+"""Interval of the check for running work while the scheduler stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a scheduler may have under way, and for how long. Each is told in its metrics."""
+    """Limits of concurrent work and of waiting times. Metrics show how far they are used."""
 
     bindings_max: int = 1_000
-    """Bindings that talk to the API server, or wait for volumes, at a time."""
+    """Concurrent bindings that send requests or wait for volumes."""
     status_writes_max: int = 100
     evictions_max: int = 100
     confirmation_s_max: float | None = 900.0
-    """An accepted binding that the watch has not confirmed after so long is looked up; None: never."""
+    """Time after which a binding that the watch has not confirmed is looked up; None: never."""
     unschedulable_s_max: float = 300.0
-    """A refused pod is tried again after so long, whatever the hints say."""
+    """Time after which an unschedulable pod is retried, whatever the hints return."""
 
 
 class Scheduler:
-    """One scheduler, with as many profiles as its configuration has."""
+    """One scheduler with the profiles of its configuration."""
 
     def __init__(
         self,
@@ -101,7 +100,7 @@ class Scheduler:
         transport: Transport | None = None,
         events_client: Client | None = None,
     ) -> None:
-        """`events_client` brings events to the API; without one they share the way, and its limits, with bindings."""
+        """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings."""
         limits = limits if limits is not None else Limits()
         self._client = client
         self._clock = clock
@@ -144,7 +143,7 @@ class Scheduler:
             with_extenders=bool(configuration.extenders),
             on_incoming=self.reports.came_in,
         )
-        self.pods = PodIntake(self.engine, self.queue, self.assumptions, self.waiting_pods, profiles)
+        self.pods = PodEventHandler(self.engine, self.queue, self.assumptions, self.waiting_pods, profiles)
         self.failures = FailureHandler(self.engine, self.queue, self.pods.pending, self.reports)
         self.bindings = BindingCycle(
             self.engine,
@@ -187,9 +186,9 @@ class Scheduler:
         self._register_gauges()
 
     async def run(self, may_begin: asyncio.Event | None = None) -> None:
-        """Schedules until it is cancelled; then gives what is under way a moment to end.
+        """Schedules pods until it is cancelled, then waits for running bindings.
 
-        Before `may_begin` is set it stands by: it knows the cluster, and decides nothing.
+        Until `may_begin` is set the scheduler watches the cluster, but makes no decision.
         """
         async with TaskGroup("scheduler") as group:
             for pool in (self.binding_pool, self._status_pool, self._eviction_pool):
@@ -210,14 +209,14 @@ class Scheduler:
                 await self._wind_up()
 
     async def _wind_up(self) -> None:
-        """Nothing new is scheduled; what was begun may end, and what was said is written. Not for ever."""
+        """Waits for running work and for pending events, up to `STOP_S_MAX`."""
         try:
             async with asyncio.timeout(STOP_S_MAX):
                 while self._is_busy:
                     await self._clock.wait(STOP_LOOK_S)
                 await self.events.close()
         except TimeoutError:
-            logger.warning("stopped with %d bindings under way", len(self.bindings.under_way))
+            logger.warning("stopped with %d unfinished bindings", len(self.bindings.under_way))
         finally:
             self.waiting_pods.close()
             if self._asker is not None:
@@ -230,21 +229,21 @@ class Scheduler:
 
     @property
     def has_synced(self) -> bool:
-        """Whether everything that is watched was listed once."""
+        """Whether every reflector has listed once."""
         return all(reflector.has_synced for reflector in self.reflectors.values())
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
-        yield self._reflector(NODE, Node, NodeIntake(self.engine, self.queue))
+        yield self._reflector(NODE, Node, NodeEventHandler(self.engine, self.queue))
         watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
-        named = registered_kinds(cycle.profile for cycle in self.engine.cycles.values())
-        watched.update((kind.view, kind) for kind in named if kind.view is not None)
-        for view, subject in watched.items():
-            kind = subject if isinstance(subject, Kind) else kind_of_view(view)
-            yield self._reflector(kind, view, ObjectIntake(view, subject, self.engine, self.queue))
+        registered = registered_kinds(cycle.profile for cycle in self.engine.cycles.values())
+        watched.update((kind.view, kind) for kind in registered if kind.view is not None)
+        for view, resource in watched.items():
+            kind = resource if isinstance(resource, Kind) else kind_of_view(view)
+            yield self._reflector(kind, view, ObjectEventHandler(view, resource, self.engine, self.queue))
         if self._asker is not None:
             yield "whole nodes", self._whole(NODE, self._asker.objects.nodes)
             yield "whole pods", self._whole(POD, self._asker.objects.pods)
-        yield self._reflector(POD, Pod, self.pods)  # last: on the first list their nodes and claims are known already
+        yield self._reflector(POD, Pod, self.pods)  # last: the first list then finds nodes and claims in the columns
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
         if self._asker is None:
@@ -270,11 +269,11 @@ class Scheduler:
 
     def _register_gauges(self) -> None:
         gauges = Gauges()
-        gauges.add("pending_pods", "Pods in the queue, by room.", ("queue",), self._pending_pods)
-        gauges.add("unschedulable_pods", "Refused pods, by plugin.", ("plugin", "profile"), self._refused_pods)
-        gauges.add("cache_size", "Nodes, pods and assumed pods that are believed.", ("type",), self._cache_size)
-        gauges.add("goroutines", "Work under way.", ("operation",), self._work_under_way)
-        gauges.add("inflight_events", "Events remembered for pods in flight.", ("event",), self._in_flight_events)
+        gauges.add("pending_pods", "Pods in the queue, by state.", ("queue",), self._pending_pods)
+        gauges.add("unschedulable_pods", "Rejected pods, by plugin.", ("plugin", "profile"), self._unschedulable_pods)
+        gauges.add("cache_size", "Nodes, pods and assumed pods in the columns.", ("type",), self._cache_size)
+        gauges.add("goroutines", "Running operations.", ("operation",), self._work_under_way)
+        gauges.add("inflight_events", "Events stored for in-flight pods.", ("event",), self._in_flight_events)
         self.metrics.registry.register(gauges)
 
     def _pending_pods(self) -> Mapping[tuple[str, ...], float]:
@@ -286,7 +285,7 @@ class Scheduler:
             ("gated",): numbers.gated,
         }
 
-    def _refused_pods(self) -> Mapping[tuple[str, ...], float]:
+    def _unschedulable_pods(self) -> Mapping[tuple[str, ...], float]:
         return {(plugin, profile): count for (plugin, profile), count in self.queue.unschedulable_counts().items()}
 
     def _cache_size(self) -> Mapping[tuple[str, ...], float]:
@@ -310,7 +309,7 @@ class Scheduler:
 
 def _asker(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> Asker:
     if transport is None:
-        # Imported only where there are extenders: it takes longer than all of the scheduler.
+        # Imported only with extenders: the import takes longer than that of the whole scheduler.
         from mooring.scheduler.extenders.http import HttpTransport
 
         transport = HttpTransport(engine.extenders)

@@ -41,7 +41,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.asker import Asker
-from mooring.scheduler.failure import Failure, FailureHandler, failed, rejected_on_node, turned_away
+from mooring.scheduler.failure import Failure, FailureHandler, failed_with_error, rejected_in_binding, rejected_on_node
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
@@ -228,7 +228,7 @@ class BindingCycle:
         del self.under_way[binding.pod.uid]
         self._event_buffer.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
-        self._failures.tell(binding.pod, view, binding.profile, failed(rejection), binding.started_s)
+        self._failures.report(binding.pod, view, binding.profile, failed_with_error(rejection), binding.started_s)
 
     def _fail(self, binding: Binding, rejection: Rejection) -> None:
         """Takes everything back, and puts the pod back into the queue."""
@@ -267,8 +267,8 @@ class BindingCycle:
 def _outcome_of(rejection: Rejection, stage: Stage) -> Failure:
     """Only up to Permit is a rejection about the node; of what PreBind and Bind say nobody knows what could help."""
     if rejection.code is Code.ERROR:
-        return failed(rejection)
-    return turned_away(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
+        return failed_with_error(rejection)
+    return rejected_in_binding(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
 
 
 def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Rejection:

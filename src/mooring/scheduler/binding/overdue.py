@@ -48,7 +48,7 @@ class OverdueWatch:
         assumptions: Assumptions,
         engine: Engine,
         queue: SchedulingQueue,
-        intake: Watched,
+        pods: Watched,
         client: Client,
         clock: Clock,
         event_buffer: EventBuffer,
@@ -56,7 +56,7 @@ class OverdueWatch:
         self._assumptions = assumptions
         self._engine = engine
         self._queue = queue
-        self._intake = intake
+        self._pods = pods
         self._client = client
         self._clock = clock
         self._event_buffer = event_buffer
@@ -86,12 +86,12 @@ class OverdueWatch:
             return  # confirmed meanwhile, after all
         logger.warning("pod %s was assumed on %s, which nobody confirmed", pod.key, assumption.node_name)
         if found is None or found.metadata.uid != pod.uid:
-            self._intake.forget(pod.uid)
+            self._pods.forget(pod.uid)
         elif found.spec.node_name:
-            self._intake.put(found)
+            self._pods.put(found)
         else:
             self._take_back(assumption)
-            self._intake.put(found)
+            self._pods.put(found)
 
     def _take_back(self, assumption: Assumption) -> None:
         pod = assumption.pod
@@ -100,5 +100,5 @@ class OverdueWatch:
         self._engine.columns.displace(pod)
         left = copy(pod)
         pod.node_name = ""
-        self._intake.forget(pod.uid)
+        self._pods.forget(pod.uid)
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None)

@@ -3,7 +3,7 @@
 Comes in   the believed cluster and the queue
 Goes out   two gauges in Prometheus' text, `kube_pod_resource_request` and `kube_pod_resource_limit`
 
- 1. A pod with a node that has ended takes nothing, and is not told (intake has forgotten it already).
+ 1. A pod with a node that has ended takes nothing, and is not told (the event handler has removed it already).
  2. Amounts are worked out once for all pods that are alike.
  3. Pending pods of other schedulers are not told: we do not keep them. kube-scheduler does, and tells them.
 """

@@ -1,4 +1,4 @@
-"""A list that comes page by page leaves what one at a time leaves; a placed pod is counted as it was told last."""
+"""Event handler of pods: lists in pages, and updates of assigned pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.intake.pods import PodIntake
+from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 
@@ -19,35 +19,35 @@ FIRST = [pod("a", uid="a", on="n1"), pod("b", uid="b", on="n2"), pod("c", uid="c
 SECOND = [pod("b", uid="b", on="n2"), pod("c", uid="c", on="n1"), pod("e", uid="e")]
 
 
-def replace(intake: PodIntake, views: list[Pod]) -> None:
-    intake.replace(views, "1")
+def replace(handler: PodEventHandler, views: list[Pod]) -> None:
+    handler.replace(views, "1")
 
 
-def replace_in_pages(intake: PodIntake, views: list[Pod]) -> None:
-    intake.begin_list()
+def replace_in_pages(handler: PodEventHandler, views: list[Pod]) -> None:
+    handler.begin_list()
     for view in views:
-        intake.take_page([view])
-    intake.end_list("1")
+        handler.take_page([view])
+    handler.end_list("1")
 
 
-def replace_after_a_failure(intake: PodIntake, views: list[Pod]) -> None:
-    intake.begin_list()
-    intake.take_page(FIRST[:2])
-    replace_in_pages(intake, views)
+def replace_after_a_failure(handler: PodEventHandler, views: list[Pod]) -> None:
+    handler.begin_list()
+    handler.take_page(FIRST[:2])
+    replace_in_pages(handler, views)
 
 
 @pytest.mark.parametrize("tell", [replace, replace_in_pages, replace_after_a_failure])
-def test_what_is_in_no_page_is_gone(tell: object) -> None:
+def test_pods_that_are_in_no_page_are_removed(tell: object) -> None:
     async def listed() -> None:
         scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
         for name in ("n1", "n2"):
             scheduler.engine.put(node(name))
-        intake = scheduler.pods
+        handler = scheduler.pods
         assert callable(tell)
-        tell(intake, FIRST)
-        assert _picture(intake, scheduler) == (["a on n1", "b on n2"], ["c", "d"], 2)
-        tell(intake, SECOND)
-        assert _picture(intake, scheduler) == (["b on n2", "c on n1"], ["e"], 1)
+        tell(handler, FIRST)
+        assert _picture(handler, scheduler) == (["a on n1", "b on n2"], ["c", "d"], 2)
+        tell(handler, SECOND)
+        assert _picture(handler, scheduler) == (["b on n2", "c on n1"], ["e"], 1)
 
     run(listed())
 
@@ -56,12 +56,12 @@ def test_what_is_in_no_page_is_gone(tell: object) -> None:
     ("told", "cpu_milli"),
     [
         pytest.param(pod("a", uid="a", on="n1", cpu=1, labels={"zone": "z"}), 1_000, id="other labels"),
-        pytest.param(pod("a", uid="a", on="n1", cpu=1, terminating=True), 1_000, id="its end"),
+        pytest.param(pod("a", uid="a", on="n1", cpu=1, terminating=True), 1_000, id="terminating"),
         pytest.param(pod("a", uid="a", on="n1", cpu=2, labels={"zone": "z"}), 2_000, id="other requests"),
         pytest.param(pod("a", uid="a", on="n2", cpu=1, labels={"zone": "z"}), 1_000, id="another node"),
     ],
 )
-def test_a_placed_pod_counts_as_it_was_told_last(told: Pod, cpu_milli: int) -> None:
+def test_the_columns_count_the_latest_update_of_an_assigned_pod(told: Pod, cpu_milli: int) -> None:
     async def heard() -> None:
         scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
         columns = scheduler.engine.columns
@@ -78,6 +78,6 @@ def test_a_placed_pod_counts_as_it_was_told_last(told: Pod, cpu_milli: int) -> N
     run(heard())
 
 
-def _picture(intake: PodIntake, scheduler: Scheduler) -> tuple[list[str], list[str], int]:
+def _picture(handler: PodEventHandler, scheduler: Scheduler) -> tuple[list[str], list[str], int]:
     placed = sorted(f"{each.name} on {each.node_name}" for each in scheduler.engine.columns.pods.values())
-    return placed, sorted(each.name for each in intake.pending.values()), len(scheduler.queue)
+    return placed, sorted(each.name for each in handler.pending.values()), len(scheduler.queue)

@@ -1,21 +1,21 @@
-"""Intake of pods: those without a node to the queue, those with one to the columns.
+"""Event handler of pods: pending pods go to the queue, assigned pods to the columns.
 
-Comes in   pods as the watch tells them
-Goes out   places in the columns, entries in the queue, confirmations of assumptions, wake-ups of others
+Inputs   pods from the watch
+Outputs  placements in the columns, pods in the queue, confirmed assumptions, cluster events
 
-A pod is one of these to the scheduler:
+For the scheduler a pod is one of these:
 
-  pending    ours (one of our profiles has its scheduler name), without a node: in the queue, in flight, or assumed
-  assigned   with a node, whoever gave it: counted in the columns
-  nobody's   finished, or waiting for another scheduler
+  pending    its scheduler name is one of our profiles and it has no node: queued, in flight, or assumed
+  assigned   it has a node, from any scheduler: counted in the columns
+  ignored    it has finished, or is pending for another scheduler
 
- 1. `pending` holds every pending pod as the watch last told it, also while it is assumed.
- 2. A pod with a node leaves the queue, and an assumption about it is confirmed, or corrected if somebody else was
-    faster: what the API server says is so.
- 3. A pod that finishes is gone, as far as scheduling is concerned.
- 4. Assigned pods of the first list are placed together, and what comes between them after those before it: whoever
-    hears of a pod finds the columns as if each had been placed alone.
- 5. A nomination that was promised in memory stands until the API says another one, or takes it back.
+ 1. `pending` contains the latest record of every pending pod, assumed ones included.
+ 2. A pod that gets a node leaves the queue. Its assumption is confirmed, or corrected if another scheduler was faster:
+    the API server is right.
+ 3. A pod that finishes is removed as if it were deleted.
+ 4. Assigned pods of the first list are placed in batches. Other pods of the list are handled after the batch before
+    them, so that their events find the columns as if each pod had been placed alone.
+ 5. A nomination that exists only in memory remains until the API server has another one, or removes it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
 from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
+from mooring.scheduler.event_handlers.objects import UNPARSABLE, log_skipped
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
-from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 DEFAULT_SCHEDULER = "default-scheduler"
-ARRIVING_MAX = 8_192
-"""So many pods of the first list, before which nobody decides, are placed together: longer pauses help nobody."""
+BATCH_MAX = 8_192
+"""Limit of assigned pods of the first list that are placed in one batch. Larger batches are not faster."""
 
 
-class PodIntake:
+class PodEventHandler:
     """The sink for pods."""
 
     def __init__(
@@ -60,42 +60,44 @@ class PodIntake:
         self._names = frozenset(scheduler_names)
         self.pending: dict[str, PodInfo] = {}
         self._listed: set[str] = set()
-        self._arriving: dict[str, PodInfo] = {}
+        self._batch: dict[str, PodInfo] = {}
         self._has_listed = False
 
-    # What the reflector tells
+    # The sink of the reflector
 
     def replace(self, views: Sequence[Pod], revision: str) -> None:
-        """The first list, or a new one after the watch was lost: what is not in it is gone."""
-        self._forget_all_but({view.metadata.uid for view in views})
+        """A list: the first one, or another one after the watch was lost. Pods that are not in it are removed."""
+        self._remove_others({view.metadata.uid for view in views})
         for view in views:
             self.put(view)
 
     def begin_list(self) -> None:
-        """The same page by page: the views of 50,000 pods take 300 MB, and what is remembered of them a tenth. What is
-        gone goes last then; until the end of the list its room is not given away."""
-        self._place_arrived()
+        """Starts a list that comes in pages. The views of 50,000 pods take 300 MB, their records a tenth of that.
+
+        Pods that are not in the list are removed at its end, and keep their resources until then.
+        """
+        self._place_batch()
         self._listed.clear()
 
     def take_page(self, views: Sequence[Pod]) -> None:
         for view in views:
             uid = view.metadata.uid
             self._listed.add(uid)
-            if self._is_newly_assigned(view, uid):
-                self._arrive(view, uid)
+            if self._is_new_and_assigned(view, uid):
+                self._add_to_batch(view, uid)
             else:
-                self._place_arrived()
+                self._place_batch()
                 self.put(view)
-        if self._has_listed or len(self._arriving) >= ARRIVING_MAX:
-            self._place_arrived()
+        if self._has_listed or len(self._batch) >= BATCH_MAX:
+            self._place_batch()
 
     def end_list(self, revision: str) -> None:
-        self._place_arrived()
-        self._forget_all_but(self._listed)
+        self._place_batch()
+        self._remove_others(self._listed)
         self._listed = set()
         self._has_listed = True
 
-    def _forget_all_but(self, present: set[str]) -> None:
+    def _remove_others(self, present: set[str]) -> None:
         for uid in [uid for uid in self.pending if uid not in present]:
             self.forget(uid)
         for uid in [uid for uid in self._columns.pods if uid not in present and uid not in self._assumptions]:
@@ -108,7 +110,7 @@ class PodIntake:
             self.put(view)
 
     def put(self, view: Pod) -> None:
-        """A pod, new or changed."""
+        """A pod was added or updated."""
         uid = view.metadata.uid
         try:
             if view.status.phase in FINISHED:
@@ -119,37 +121,37 @@ class PodIntake:
                 self._update_pending(view, uid)
             elif (view.spec.scheduler_name or DEFAULT_SCHEDULER) in self._names:
                 self._add_pending(view, uid)
-        except UNREADABLE as error:
-            leave_out(view, error)
+        except UNPARSABLE as error:
+            log_skipped(view, error)
 
-    # Assigned, and new to us: on the first list nearly all are. Those are placed together.
+    # New assigned pods: nearly all pods of the first list
 
-    def _is_newly_assigned(self, view: Pod, uid: str) -> bool:
+    def _is_new_and_assigned(self, view: Pod, uid: str) -> bool:
         return (
             bool(uid and view.spec.node_name)
             and view.status.phase not in FINISHED
             and uid not in self.pending
             and uid not in self._columns.pods
             and uid not in self._assumptions
-            and uid not in self._arriving
+            and uid not in self._batch
         )
 
-    def _arrive(self, view: Pod, uid: str) -> None:
+    def _add_to_batch(self, view: Pod, uid: str) -> None:
         try:
-            pod = self._arriving[uid] = self._columns.record(view)
+            pod = self._batch[uid] = self._columns.record(view)
             pod.view = None
-        except UNREADABLE as error:
-            leave_out(view, error)
+        except UNPARSABLE as error:
+            log_skipped(view, error)
 
-    def _place_arrived(self) -> None:
-        if not self._arriving:
+    def _place_batch(self) -> None:
+        if not self._batch:
             return
-        arrived, self._arriving = self._arriving, {}
-        self._columns.place_all(arrived.values())
-        for pod in arrived.values() if self._queue.has_pods_to_move else ():
+        batch, self._batch = self._batch, {}
+        self._columns.place_all(batch.values())
+        for pod in batch.values() if self._queue.has_pods_to_move else ():
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
 
-    # Assigned
+    # Assigned pods
 
     def _put_assigned(self, view: Pod, uid: str) -> None:
         was_pending = self.pending.pop(uid, None)
@@ -166,9 +168,9 @@ class PodIntake:
         pod = self._columns.record(view)
         if known is None:
             self._place(pod)
-        elif _counts_alike(known, pod):
+        elif _has_same_signature_and_usage(known, pod):
             known.start_s, known.view, pod = pod.start_s, None, known
-        elif _takes_alike(known, pod):
+        elif _has_same_usage_but_labels(known, pod):
             pod.view = None
             self._columns.relabel(known, pod)
         else:
@@ -182,10 +184,10 @@ class PodIntake:
             self._queue.move_all_to_active_or_backoff(event, known, pod)
 
     def _place(self, pod: PodInfo) -> None:
-        pod.view = None  # a placed pod is counted, not read
+        pod.view = None  # the columns count an assigned pod, plugins do not read its view
         self._columns.place(pod, pod.node_name)
 
-    # Pending
+    # Pending pods
 
     def _add_pending(self, view: Pod, uid: str) -> None:
         pod = self.pending[uid] = self._columns.record(view)
@@ -202,30 +204,30 @@ class PodIntake:
         pod = self.pending[uid] = self._columns.record(view)
         if uid in self._assumptions:
             if pod.terminating and not old.terminating:
-                self._assumed_is_deleted(uid)
+                self._remove_assumed(uid)
             return
-        promised = self._columns.nominations.node_of(old)
-        told_before, told_now = old_view.status.nominated_node_name, view.status.nominated_node_name
-        nominated = told_now or (promised if not told_before else None) or ""
+        in_memory = self._columns.nominations.node_of(old)
+        before, now = old_view.status.nominated_node_name, view.status.nominated_node_name
+        nominated = now or (in_memory if not before else None) or ""
         pod.nominated_node = nominated
         if nominated and not pod.terminating:
             self._columns.nominate(pod, nominated)
         else:
             self._columns.withdraw(old)
         self._queue.update(old, pod, pod_events(old, pod, EventResource.UNSCHEDULABLE_POD))
-        if told_before and told_before != told_now:
-            # Others who yielded to it on that node may fit now.
+        if before and before != now:
+            # Pods of the same or a lower priority may fit on the node that it was nominated to.
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, old, None, pre_check=partial(_is_at_most, old.priority)
             )
 
-    # Gone
+    # Deleted pods
 
     def forget(self, uid: str) -> None:
-        """A pod is gone, or has finished."""
+        """A pod was deleted, or has finished."""
         pending = self.pending.pop(uid, None)
         if pending is not None:
-            self._pending_is_gone(pending)
+            self._remove_pending(pending)
             return
         known = self._columns.pods.get(uid)
         if known is not None:
@@ -233,18 +235,18 @@ class PodIntake:
             self._columns.displace(known)
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
 
-    def _pending_is_gone(self, pod: PodInfo) -> None:
+    def _remove_pending(self, pod: PodInfo) -> None:
         self._queue.delete(pod.uid)
         self._columns.withdraw(pod)
         if pod.uid in self._assumptions:
-            self._assumed_is_deleted(pod.uid)
+            self._remove_assumed(pod.uid)
         elif pod.nominated_node:
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, pod, None, pre_check=partial(_is_at_most, pod.priority)
             )
 
-    def _assumed_is_deleted(self, uid: str) -> None:
-        """Its binding goes on and will fail; its room is free at once."""
+    def _remove_assumed(self, uid: str) -> None:
+        """Frees the resources of an assumed pod immediately. Its binding continues, and will fail."""
         assumption = self._assumptions.get(uid)
         assert assumption is not None
         waiting = self._waiting.get(uid)
@@ -260,7 +262,7 @@ class PodIntake:
 
 
 def _is_confirmation(known: PodInfo, view: Pod) -> bool:
-    """Whether this is the assumed pod just as it was, on the assumed node: what nearly every binding ends in."""
+    """Whether the pod is unchanged and on the assumed node, as after nearly every binding."""
     assumed = known.view
     if assumed is None or view.spec.node_name != known.node_name:
         return False
@@ -279,22 +281,22 @@ def _started_s(view: Pod) -> float:
     return parse_rfc3339(view.status.start_time) if view.status.start_time is not None else NO_START_S
 
 
-def _counts_alike(known: PodInfo, pod: PodInfo) -> bool:
-    """Whether the columns would count both the same: then nothing has to be taken away and added again."""
-    return known.signature is pod.signature and _is_used_alike(known, pod)
+def _has_same_signature_and_usage(known: PodInfo, pod: PodInfo) -> bool:
+    """Whether the columns would count both records alike: then the pod stays placed."""
+    return known.signature is pod.signature and _has_same_usage(known, pod)
 
 
-def _takes_alike(known: PodInfo, pod: PodInfo) -> bool:
-    """Whether both take the same of the same node, as every pod that is bound and given its zone's label then."""
+def _has_same_usage_but_labels(known: PodInfo, pod: PodInfo) -> bool:
+    """Whether both use the same of the same node. Usual after a binding, which adds the labels of the zone."""
     return (
         known.row >= 0
         and not known.volumes
         and known.signature.family == pod.signature.family
-        and _is_used_alike(known, pod)
+        and _has_same_usage(known, pod)
     )
 
 
-def _is_used_alike(known: PodInfo, pod: PodInfo) -> bool:
+def _has_same_usage(known: PodInfo, pod: PodInfo) -> bool:
     return (
         known.node_name == pod.node_name
         and known.terminating == pod.terminating

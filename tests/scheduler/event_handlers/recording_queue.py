@@ -1,7 +1,7 @@
 """A queue that records the events it gets, for tests of the event handlers: (label, old name, new name).
 
 queue = recording_queue(engine)
-NodeIntake(engine, queue).apply(Change.ADDED, node("n1"))
+NodeEventHandler(engine, queue).apply(Change.ADDED, node("n1"))
 assert queue.events == [("NodeAdd", None, "n1")]
 """
 

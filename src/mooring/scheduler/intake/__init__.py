@@ -1,1 +1,0 @@
-"""Intake: what the watch tells, into the columns and the queue."""

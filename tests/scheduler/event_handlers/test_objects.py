@@ -1,0 +1,294 @@
+"""Event handlers of nodes and other objects: the columns, the object store, and the events for the queue."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+import pytest
+from msgspec.structs import replace
+
+from mooring.api.kinds import NODE, POD, Kind, kind_of_view
+from mooring.api.views.devices import ResourceSlice
+from mooring.api.views.meta import ApiObject, Condition, ObjectMeta
+from mooring.api.views.node import Node
+from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
+from mooring.client.promise import Change
+from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
+from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from tests.builders import budget, namespace, node, pod, service
+from tests.device_builders import device, slice_of
+from tests.scheduler.event_handlers.recording_queue import RecordedEvent, recording_queue
+from tests.scheduler.harness import engine_of
+from tests.scheduler.world import World, plain, play
+
+
+def at(view: Namespace, revision: str) -> Namespace:
+    return replace(view, metadata=replace(view.metadata, resource_version=revision))
+
+
+def test_each_change_has_one_event() -> None:
+    engine = engine_of()
+    queue = recording_queue(engine)
+    handler = ObjectEventHandler(Namespace, EventResource.NAMESPACE, engine, queue)
+    store = engine.columns.objects.of(Namespace)
+    handler.apply(Change.ADDED, at(namespace("a"), "1"))
+    handler.apply(Change.MODIFIED, at(namespace("a"), "1"))  # heard before: a watch may begin with what was listed
+    handler.apply(Change.MODIFIED, at(namespace("a", stage="test"), "2"))
+    newest = store.get("a")
+    assert newest is not None
+    assert newest.metadata.labels == {"stage": "test"}
+    handler.apply(Change.DELETED, at(namespace("a"), "3"))
+    handler.apply(Change.DELETED, at(namespace("a"), "3"))
+    expected: list[RecordedEvent] = [
+        ("NamespaceAdd", None, "a"),
+        ("NamespaceUpdate", "a", "a"),
+        ("NamespaceDelete", "a", None),
+    ]
+    assert queue.events == expected
+    assert list(store) == []
+
+
+def test_without_resource_versions_every_change_has_an_event() -> None:
+    engine = engine_of()
+    queue = recording_queue(engine)
+    handler = ObjectEventHandler(Namespace, EventResource.NAMESPACE, engine, queue)
+    handler.apply(Change.ADDED, namespace("a"))
+    handler.apply(Change.MODIFIED, namespace("a"))
+    assert [event for event, _, _ in queue.events] == ["NamespaceAdd", "NamespaceUpdate"]
+
+
+def test_a_list_replaces_the_store() -> None:
+    engine = engine_of(*(at(namespace(name), "1") for name in ("gone", "same", "changed")))
+    queue = recording_queue(engine)
+    handler = ObjectEventHandler(Namespace, EventResource.NAMESPACE, engine, queue)
+    handler.replace([at(namespace("same"), "1"), at(namespace("changed"), "5"), at(namespace("new"), "6")], "6")
+    expected: list[RecordedEvent] = [
+        ("NamespaceDelete", "gone", None),
+        ("NamespaceUpdate", "changed", "changed"),
+        ("NamespaceAdd", None, "new"),
+    ]
+    assert queue.events == expected
+    assert sorted(view.key for view in engine.columns.objects.of(Namespace)) == ["changed", "new", "same"]
+
+
+def test_namespaces_separate_objects_of_one_name() -> None:
+    engine = engine_of(service("web", "blue"), service("web", "green"))
+    handler = ObjectEventHandler(Service, EventResource.SERVICE, engine, recording_queue(engine))
+    handler.apply(Change.DELETED, service("web", "blue"))
+    assert [view.key for view in engine.columns.objects.of(Service)] == ["green/web"]
+    handler.replace([service("web", "red")], "2")
+    assert [view.key for view in engine.columns.objects.of(Service)] == ["red/web"]
+
+
+def test_a_kind_without_event_resource_is_stored_without_events() -> None:
+    engine = engine_of()
+    queue = recording_queue(engine)
+    handler = ObjectEventHandler(PodDisruptionBudget, WATCHED[PodDisruptionBudget], engine, queue)
+    handler.apply(Change.ADDED, budget("b", None, allowed=1))
+    assert [view.key for view in engine.columns.objects.of(PodDisruptionBudget)] == ["default/b"]
+    handler.apply(Change.DELETED, budget("b", None, allowed=1))
+    assert list(engine.columns.objects.of(PodDisruptionBudget)) == []
+    assert queue.events == []
+
+
+class Widget(ApiObject):
+    api_version: ClassVar[str] = "example.com/v1"
+    kind: ClassVar[str] = "Widget"
+
+
+WIDGET = Kind("example.com/v1", "Widget", "widgets", view=Widget)
+
+
+def test_a_registered_kind_is_its_own_event_resource() -> None:
+    engine = engine_of()
+    queue = recording_queue(engine)
+    handler = ObjectEventHandler(Widget, WIDGET, engine, queue)
+    handler.apply(Change.ADDED, Widget(metadata=ObjectMeta(name="w", namespace="default")))
+    assert queue.events == [("widgets.v1.example.comAdd", None, "w")]
+
+
+def test_an_object_that_cannot_be_parsed_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    engine = engine_of()
+    queue = recording_queue(engine)
+    handler = ObjectEventHandler(ResourceSlice, EventResource.RESOURCE_SLICE, engine, queue)
+    with caplog.at_level(logging.ERROR):
+        handler.replace([slice_of(device("d", memory="banana"), node="n1"), slice_of(device("e"), node="n2")], "1")
+    assert "is skipped because it cannot be parsed" in caplog.text
+    assert [event for event, _, _ in queue.events] == ["resource.k8s.io/ResourceSliceAdd"]
+
+
+@pytest.mark.parametrize("view", [pytest.param(view, id=view.kind) for view, resource in WATCHED.items() if resource])
+def test_an_event_resource_is_named_like_its_kind(view: type[ApiObject]) -> None:
+    kind, resource = kind_of_view(view), WATCHED[view]
+    assert resource is not None
+    called = f"{kind.group}/{kind.kind}" if kind.group else kind.kind
+    assert ClusterEvent(resource, ActionType.ADD).label == f"{called}Add"
+
+
+def test_every_event_resource_but_nodes_and_pods_is_watched() -> None:
+    elsewhere = {
+        EventResource.NODE,
+        EventResource.ASSIGNED_POD,
+        EventResource.UNSCHEDULABLE_POD,
+        EventResource.WILDCARD,
+    }
+    assert {resource for resource in WATCHED.values() if resource is not None} == set(EventResource) - elsewhere
+
+
+N1 = node("n1", cpu=4)
+
+
+def ready(view: Node, status: str, said: str) -> Node:
+    conditions = (Condition(type="Ready", status=status, message=said),)
+    return replace(view, status=replace(view.status, conditions=conditions))
+
+
+UP = ready(N1, "True", "all is well")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "events"),
+    [
+        pytest.param(UP, ready(N1, "True", "all is still well"), [], id="a heartbeat has no event"),
+        pytest.param(N1, node("n1", cpu="4000m"), [], id="an equal quantity has no event"),
+        pytest.param(UP, ready(N1, "False", "all is well"), ["NodeUpdateNodeCondition"], id="not ready"),
+        pytest.param(N1, node("n1", cpu=8), ["NodeUpdateNodeAllocatable"], id="more cpu"),
+        pytest.param(N1, node("n1", labels={"disk": "ssd"}), ["NodeUpdateNodeLabel"], id="a new label"),
+        pytest.param(node("n1", taints=["a:NoSchedule"]), N1, ["NodeUpdateNodeTaint"], id="a taint was removed"),
+        pytest.param(
+            N1,
+            node("n1", cpu=8, labels={"disk": "ssd"}),
+            ["NodeUpdateNodeAllocatable", "NodeUpdateNodeLabel"],
+            id="several changes are several events",
+        ),
+    ],
+)
+def test_events_of_a_node_update(before: Node, after: Node, events: list[str]) -> None:
+    engine = engine_of(before)
+    queue = recording_queue(engine)
+    NodeEventHandler(engine, queue).apply(Change.MODIFIED, after)
+    assert queue.events == [(event, "n1", "n1") for event in events]
+    assert engine.columns.nodes[engine.columns.row_of["n1"]] is after, "the columns have the newest, heartbeats too"
+
+
+def test_a_new_node_is_in_the_columns_before_its_event() -> None:
+    engine = engine_of()
+    queue = recording_queue(engine)
+    NodeEventHandler(engine, queue).apply(Change.ADDED, N1)
+    assert queue.events == [("NodeAdd", None, "n1")]
+    assert queue.nodes == [("n1",)]
+
+
+def test_the_event_of_a_deleted_node_has_the_last_known_node() -> None:
+    engine = engine_of(N1, pod("web", uid="web", on="n1"))
+    queue = recording_queue(engine)
+    handler = NodeEventHandler(engine, queue)
+    handler.apply(Change.DELETED, node("n1", labels={"new": "label"}))
+    assert queue.events == [("NodeDelete", "n1", None)]
+    assert (dict(engine.columns.row_of), list(engine.columns.pods)) == ({}, ["web"])
+    handler.apply(Change.DELETED, N1)
+    assert len(queue.events) == 1, "a node that nobody knows cannot go"
+
+
+def test_a_list_of_nodes_replaces_the_columns() -> None:
+    engine = engine_of(node("gone"), node("same"), node("grown", cpu=1))
+    queue = recording_queue(engine)
+    NodeEventHandler(engine, queue).replace([node("same"), node("grown", cpu=2), node("new")], "7")
+    expected: list[RecordedEvent] = [
+        ("NodeDelete", "gone", None),
+        ("NodeUpdateNodeAllocatable", "grown", "grown"),
+        ("NodeAdd", None, "new"),
+    ]
+    assert queue.events == expected
+    assert sorted(engine.columns.row_of) == ["grown", "new", "same"]
+
+
+@pytest.mark.parametrize(
+    ("known", "cpu_milli"),
+    [
+        pytest.param((), None, id="a new node is skipped"),
+        pytest.param((N1,), 4000, id="a known node is unchanged"),
+    ],
+)
+def test_a_node_that_cannot_be_parsed_is_skipped(
+    known: tuple[Node, ...], cpu_milli: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = engine_of(*known)
+    queue = recording_queue(engine)
+    with caplog.at_level(logging.ERROR):
+        NodeEventHandler(engine, queue).apply(Change.MODIFIED, node("n1", cpu="banana", labels={"disk": "ssd"}))
+    assert queue.events == []
+    assert "Node n1 is skipped because it cannot be parsed" in caplog.text
+    row = engine.columns.row_of.get("n1")
+    assert (None if row is None else int(engine.columns.resources.allocatable[0, row])) == cpu_milli
+    assert row is None or engine.columns.nodes[row] is N1
+
+
+Patch = dict[str, object]
+
+BAD_REQUEST: Patch = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "banana"}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        pytest.param(NODE, {**plain(node("bad")), "status": {"allocatable": {"cpu": "banana"}}}, id="a node's cpu"),
+        pytest.param(POD, {**plain(pod("bad")), **BAD_REQUEST}, id="a pending pod's request"),
+        pytest.param(
+            POD,
+            {**plain(pod("bad")), "spec": {"nodeName": "n1", **BAD_REQUEST["spec"]}},  # type: ignore[dict-item]
+            id="a placed pod's request",
+        ),
+        pytest.param(
+            POD,
+            {**plain(pod("bad", on="n1")), "status": {"startTime": "yesterday"}},
+            id="the time when a pod was started",
+        ),
+    ],
+)
+def test_scheduling_continues_without_an_object_that_cannot_be_parsed(
+    kind: Kind, body: Patch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), pod("first", cpu=1))
+        with caplog.at_level(logging.ERROR):
+            await world.client.create(kind, "default" if kind.is_namespaced else "", body)
+            await world.settle()
+        assert "bad is skipped because it cannot be parsed" in caplog.text
+        await world.create(pod("second", cpu=1))
+        await world.settle()
+        assert [await world.node_of(name) for name in ("first", "second")] == ["n1", "n1"]
+        await world.delete("bad", kind=kind)
+        await world.settle()
+        assert sorted(record.name for record in world.scheduler.engine.columns.pods.values()) == ["first", "second"]
+
+    play(story)
+
+
+def test_a_node_that_cannot_be_parsed_any_more_is_unchanged() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1, labels={"disk": "ssd"}))
+        await world.settle()
+        await world.patch("n1", {"status": {"allocatable": {"cpu": "banana"}}}, kind=NODE, subresource="status")
+        await world.create(pod("web", cpu=1, node_labels={"disk": "ssd"}))
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+        await world.patch("n1", {"status": {"allocatable": {"cpu": "2"}}}, kind=NODE, subresource="status")
+        await world.create(pod("web-2", cpu=1))
+        await world.settle(5)
+        assert await world.node_of("web-2") == "n1"
+
+    play(story)
+
+
+def test_the_first_list_may_contain_objects_that_cannot_be_parsed() -> None:
+    async def story(world: World) -> None:
+        await world.client.create(NODE, "", {**plain(node("a-bad")), "status": {"allocatable": {"cpu": "banana"}}})
+        await world.client.create(POD, "default", {**plain(pod("a-bad")), **BAD_REQUEST})
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        world.start_scheduler()
+        await world.settle()
+        assert await world.node_of("web") == "n1"
+
+    play(story, schedulers=0)
