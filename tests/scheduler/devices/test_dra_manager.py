@@ -31,8 +31,8 @@ def test_rows_with_the_same_devices_are_grouped() -> None:
     columns = columns_of(gpus("n1", 2), gpus("n2", 3), gpus("n3", 2))
     manager = DRAManager(columns)
     manager.sync()
-    assert [places.tolist() for places in manager.alike(np.array([2, 1, 0]))] == [[0, 2], [1]]
-    assert manager.alike(np.zeros(0, dtype=np.int64)) == []
+    assert [places.tolist() for places in manager.group_alike(np.array([2, 1, 0]))] == [[0, 2], [1]]
+    assert manager.group_alike(np.zeros(0, dtype=np.int64)) == []
 
 
 def test_a_shared_device_that_is_taken_changes_its_groups_and_no_codes() -> None:

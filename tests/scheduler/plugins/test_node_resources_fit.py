@@ -18,7 +18,7 @@ from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.arguments import NodeResourcesFitArgs
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit, Wanted
+from mooring.scheduler.plugins.node_resources_fit import FitFilterState, NodeResourcesFit
 from tests.api.builders import container, sidecar
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_arguments, with_profile
@@ -195,7 +195,7 @@ class FitWhereOpen(NodeResourcesFit):
         super().__init__(columns, NodeResourcesFitArgs())
         self._open = columns.labels.column("open")
 
-    def filter(self, state: Wanted, rows: Rows) -> Int64s:
+    def filter(self, state: FitFilterState, rows: Rows) -> Int64s:
         is_closed = self._open.codes[rows] != (self._open.code_for("yes") or -1)
         bits: Int64s = np.maximum(super().filter(state, rows), is_closed)
         return bits

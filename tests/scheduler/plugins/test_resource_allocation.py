@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.scheduler.plugins.resource_allocation import (
-    Level,
+    ResourceAmounts,
     average_score,
     balance_score,
     evenness,
@@ -41,13 +41,13 @@ def clusters(draw: st.DrawFn) -> tuple[list[list[Resource]], list[int]]:
     return [[(used, added[kind], allocatable) for kind, (used, allocatable) in enumerate(n)] for n in nodes], weights
 
 
-def levels(nodes: Sequence[Sequence[Resource]], weights: Sequence[int]) -> list[Level]:
+def resources(nodes: Sequence[Sequence[Resource]], weights: Sequence[int]) -> list[ResourceAmounts]:
     found = []
     for kind, weight in enumerate(weights):
         used = np.array([node[kind][0] for node in nodes], dtype=np.int64)
         allocatable = np.array([node[kind][2] for node in nodes], dtype=np.int64)
         bounds = (int(allocatable.min()), int(allocatable.max()))
-        found.append(Level(used, nodes[0][kind][1], allocatable, weight, *bounds))
+        found.append(ResourceAmounts(used, nodes[0][kind][1], allocatable, weight, *bounds))
     return found
 
 
@@ -70,14 +70,14 @@ def average(scores: Sequence[tuple[int, int]]) -> int:
 def test_least_allocated(cluster: tuple[list[list[Resource]], list[int]]) -> None:
     nodes, weights = cluster
     expected = [average([(free_share(*r), w) for r, w in zip(node, weights) if r[2]]) for node in nodes]
-    assert average_score(levels(nodes, weights), free_share_score).tolist() == expected
+    assert average_score(resources(nodes, weights), free_share_score).tolist() == expected
 
 
 @given(clusters())
 def test_most_allocated(cluster: tuple[list[list[Resource]], list[int]]) -> None:
     nodes, weights = cluster
     expected = [average([(used_share(*r), w) for r, w in zip(node, weights) if r[2]]) for node in nodes]
-    assert average_score(levels(nodes, weights), used_share_score).tolist() == expected
+    assert average_score(resources(nodes, weights), used_share_score).tolist() == expected
 
 
 SHAPES = ([(0, 0), (100, 100)], [(0, 100), (100, 0)], [(10, 30), (50, 70), (90, 10)], [(40, 100)])
@@ -100,7 +100,7 @@ def test_requested_to_capacity_ratio(
         weight_sum = sum(weight for _, weight in told)
         return math.floor(sum(p * w for p, w in told) / weight_sum + 0.5) if weight_sum else 0
 
-    assert ratio_score(levels(nodes, weights), shape_points(shape)).tolist() == [score(node) for node in nodes]
+    assert ratio_score(resources(nodes, weights), shape_points(shape)).tolist() == [score(node) for node in nodes]
 
 
 def on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
@@ -149,7 +149,7 @@ def test_balanced_allocation(cluster: tuple[list[list[Resource]], list[int]]) ->
     nodes, weights = cluster
     before = [even(node, with_pod=False) for node in nodes]
     after = [even(node, with_pod=True) for node in nodes]
-    found = levels(nodes, weights)
+    found = resources(nodes, weights)
     assert evenness(found, with_pod=False).tolist() == before
     assert evenness(found, with_pod=True).tolist() == after
     expected = [50 + (50 + now - then) // 2 for now, then in zip(after, before)]
@@ -171,5 +171,5 @@ def test_balanced_allocation(cluster: tuple[list[list[Resource]], list[int]]) ->
     ],
 )
 def test_balance_by_example(node: list[Resource], score: int) -> None:
-    found = levels([node], [1, 1])
+    found = resources([node], [1, 1])
     assert balance_score(found, evenness(found, with_pod=False)).tolist() == [score]

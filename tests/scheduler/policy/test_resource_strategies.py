@@ -6,7 +6,7 @@ import pytest
 
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.plugin import Score
-from mooring.scheduler.plugins.node_resources_fit import Added, NodeResourcesFit
+from mooring.scheduler.plugins.node_resources_fit import FitScoreState, NodeResourcesFit
 from mooring.scheduler.policy.resource_strategies import (
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,
@@ -52,7 +52,9 @@ def named(plugin: str, **arguments: object) -> Written:
         ),
     ],
 )
-def test_they_score_as_node_resources_fit_does(kind: type[Score[Added]], arguments: Written, strategy: Written) -> None:
+def test_they_score_as_node_resources_fit_does(
+    kind: type[Score[FitScoreState]], arguments: Written, strategy: Written
+) -> None:
     alone = engine_of(*CLUSTER, config=named(kind.name, **arguments))
     fit = engine_of(*CLUSTER, config=with_arguments("NodeResourcesFit", {"scoringStrategy": strategy}))
     scores = scored_by(alone, kind, WANTED)

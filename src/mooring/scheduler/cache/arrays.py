@@ -1,7 +1,12 @@
-"""Names for the arrays of the columns, and the one way in which they grow.
+"""Array types of the columns, their growth, and the log of changed rows.
 
-Every column is an array whose last axis is the row. Capacity doubles, so that adding a node costs the same on the
-average whatever the size of the cluster.
+The last axis of every array is the row. Capacity doubles, so adding a node has a constant amortized cost.
+
+A reader that caches results for 5,000 rows needs the few rows that changed. `ChangeLog` returns them; comparing 5,000
+versions would cost more than computing the few again.
+
+1. A position in the log is the number of all changes so far. It only grows, and means the same to every reader.
+2. The log holds at most `LOG_LENGTH_MAX` changes. A reader with an older position must read all rows.
 """
 
 from __future__ import annotations
@@ -18,10 +23,10 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Float64s: TypeAlias = npt.NDArray[np.float64]
 
 ReasonBits: TypeAlias = "Int64s | UInt8s"
-"""Per row: 0 if a filter lets it through, else a bit for each of the filter's reasons."""
+"""Per row: 0 if a filter accepts it, otherwise a bit for each of the filter's reasons."""
 
 Rows: TypeAlias = "Int64s | slice"
-"""Which rows are asked about: all of them as a slice (no copy), or a list of row numbers."""
+"""The rows to evaluate: a slice (no copy), or an array of row numbers."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -29,7 +34,7 @@ CAPACITY_MIN = 64
 
 
 def grown(array: npt.NDArray[Scalar], length: int, fill: int = 0) -> npt.NDArray[Scalar]:
-    """The same array with its last axis at least `length` long; new places hold `fill`."""
+    """The same array with its last axis at least `length` long; new elements are `fill`."""
     old = array.shape[-1]
     if length <= old:
         return array
@@ -46,13 +51,13 @@ def capacity_for(length: int) -> int:
 
 
 def places_of_max(values: Int64s) -> Int64s:
-    """Where the largest value is, ascending."""
+    """The indexes of the largest value, ascending."""
     is_largest: Bools = values == values.max()
     return is_largest.nonzero()[0]
 
 
 def length_of(rows: Rows) -> int:
-    """How many rows are asked about."""
+    """Number of rows."""
     return rows.stop - (rows.start or 0) if isinstance(rows, slice) else len(rows)
 
 
@@ -60,7 +65,7 @@ LOG_LENGTH_MAX = 1 << 16
 
 
 class ChangeLog:
-    """Rows that changed, in order, with a position that readers keep."""
+    """Changed rows in order. Each reader keeps its position."""
 
     __slots__ = ("_forgotten", "_rows", "position")
 
@@ -86,7 +91,7 @@ class ChangeLog:
         self._forgotten += count
 
     def since(self, position: int) -> Int64s | None:
-        """The distinct rows that changed after `position`, or None when the log no longer knows."""
+        """The distinct rows that changed after `position`; None if the log does not reach back that far."""
         start = position - self._forgotten
         if start < 0:
             return None

@@ -1,12 +1,15 @@
-"""Attached volumes: how many different volumes of each driver a row has, from its pods and from the attach controller.
+"""Attached volumes and their limits: per driver and row, the number of attached volumes and the CSINode's limit.
 
-Comes in   volumes that pods use (from `claimed_volumes`), and VolumeAttachment objects
-Goes out   per driver a count for each row, and for one volume the rows whose pods use it
+Input: volumes that pods use (from `claimed_volumes`), VolumeAttachments, CSINodes. Output: per driver a count and a
+limit for each row; for a volume, the rows whose pods use it; per in-tree plugin, the rows where it is migrated.
 
- 1. A volume counts once on a row, however many pods use it and whether or not it is attached as well.
- 2. A VolumeAttachment counts on the row of its node while there is one, and only if its persistent volume is a
-    driver's own. `sync` moves attachments when nodes come and go.
- 3. Giving and taking are exact inverses: a transaction leaves no trace.
+1. A volume counts once on a row, however many pods use it and whether or not it is attached as well.
+2. A VolumeAttachment counts on the row of its node, if its PersistentVolume is a CSI volume. `sync` moves attachments
+   when nodes are added or removed.
+3. `use` with a positive and a negative number are exact inverses, so a transaction can be rolled back.
+4. A CSINode belongs to the node of the same name. Either may be created first: a row is read again when its node
+   changes (`sync`) and when the CSINode changes (immediately).
+5. A driver without a limit on a node is unlimited there.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _RowCounts = dict[int, int]
 
 
 class AttachableVolume(NamedTuple):
-    """A volume that takes one of its driver's places on a node."""
+    """A volume that counts for the limit of its driver."""
 
     driver: str
     name: str
@@ -60,7 +63,7 @@ class AttachmentColumns:
         self._attached: dict[str, _RowCounts] = {}
         self._attachments = _AttachmentIndex()
         self._at_row: dict[str, tuple[AttachableVolume, int]] = {}
-        """Which attachments count at the moment, by name, and on which row."""
+        """The attachments that are counted, by name, with their rows."""
         self._node_at: dict[int, str] = {}
         self._position = -1
         for attachment in columns.objects.of(VolumeAttachment):
@@ -69,7 +72,7 @@ class AttachmentColumns:
         self._volumes.listen(self._volume_changed)
 
     def count(self, driver: str) -> Int64s | None:
-        """Per row: how many volumes of the driver are there; None if it never had any."""
+        """Per row: number of the driver's volumes; None if there were never any."""
         counts = self._counts.get(driver)
         if counts is not None and len(counts) < self._columns.height:
             counts = self._counts[driver] = grown(counts, self._columns.capacity)
@@ -80,18 +83,18 @@ class AttachmentColumns:
         return self._used.get(volume.name, {})
 
     def use(self, volume: AttachableVolume, row: int, pods: int) -> None:
-        """So many pods more (or fewer) use the volume on the row."""
+        """Changes the number of pods on the row that use the volume."""
         self._shift(self._used, self._attached, volume, row, pods)
 
     def sync(self) -> None:
-        """Moves the attachments of nodes that came or went since the last time."""
+        """Moves the attachments of nodes that were added or removed since the last call."""
         changes = self._columns.fact_changes
         if changes.position == self._position:
             return
         rows = changes.since(self._position)
         moved: dict[str, None] = {}
         for row in range(self._columns.height) if rows is None else rows.tolist():
-            # Even if it is the same node again: an attachment that changed while it was away was not counted.
+            # Also for the same node: an attachment that changed while the node was deleted is not counted.
             now = self._columns.node_names[row]
             moved |= {self._node_at.get(row, now): None, now: None}
             self._node_at[row] = now
@@ -144,7 +147,7 @@ class AttachmentColumns:
         rows = holders.setdefault(volume.name, {})
         before = rows.get(row, 0)
         after = before + difference
-        assert after >= 0, f"{volume.name} was given back on row {row} more often than it was taken"
+        assert after >= 0, f"{volume.name} has a negative number of users on row {row}"
         if after:
             rows[row] = after
         else:
@@ -195,14 +198,14 @@ class _AttachmentIndex:
 
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-"""The annotation in which a kubelet lists the in-tree plugins that its drivers took over, separated by commas."""
+"""Annotation of a CSINode with the migrated in-tree plugins, separated by commas."""
 
 NO_LIMIT = int(np.iinfo(np.int64).max) // 2
-"""More volumes than anybody attaches, and still far from overflowing when some are added."""
+"""Larger than any number of volumes, and small enough not to overflow in sums."""
 
 
 class CsiNodeColumns:
-    """The CSINodes, one place for each row."""
+    """The facts of CSINodes, by row."""
 
     __slots__ = ("_columns", "_limits", "_migrated", "_position", "_store", "limited", "present")
 
@@ -214,11 +217,11 @@ class CsiNodeColumns:
         self._migrated: dict[str, Bools] = {}
         self.present: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)
-        """Whether any driver states a limit."""
+        """Whether any driver has a limit."""
         self._store.listen(self._csi_node_changed)
 
     def sync(self) -> None:
-        """Reads the rows again whose node changed since the last time."""
+        """Reads the rows whose node changed since the last call."""
         changes = self._columns.fact_changes
         if changes.position == self._position:
             return
@@ -229,11 +232,11 @@ class CsiNodeColumns:
         self._position = changes.position
 
     def limits(self, driver: str) -> Int64s | None:
-        """Per row: how many volumes of the driver can be attached; None if no node limits it."""
+        """Per row: how many volumes of the driver can be attached; None if no node has a limit."""
         return self._limits.get(driver)
 
     def migrated(self, plugin: str) -> Bools | None:
-        """Per row: whether the node's drivers took an in-tree plugin over; None if none did."""
+        """Per row: whether an in-tree plugin is migrated to CSI; None if it is migrated nowhere."""
         return self._migrated.get(plugin)
 
     def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
@@ -257,7 +260,7 @@ class CsiNodeColumns:
                 self.limited[row] = True
         for plugin in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(","):
             if plugin:
-                self._taken_over(plugin)[row] = True
+                self._migrated_rows(plugin)[row] = True
 
     def _clear(self, row: int) -> None:
         self.present[row] = False
@@ -273,7 +276,7 @@ class CsiNodeColumns:
             limits = self._limits[driver] = np.full(len(self.present), NO_LIMIT, dtype=np.int64)
         return limits
 
-    def _taken_over(self, plugin: str) -> Bools:
+    def _migrated_rows(self, plugin: str) -> Bools:
         migrated = self._migrated.get(plugin)
         if migrated is None:
             migrated = self._migrated[plugin] = np.zeros(len(self.present), dtype=np.bool_)

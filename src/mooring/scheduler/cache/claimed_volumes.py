@@ -1,17 +1,16 @@
-"""The volumes behind the claims of placed pods: which volume of which driver each pod needs on its row.
+"""The volumes behind the claims of placed pods: which volume of which CSI driver each pod uses on its row.
 
-Comes in   pods as they come and go; claims, persistent volumes and classes as they change
-Goes out   uses of volumes, to `attachments`; rows with a pod whose volumes cannot be told (`faults`)
+Input: placed pods; claims, PersistentVolumes and StorageClasses. Output: uses of volumes, for `attachments`; rows with
+a pod whose volumes are unknown (`faults`).
 
-Pods name claims, claims name volumes, and only the volume knows its driver. A claim is looked up once for all pods that
-use it, and again when it, its volume or its class changes.
+A claim is resolved once for all pods that use it, and again when the claim, its volume or its class changes.
 
- 1. A claim without a volume counts as a volume of its class's provisioner, under a name that no real volume has: it
-    will be one, soon. A claim that does not exist counts as nothing.
- 2. In-tree volumes count as their driver's. kube-scheduler v1.36 does so on nodes with a CSINode only; but on other
-    nodes nothing is limited, so that nobody can tell.
- 3. A pod whose ephemeral claim belongs to somebody else is a fault of its row, told to whoever wants to attach there.
- 4. `place` and `displace` are exact inverses.
+1. A claim without a volume counts as a volume of its class's provisioner, under a name that no real volume has. A claim
+   that does not exist counts as nothing.
+2. In-tree volumes count for the CSI driver that replaces them. kube-scheduler v1.36 counts them on nodes with a CSINode
+   only; nodes without one have no limits, so the result is the same.
+3. A pod whose ephemeral claim is owned by another object is an error of its row.
+4. `place` and `displace` are exact inverses.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ if TYPE_CHECKING:
 NAMELESS_CLAIM = "PersistentVolumeClaim had no name"
 
 _UNBOUND_HANDLE = "\0unbound"
-"""Starts the names of volumes that do not exist yet. No driver's handle contains a zero byte."""
+"""Prefix of the names of volumes that do not exist yet. No volume handle contains a zero byte."""
 
 
 class ClaimedVolumes:
-    """Which volumes the pods of each row need, kept up to date."""
+    """The volumes that the pods of each row use."""
 
     __slots__ = ("_attachments", "_by_class", "_by_volume", "_claims", "_objects", "_store", "faults")
 
@@ -62,7 +61,7 @@ class ClaimedVolumes:
         self._by_volume: dict[str, dict[str, None]] = {}
         self._by_class: dict[str, dict[str, None]] = {}
         self.faults: dict[int, dict[str, str]] = {}
-        """Why the volumes on a row cannot be told, by row and by the pod that is to blame."""
+        """Why the volumes on a row are unknown, by row and pod."""
         for row, pods in enumerate(columns.pods_on):
             for pod in pods.values():
                 if pod.volumes:
@@ -150,7 +149,7 @@ class ClaimedVolumes:
             self._look_up(self._claims[key], key)
 
     def _look_up(self, claim: _ClaimInUse, key: str) -> None:
-        """Finds the volume behind a claim again, and moves the uses if it is another one."""
+        """Resolves a claim again, and moves the uses if its volume changed."""
         self._unlink(claim, key)
         view = self._store.get(key)
         if view is not None:
@@ -196,7 +195,7 @@ class ClaimedVolumes:
 
 
 class _ClaimInUse:
-    """One claim that pods use: the volume behind it, and where it is used."""
+    """One claim that pods use: its volume, and the number of its users by row."""
 
     __slots__ = ("class_name", "owners", "rows", "volume", "volume_name")
 
@@ -206,11 +205,11 @@ class _ClaimInUse:
         self.class_name = ""
         self.rows: dict[int, int] = {}
         self.owners: dict[str, PodInfo] = {}
-        """Pods for which the claim is an ephemeral volume's, and which therefore must own it."""
+        """Pods that use the claim for an ephemeral volume, and must own it."""
 
 
 def volume_of_claim(objects: Objects, claim: PersistentVolumeClaim) -> AttachableVolume | None:
-    """The volume that a pod with this claim takes up on a node with a CSINode; None if it is none of a driver's."""
+    """The volume that counts for a pod with this claim; None if it is not a CSI driver's."""
     name = claim.spec.volume_name
     volume = objects.of(PersistentVolume).get(name) if name else None
     if volume is None:
@@ -228,7 +227,7 @@ def volume_of_claim(objects: Objects, claim: PersistentVolumeClaim) -> Attachabl
 
 
 def volume_of_inline(volume: Volume) -> AttachableVolume | None:
-    """As `volume_of_claim`, for a volume that a pod names itself. Raises `TranslationError`."""
+    """As `volume_of_claim`, for an inline volume. Raises `TranslationError`."""
     if plugin_of(volume) not in MIGRATED:
         return None
     translated = translate_inline(volume)
@@ -240,7 +239,7 @@ def fault_of_inline(volume: Volume, error: TranslationError) -> str:
 
 
 def fault_of_placed(objects: Objects, pod: PodInfo) -> str | None:
-    """Why the volumes of a placed pod cannot be told: the first reason in the order of its volumes."""
+    """Why the volumes of a placed pod are unknown: the first error in the order of its volumes."""
     claims = objects.of(PersistentVolumeClaim)
     for volume in pod.volumes:
         name = claim_named_by(volume, pod.name)
@@ -259,7 +258,7 @@ def fault_of_placed(objects: Objects, pod: PodInfo) -> str | None:
 
 
 def _expected_volume(objects: Objects, claim: PersistentVolumeClaim) -> AttachableVolume | None:
-    """The volume that the claim's class will make for it."""
+    """The volume that the claim's class will provision."""
     class_name = class_of_claim(claim)
     storage_class = objects.of(StorageClass).get(class_name) if class_name else None
     if storage_class is None:

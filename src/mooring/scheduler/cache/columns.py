@@ -1,17 +1,15 @@
-"""The columns: the believed cluster as a table, one row for each node, one array for each fact.
+"""The columns: nodes and pods as a table, with one row for each node and one array for each fact.
 
-Comes in   nodes and pods as they appear, change and vanish; assumptions of the scheduling cycle
-Goes out   arrays to the plugins, changed rows to whoever keeps answers per row
+Input: nodes, pods and other objects as they change; assumed pods. Output: arrays for plugins, changed rows for caches.
 
-There is one writer (the scheduler's own loop) and everything happens in one thread, so that a cycle reads the live
-table and nothing is copied for it.
+The scheduler's loop is the only writer, in one thread. So a scheduling cycle reads the live columns without a copy.
 
- 1. A row belongs to one node from the node's arrival to its removal; then it is free for another one. Rows below
-    `height` that belong to nobody are not `alive` and are left out of every decision.
- 2. What a pod adds when it is placed is exactly what is taken away when it is displaced: every count is a sum over
-    the pods of the row. Placing and displacing cost the same whatever the size of the cluster.
- 3. Pods bound to a node that nobody knows (yet, or any more) are kept aside and counted nowhere, until it appears.
- 4. Inside of a transaction (`transaction`) nothing is logged as changed, and nobody may keep what he computed.
+1. A row belongs to one node until the node is removed. Then another node may use it. Rows below `height` without a node
+   are not `alive`, and no decision reads them.
+2. Every count is a sum over the pods of a row: `displace` subtracts exactly what `place` has added. Both have a cost
+   that does not depend on the size of the cluster.
+3. Pods whose node does not exist are kept without a row, and counted when it is created.
+4. Inside a transaction (`transaction`) changes are not logged, and results must not be cached.
 """
 
 from __future__ import annotations
@@ -39,16 +37,16 @@ from mooring.scheduler.cache.volumes import VolumeColumns
 Derived = TypeVar("Derived")
 
 PRIORITY_NONE = np.iinfo(np.int64).max
-"""The lowest priority of a row without pods: higher than any pod's, so that nobody can preempt there."""
+"""Lowest priority of a row without pods: higher than any pod's, so that no pod can preempt there."""
 
 
 class Columns:
-    """The table. Other rooms read its parts; only its methods write."""
+    """The columns. Other packages read them; only these methods write."""
 
     def __init__(self) -> None:
         self.capacity = CAPACITY_MIN
         self.height = 0
-        """Rows below this may be in use; arrays are read up to here."""
+        """Rows below `height` may be in use. Arrays are read up to it."""
         self.node_count = 0
         self.row_of: dict[str, int] = {}
         self.node_names: list[str] = []
@@ -72,14 +70,14 @@ class Columns:
         self.signatures = SignatureRegistry(self.resources, self.selectors, self.terms)
 
         self.usage_changes = ChangeLog()
-        """Rows whose pods or nominations changed."""
+        """Rows whose pods or nominated pods changed."""
         self.fact_changes = ChangeLog()
         """Rows whose node changed."""
         self.pods: dict[str, PodInfo] = {}
-        """All pods with a node, by uid, also those whose node is unknown."""
+        """All pods with a node name, by uid, also those whose node does not exist."""
         self.in_transaction = False
         self._shared: dict[object, object] = {}
-        self._homeless: dict[str, dict[str, PodInfo]] = {}
+        self._pods_without_node: dict[str, dict[str, PodInfo]] = {}
         self._free_rows: list[int] = []
         self._live_rows: Rows | None = None
         self._arrivals = 0
@@ -88,7 +86,7 @@ class Columns:
     # Nodes
 
     def put_node(self, node: Node) -> int:
-        """Adds a node, or takes over its new facts. Returns its row."""
+        """Adds or updates a node. Returns its row."""
         row = self.row_of.get(node.metadata.name)
         if row is None:
             return self._add_node(node)
@@ -100,20 +98,20 @@ class Columns:
         moving = self.labels.changed_columns(row, node.metadata.labels)
         self.selectors.moving(moving, row, -1)
         for pod in self.pods_on[row].values():
-            self._carry_terms(pod, row, -1)
+            self._count_terms(pod, row, -1)
         self._set_facts(row, node)
         self.selectors.moving(moving, row, +1)
         for pod in self.pods_on[row].values():
-            self._carry_terms(pod, row, +1)
+            self._count_terms(pod, row, +1)
         self.fact_changes.append(row)
         return row
 
     def remove_node(self, name: str) -> None:
-        """Forgets a node. Its pods are kept aside: they may outlive it, or it may come back."""
+        """Removes a node. Its pods are kept without a row, since the node may be created again."""
         row = self.row_of[name]
         for pod in list(self.pods_on[row].values()):
             self.displace(pod)
-            self.place(pod, name, homeless=True)
+            self.place(pod, name, without_node=True)
         del self.row_of[name]
         self.nodes[row] = None
         self.node_names[row] = ""
@@ -130,7 +128,7 @@ class Columns:
 
     @property
     def live_rows(self) -> Rows:
-        """All rows that belong to a node: a slice while there are no gaps."""
+        """All rows with a node: a slice while there are no gaps."""
         if self._live_rows is None:
             if self.node_count == self.height:
                 self._live_rows = slice(0, self.height)
@@ -141,17 +139,17 @@ class Columns:
     # Pods
 
     def record(self, view: Pod) -> PodInfo:
-        """A pod as the scheduler remembers it, with the signature that it shares with others of its template."""
+        """The `PodInfo` of a pod, with the signature that it shares with other pods of its template."""
         return PodInfo(view, self.signatures.intern(signature_key(view), view))
 
-    def place(self, pod: PodInfo, node_name: str, *, homeless: bool = False) -> None:
-        """Counts a pod on a node (or keeps it aside, if nobody knows the node)."""
+    def place(self, pod: PodInfo, node_name: str, *, without_node: bool = False) -> None:
+        """Adds a pod to its node's row, or keeps it without a row if the node does not exist."""
         assert pod.row < 0, f"{pod} is placed already"
         pod.node_name = node_name
         self.pods[pod.uid] = pod
-        row = None if homeless else self.row_of.get(node_name)
+        row = None if without_node else self.row_of.get(node_name)
         if row is None:
-            self._homeless.setdefault(node_name, {})[pod.uid] = pod
+            self._pods_without_node.setdefault(node_name, {})[pod.uid] = pod
             return
         if not pod.arrival:
             self._arrivals += 1
@@ -160,8 +158,7 @@ class Columns:
         self.usage_changes.append(row)
 
     def place_all(self, pods: Iterable[PodInfo]) -> None:
-        """Counts many pods, as `place` would one after the other. Those that only add numbers are added by
-        signature."""
+        """Adds many pods, with the result of `place` for each. Pods that only change sums are added by signature."""
         rows_by_signature: dict[PodSignature, list[int]] = {}
         for pod in pods:
             row, signature = self.row_of.get(pod.node_name), pod.signature
@@ -183,20 +180,19 @@ class Columns:
             self.usage_changes.extend(rows)
 
     def displace(self, pod: PodInfo) -> None:
-        """Takes a pod off its node."""
+        """Removes a pod from its node."""
         del self.pods[pod.uid]
         if pod.row < 0:
-            pods = self._homeless[pod.node_name]
+            pods = self._pods_without_node[pod.node_name]
             del pods[pod.uid]
             if not pods:
-                del self._homeless[pod.node_name]
+                del self._pods_without_node[pod.node_name]
             return
         self.usage_changes.append(pod.row)
         self.take_from_row(pod)
 
     def relabel(self, known: PodInfo, pod: PodInfo) -> None:
-        """A placed pod with other labels, or another owner. It takes the same of its node: only who counts pods by
-        their labels hears of it, and whoever asks what changed."""
+        """Replaces a placed pod by one with other labels or another owner. Only counts by labels change."""
         assert known.row >= 0, f"{known} is on no row"
         assert known.signature.family == pod.signature.family, f"{pod} differs from {known} in more"
         row, before, after = known.row, known.signature, pod.signature
@@ -204,14 +200,14 @@ class Columns:
         after.pods_placed += 1
         self.selectors.place(before.label_class, row, -1, known.terminating)
         self.selectors.place(after.label_class, row, 1, pod.terminating)
-        self._carry_terms(known, row, -1)
-        self._carry_terms(pod, row, 1)
+        self._count_terms(known, row, -1)
+        self._count_terms(pod, row, 1)
         pod.node_name, pod.arrival, pod.row, known.row = known.node_name, known.arrival, row, -1
         self.pods[pod.uid] = self.pods_on[row][pod.uid] = pod
         self.usage_changes.append(row)
 
     def add_to_row(self, pod: PodInfo, row: int) -> None:
-        """The sums of one row with one pod more. For `place` and transactions."""
+        """Adds a pod to the sums of a row. For `place` and transactions."""
         signature = pod.signature
         if not signature.registered:
             signature = pod.signature = self.signatures.current(signature)
@@ -221,7 +217,7 @@ class Columns:
         self.resources.add(row, signature.request_vector)
         self.selectors.place(signature.label_class, row, 1, pod.terminating)
         if signature.terms:
-            self._carry_terms(pod, row, 1)
+            self._count_terms(pod, row, 1)
         if signature.host_ports:
             self.ports.take(row, signature.host_ports)
         if pod.volumes:
@@ -238,7 +234,7 @@ class Columns:
         self.resources.take(row, signature.request_vector)
         self.selectors.place(signature.label_class, row, -1, pod.terminating)
         if signature.terms:
-            self._carry_terms(pod, row, -1)
+            self._count_terms(pod, row, -1)
         if signature.host_ports:
             self.ports.free(row, signature.host_ports)
         if pod.volumes:
@@ -264,13 +260,13 @@ class Columns:
         return found.metadata.labels if found is not None else {}
 
     def shared(self, kind: Callable[[Columns], Derived]) -> Derived:
-        """What several plugins derive from the table: one `kind(columns)`, made when it is first asked for."""
+        """An object that several plugins share: one `kind(columns)`, created on first use."""
         if kind not in self._shared:
             self._shared[kind] = kind(self)
         return cast("Derived", self._shared[kind])
 
     def rows_named(self, names: Iterable[str]) -> Int64s:
-        """The rows of the nodes with these names that exist, ascending."""
+        """The rows of the existing nodes with these names, ascending."""
         rows = (self.row_of.get(name) for name in names)
         return np.array(sorted({row for row in rows if row is not None}), dtype=np.int64)
 
@@ -285,7 +281,7 @@ class Columns:
         self._live_rows = None
         self._set_facts(row, node)
         self.fact_changes.append(row)
-        for pod in self._homeless.pop(name, {}).values():
+        for pod in self._pods_without_node.pop(name, {}).values():
             self.place(pod, name)
         return row
 
@@ -306,7 +302,7 @@ class Columns:
         self.unschedulable[row] = node.spec.unschedulable
         self.resources.set_allocatable(row, node_allocatable(node))
 
-    def _carry_terms(self, pod: PodInfo, row: int, count: int) -> None:
+    def _count_terms(self, pod: PodInfo, row: int, count: int) -> None:
         for term in pod.signature.terms:
             term.place(row, count)
 
@@ -334,7 +330,7 @@ class Columns:
 
 
 def _same_facts(old: Node, new: Node) -> bool:
-    """Whether nothing changed that a plugin could see: most updates of a node are heartbeats."""
+    """Whether nothing changed that plugins read. Most updates of a node are heartbeats."""
     return (
         old.metadata.labels == new.metadata.labels
         and old.metadata.annotations == new.metadata.annotations

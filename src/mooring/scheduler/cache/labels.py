@@ -1,16 +1,15 @@
-"""Node labels as dictionary-encoded columns: for each key that somebody asked about, a code for each row.
+"""Node labels as dictionary-encoded columns: for each requested key, a code for each row.
 
-Comes in   label maps of nodes, from the columns; keys, from selectors and topologies
-Goes out   `LabelColumn`: the codes of the rows, and the dictionary value -> code
+Input: labels of nodes; keys from selectors and topologies. Output: `LabelColumn`, with the codes of the rows and the
+dictionary from value to code.
 
-A column exists only for keys that were asked about: nodes carry keys that are different on each of them, and a
-column for each such key would make memory grow with the square of the cluster.
+A column is created on first use of a key. Nodes have keys that differ from node to node, and a column for each would
+make memory grow with the square of the cluster.
 
- 1. Code 0 means that the label is absent. A value's code stays the same while any row carries it.
- 2. A code whose last row went away is free and may come back with another value; `version` tells that the
-    dictionary changed, so that whoever evaluated an expression on it evaluates it again.
- 3. Per-domain counts that are kept beside a column (see `selectors`, `terms`) are told before a row moves from one
-    code to another, by the columns, which own the order of updates.
+1. Code 0 means that the label is absent. The code of a value is stable while any row has the value.
+2. The code of an unused value may be reused for another value. `version` changes with the dictionary, so that cached
+   evaluations are invalidated.
+3. The columns update counts per domain (`selectors`, `terms`) before a row moves from one code to another.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ABSENT = 0
 
 
 class LabelColumn:
-    """One label key: what each row's value is, as a small number."""
+    """One label key: the code of each row's value."""
 
     __slots__ = ("_carriers", "_code_of", "_free", "_shared", "codes", "key", "values", "version")
 
@@ -38,20 +37,20 @@ class LabelColumn:
         self._carriers: list[int] = [0]
         self._free: list[int] = []
         self._shared = 0
-        """How many codes more than one row carries."""
+        """Number of codes that more than one row has."""
 
     @property
     def is_unique(self) -> bool:
-        """Whether no two rows have the same value: then a domain is a row."""
+        """Whether no two rows have the same value, so that every domain is one row."""
         return not self._shared
 
     @property
     def codes_max(self) -> int:
-        """One more than the largest code in use: the length of an array with a place for each domain."""
+        """One more than the largest code: the length of an array with one element per domain."""
         return len(self.values)
 
     def code_for(self, value: str) -> int | None:
-        """The code of a value that some row carries, or None."""
+        """The code of a value; None if no row has the value."""
         return self._code_of.get(value)
 
     def set(self, row: int, value: str | None) -> None:
@@ -63,7 +62,7 @@ class LabelColumn:
             self._release(old)
 
     def evaluate(self, matches_value: Callable[[str], bool], matches_absent: bool) -> Bools:
-        """Whether each code (not row) satisfies an expression: gather with `codes` to get the rows."""
+        """Per code (not row): whether it satisfies an expression. Gather with `codes` to get rows."""
         answers = np.zeros(len(self.values), dtype=np.bool_)
         answers[ABSENT] = matches_absent
         for code, value in enumerate(self.values):
@@ -72,7 +71,7 @@ class LabelColumn:
         return answers
 
     def evaluate_in(self, values: Iterable[str], negated: bool) -> Bools:
-        """As `evaluate` for "is one of these values" (or, negated, "is none of them, or absent"): one lookup each."""
+        """As `evaluate` for In (or, negated, NotIn): one lookup per value."""
         answers = np.full(len(self.values), negated, dtype=np.bool_)
         for value in values:
             code = self._code_of.get(value)
@@ -122,7 +121,7 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """All label columns, made when a key is first asked about."""
+    """All label columns, created on first use."""
 
     __slots__ = ("_capacity", "_columns", "_labels_of")
 
@@ -149,7 +148,7 @@ class LabelColumns:
         return self._labels_of.get(row, {})
 
     def changed_columns(self, row: int, labels: Mapping[str, str]) -> list[LabelColumn]:
-        """The columns whose value on this row would change, so that counts can be moved first."""
+        """The columns whose value on this row would change, so that counts can be updated first."""
         return [c for c in self._columns.values() if c.values[c.codes[row]] != labels.get(c.key)]
 
     def set(self, row: int, labels: Mapping[str, str]) -> None:

@@ -1,15 +1,14 @@
-"""The order in which nodes are looked at: zone by zone in turn, and from where the last search left off.
+"""The order in which kube-scheduler evaluates nodes: zones in turn, from where the last search ended.
 
-Comes in   the nodes of the columns, read again when their facts change
-Goes out   rows in the order in which kube-scheduler would look at them, to sampling and to extenders
+Input: the nodes of the columns. Output: rows in that order, for sampling, extenders and ServiceAffinity.
 
-A search that stops when it has found enough nodes must not always find the same ones. So nodes of different zones take
-turns (one of each zone, then the second of each, …), and each search begins where the one before it ended.
+A search that stops after enough nodes must not always find the same ones. So zones take turns (one node of each zone,
+then the second of each, …), and each search starts where the previous one ended.
 
- 1. Nothing is done for it until somebody asks: most schedulers never do.
- 2. Zones are in the order in which their first node came; the nodes of a zone in the order in which they came. A node
-    that changes its zone comes last there; a zone without nodes is forgotten.
- 3. `start` is one number for all profiles: it counts nodes looked at, and is read modulo the number of nodes.
+1. The order is computed on demand.
+2. Zones are in the order in which their first node was added, nodes of a zone in the order in which they were added. A
+   node that changes its zone is last there. A zone without nodes is removed.
+3. `start` is shared by all profiles. It counts evaluated nodes, modulo the number of nodes.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from mooring.scheduler.cache.columns import Columns
 
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-"""The old name first: a node that has both is where the old one says."""
+"""The beta label takes precedence on a node with both."""
 
 
 class NodeOrder:
-    """All nodes in the order of their turn."""
+    """All nodes in order."""
 
     def __init__(self, columns: Columns) -> None:
         self.start = 0
-        """How many places from the beginning the next search starts."""
+        """The index of the node where the next search starts."""
         self._columns = columns
         self._position = -1
         self._name_at: dict[int, str] = {}
@@ -41,18 +40,18 @@ class NodeOrder:
         self._rows: Int64s = np.zeros(0, dtype=np.int64)
 
     def in_turn(self, among: Bools | None = None) -> Int64s:
-        """The rows (those `among`, if given) from the start on, once around."""
+        """All rows (or those `among`) in order, beginning at the start."""
         self._catch_up()
         rows = self._rows if among is None else self._rows[among[self._rows]]
         start = self.start % len(rows) if len(rows) else 0
         return np.concatenate((rows[start:], rows[:start])) if start else rows
 
     def advance(self, looked_at: int) -> None:
-        """So many nodes were looked at: the next search starts after them."""
+        """Moves the start behind the evaluated nodes."""
         self.start = (self.start + looked_at) % max(1, self._columns.node_count)
 
     def _catch_up(self) -> None:
-        """Takes over what happened to the nodes since the last search."""
+        """Applies the changes of nodes since the last search."""
         columns, changes = self._columns, self._columns.fact_changes
         if self._position == changes.position:
             return
@@ -99,14 +98,14 @@ class NodeOrder:
 
 
 def zone_of(node: Node) -> str:
-    """What tells zones apart: the region belongs to it, because zones of different regions may share a name."""
+    """The identity of a zone: region and zone, because zones of different regions may have the same name."""
     labels = node.metadata.labels
     region, zone = (next((labels[key] for key in keys if key in labels), "") for keys in (REGION_LABELS, ZONE_LABELS))
     return f"{region}\0{zone}" if region or zone else ""
 
 
 def _by_turns(zones: Iterable[Iterable[str]]) -> list[str]:
-    """One of each, then the second of each, …; whoever has no more is left out."""
+    """The first of each, then the second of each, …; exhausted lists are skipped."""
     names: list[str] = []
     waiting = [iter(zone) for zone in zones]
     while waiting:

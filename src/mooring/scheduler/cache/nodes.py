@@ -1,12 +1,13 @@
-"""Nodes by selector: which rows satisfy a node selector, evaluated on label dictionaries.
+"""Node selectors, taints and images: what plugins ask about nodes besides resources.
 
-Comes in   compiled node selectors of pods, volumes, classes and configurations
-Goes out   for the rows that are asked about, whether each matches
+`NodeSelection` evaluates a requirement once for each distinct value of its key and gathers the results to rows: "zone
+in (a, b)" over 5,000 nodes is two lookups and one gather.
 
-A requirement is evaluated once for each distinct value of its key and then gathered to the rows: "zone in (a, b)"
-over 5,000 nodes is two lookups and one gather.
-
- 1. Evaluated requirements are kept while the key's dictionary does not change, at most `EVALUATIONS_MAX` of them.
+1. Evaluated requirements are cached while the key's dictionary does not change, at most `EVALUATIONS_MAX` of them.
+2. Nodes with the same taints share a number in `TaintColumns`. Set 0 is empty. Sets are never renumbered; a cluster has
+   few. `timeAdded` is ignored.
+3. The size of an image is the one that the first node reported, while any node has the image, as in kube-scheduler.
+   `ImageColumns.version` changes with every change, because a score depends on how many nodes have the image.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class TaintColumns:
-    """Which set of taints each row carries."""
+    """The set of taints of each row, as a number."""
 
     __slots__ = ("_number_of", "set_of_row", "sets")
 
@@ -56,7 +57,7 @@ class TaintColumns:
 
 
 class ImageHolders:
-    """One image name: its size and the rows that hold it."""
+    """One image name: its size and the rows that have it."""
 
     __slots__ = ("rows", "size_bytes")
 
@@ -109,7 +110,7 @@ FEW_VALUES = 3
 
 
 class NodeSelection:
-    """Answers "which of these rows match?" for compiled selectors."""
+    """Evaluates compiled node selectors on rows."""
 
     __slots__ = ("_evaluations", "_labels", "_row_of")
 
@@ -151,14 +152,14 @@ class NodeSelection:
         return matching if matching is not None else np.ones(length_of(rows), dtype=np.bool_)
 
     def preference(self, terms: Iterable[PreferredTerm], rows: Rows) -> Int64s:
-        """Per row: the weights of the terms that the node satisfies, added up."""
+        """Per row: the sum of the weights of the terms that match."""
         total = np.zeros(length_of(rows), dtype=np.int64)
         for preferred in terms:
             total += preferred.weight * self.term(preferred.term, rows)
         return total
 
     def _answer(self, requirement: Requirement, rows: Rows) -> Bools:
-        """Per row: whether one requirement holds. A few values are compared, which is cheaper than gathering."""
+        """Per row: whether one requirement matches. Comparing a few values is cheaper than gathering."""
         is_in = requirement.operator is Operator.IN
         if (is_in or requirement.operator is Operator.NOT_IN) and len(requirement.values) <= FEW_VALUES:
             has_value = self._labels.column(requirement.key).has_any(requirement.values, rows)

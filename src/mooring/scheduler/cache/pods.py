@@ -1,4 +1,4 @@
-"""Pods as the scheduler keeps them: a small `PodInfo` each, and a `PodSignature` shared by all pods of a template.
+"""Pods as the scheduler caches them: a small `PodInfo` each, and a `PodSignature` shared by all pods of a template.
 
 A Deployment of 5,000 pods is 5,000 names and one signature. What a plugin derives from the specification is derived
 once per signature: the request vector, compiled selectors, the label class.
@@ -10,7 +10,8 @@ once per signature: the request vector, compiled selectors, the label class.
 3. `PodSignature.family` is equal for signatures that differ in labels and owner only.
 4. A pod whose kubelet granted what it requests keeps the signature that it had while it was pending. A resize changes
    it.
-5. `SignatureRegistry.sweep` forgets signatures that no pod uses.
+5. `SignatureRegistry.sweep` removes signatures that no pod uses.
+6. A pod is nominated to at most one node, which need not exist. `Nominations` keeps the order of nomination.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class PodSignature:
     def __init__(self, key: bytes, view: Pod) -> None:
         self.key = key
         self.view = view
-        """One pod of this signature. Read from it only what `shape_key` covers."""
+        """One pod of this signature. Read from it only what `signature_key` covers."""
         self.spec: PodSpec = view.spec
         self.namespace: str = view.metadata.namespace
         self.labels: Mapping[str, str] = view.metadata.labels
@@ -70,7 +71,7 @@ class PodSignature:
         self.priority: int = view.spec.priority or 0
         self.host_ports = host_ports(view.spec)
         self.memo: dict[object, object] = {}
-        """What plugins derived from this signature, by plugin. Forgotten with the signature."""
+        """What plugins derived from this signature, by plugin. Removed with the signature."""
         self.pods_placed = 0
         self.used_at = 0
         self.registered = False
@@ -82,7 +83,7 @@ class PodSignature:
 
     @property
     def family(self) -> bytes:
-        """The same for all signatures that ask the same of a node, whatever their labels are and whoever owns them."""
+        """Equal for signatures that differ in labels and owner only."""
         if not self._family:
             self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
         return self._family
@@ -92,7 +93,7 @@ class PodSignature:
 
 
 class PodInfo:
-    """One pod: who it is, where it is, and which signature it has."""
+    """One pod: its identity, its node and its signature."""
 
     __slots__ = (
         "arrival",
@@ -116,9 +117,9 @@ class PodInfo:
         self.uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
         self.signature = signature
         self.view: Pod | None = view
-        """The whole view, for pending pods; dropped for placed ones, of which there may be a million."""
+        """The whole pod while it is pending; None once it is placed, because there may be a million placed pods."""
         self.volumes: tuple[Volume, ...] = tuple([v for v in view.spec.volumes if v != Volume(name=v.name)])
-        """Those that a rule reads: nearly every pod mounts a token, which binds it to no node."""
+        """The volumes that a plugin reads. Nearly every pod mounts a token, which is left out."""
         self.claims: tuple[str, ...] = claim_keys(view) if self.volumes else ()
         self.node_name = view.spec.node_name
         self.nominated_node = status.nominated_node_name
@@ -145,7 +146,7 @@ class PodInfo:
 
 
 def signature_key(view: Pod) -> bytes:
-    """The bytes by which two pods are told apart: equal for pods that every plugin must treat alike."""
+    """Equal bytes for pods that every plugin must treat the same."""
     metadata = view.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
     return _encode_key(
@@ -170,8 +171,8 @@ def _spec_that_counts(spec: PodSpec) -> PodSpec:
 
 
 def _granted(view: Pod) -> object:
-    """In-place resize: what a running pod counts for depends on what its kubelet has granted. None: what it asked for,
-    so that a pod that begins to run keeps its signature."""
+    """In-place resize: the resources that the kubelet has granted. None if they equal the requests, so that a pod that
+    starts keeps its signature."""
     status = view.status
     if not (status.container_statuses or status.init_container_statuses or status.resources or status.conditions):
         return None
@@ -199,7 +200,7 @@ def _are_as_asked_for(statuses: Sequence[ContainerStatus], spec: PodSpec) -> boo
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """The host ports that a pod takes: of its containers, and of the init containers that stay (sidecars)."""
+    """The host ports of a pod's containers and sidecars."""
     staying = [c for c in spec.init_containers if c.restart_policy == "Always"]
     return tuple(
         HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
@@ -210,7 +211,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def claim_keys(view: Pod) -> tuple[str, ...]:
-    """The persistent volume claims that a pod names itself, as namespace/name (not those of ephemeral volumes)."""
+    """The PersistentVolumeClaims that a pod names, as namespace/name, without those of ephemeral volumes."""
     return tuple(
         f"{view.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
         for volume in view.spec.volumes
@@ -227,7 +228,7 @@ def _is_preemption_victim(view: Pod) -> bool:
 
 SIGNATURES_BEFORE_SWEEP = 4096
 RECENT_USES = 2048
-"""A signature without pods survives a sweep if it was asked for among the last so many."""
+"""A sweep keeps a signature without pods that is among this many most recent uses."""
 
 
 class SignatureRegistry:
@@ -247,7 +248,7 @@ class SignatureRegistry:
         return len(self._signatures)
 
     def intern(self, key: bytes, view: Pod) -> PodSignature:
-        """The signature with this key; made from `view` if nobody had it yet."""
+        """The signature with this key, created from `view` if necessary."""
         self._clock += 1
         signature = self._signatures.get(key)
         if signature is None:
@@ -261,7 +262,7 @@ class SignatureRegistry:
         return signature
 
     def current(self, signature: PodSignature) -> PodSignature:
-        """The registered signature with this one's key: itself, or after a sweep maybe another one that came since."""
+        """The registered signature with the same key: this one, or after a sweep possibly a newer one."""
         if signature.registered:
             return signature
         known = self._signatures.get(signature.key)
@@ -280,7 +281,7 @@ class SignatureRegistry:
         self._signatures[signature.key] = signature
 
     def sweep(self) -> None:
-        """Forgets the signatures that no placed pod has and that nobody asked for lately."""
+        """Removes the signatures without placed pods that were not used recently."""
         stale = [s for s in self._signatures.values() if not s.pods_placed and s.used_at < self._clock - RECENT_USES]
         for signature in stale:
             self._terms.release(signature.terms)
@@ -296,7 +297,7 @@ class SignatureRegistry:
 
 
 class Nominations:
-    """Promised places, by node name."""
+    """Nominated pods, by node name."""
 
     __slots__ = ("_by_node", "_node_of")
 
@@ -313,7 +314,7 @@ class Nominations:
         self._node_of[pod.uid] = node_name
 
     def remove(self, pod: PodInfo) -> str | None:
-        """Withdraws a nomination; returns the node that it was for."""
+        """Removes a nomination; returns its node."""
         node_name = self._node_of.pop(pod.uid, None)
         if node_name is not None:
             pods = self._by_node[node_name]

@@ -1,12 +1,9 @@
-"""Host ports in use: which rows have a port taken, on which address.
+"""Host ports in use: the rows where a port is taken, by address.
 
-Comes in   host ports of pods as they come and go
-Goes out   for a wanted port, the rows where it conflicts
+The address 0.0.0.0 conflicts with every address, any other address with itself and 0.0.0.0.
 
-The wildcard address 0.0.0.0 conflicts with every address, any other address with itself and the wildcard.
-
- 1. A port is taken or it is not: it is not counted. Two pods on one node with the same port can only come about
-    behind the scheduler's back, and then kube-scheduler frees the port with the first of them. So do we.
+1. A port is taken or free, not counted. Two pods with the same port on one node can only be bound by another component;
+   then the first deletion frees the port, as in kube-scheduler.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ class HostPort(NamedTuple):
 
 
 class PortColumns:
-    """The rows at which each host port is taken."""
+    """The rows where each host port is taken."""
 
     __slots__ = ("_rows_of",)
 
@@ -52,13 +49,13 @@ class PortColumns:
                     del self._rows_of[port.protocol, port.port]
 
     def taken_of(self, row: int, ports: Iterable[HostPort]) -> tuple[HostPort, ...]:
-        """Which of these exact ports are taken on the row now (for undoing what comes next)."""
+        """Which of these ports are taken on the row. A transaction restores them."""
         return tuple(
             port for port in ports if row in self._rows_of.get((port.protocol, port.port), {}).get(port.address, ())
         )
 
     def conflicts(self, wanted: Iterable[HostPort], height: int) -> Bools:
-        """Per row: whether any of the wanted ports is taken there."""
+        """Per row: whether one of the ports is taken."""
         taken = np.zeros(height, dtype=np.bool_)
         for port in wanted:
             for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():

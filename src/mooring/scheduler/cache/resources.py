@@ -1,14 +1,14 @@
-"""Resources of any name as columns: what each node offers, and what its pods have asked for.
+"""Resources as columns: the allocatable amount of each node, and the requests of its pods.
 
-Comes in   allocatable amounts of nodes, request vectors of pods
-Goes out   two tables, `allocatable` and `used`, one line for each resource, one place for each row
+Input: allocatable amounts of nodes, request vectors of pods. Output: two tables, `allocatable` and `used`, with one
+line for each resource and one column for each row.
 
-A resource of any name gets a slot when it is first seen; the first six slots are fixed, because everybody needs
-them. The two non-zero slots are cpu and memory with kube-scheduler's defaults for containers that ask for nothing:
-scores use those, filters use the real requests. They lie in the same table so that placing a pod is one addition.
+A resource gets a slot on first use. The first six slots are fixed. The two non-zero slots are cpu and memory with
+kube-scheduler's defaults for containers without requests: scores read them, filters read the real requests. They are in
+the same table, so that placing a pod is one addition.
 
- 1. `used[slot, row]` is the sum over the pods of the row; the pods slot counts them.
- 2. Amounts are int64: cpu in milli, everything else in units, as kube-scheduler rounds them.
+1. `used[slot, row]` is the sum over the pods of the row. The pods slot counts them.
+2. Amounts are int64: cpu in milli, everything else in units, rounded as in kube-scheduler.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CPU_NON_ZERO = 4
 MEMORY_NON_ZERO = 5
 
 ROWS_AT_ONCE_MIN = 64
-"""Fewer additions are made one by one: touching the whole table costs as much as about so many."""
+"""Fewer additions are made one by one, which costs less than one operation on the whole table."""
 
 _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", "memory (non-zero)")
 
 
 class ResourceColumns:
-    """The tables of what is offered and what is used."""
+    """The tables of allocatable and used amounts."""
 
     __slots__ = ("_bounds", "_looked_at", "_slot_of", "allocatable", "names", "used")
 
@@ -46,7 +46,7 @@ class ResourceColumns:
         self._looked_at: tuple[int, list[int], list[int]] = (-1, [], [])
 
     def slot(self, name: str) -> int:
-        """The line of a resource, made when it is first asked for."""
+        """The line of a resource, created on first use."""
         slot = self._slot_of.get(name)
         if slot is None:
             slot = self._slot_of[name] = len(self.names)
@@ -58,7 +58,7 @@ class ResourceColumns:
         return slot
 
     def vector(self, requests: Mapping[str, int], cpu_non_zero_milli: int, memory_non_zero: int) -> Int64s:
-        """What placing one pod adds to `used`: a number for each slot up to the last one that is not zero."""
+        """What one pod adds to `used`: a number for each slot up to the last one that is not zero."""
         amounts = {self.slot(name): amount for name, amount in requests.items()}
         amounts |= {PODS: 1, CPU_NON_ZERO: cpu_non_zero_milli, MEMORY_NON_ZERO: memory_non_zero}
         vector = np.zeros(max(amounts) + 1, dtype=np.int64)
@@ -67,7 +67,7 @@ class ResourceColumns:
         return vector
 
     def bounds(self, slot: int, live_rows: Rows) -> tuple[int, int]:
-        """The least and the most that any node offers of a resource; looked up again only after some node changed."""
+        """The smallest and largest allocatable amount of a resource; computed again after a node changed."""
         known = self._bounds.get(slot)
         if known is None:
             offered = self.allocatable[slot, live_rows]
@@ -75,7 +75,7 @@ class ResourceColumns:
         return known
 
     def at(self, row: int) -> tuple[list[int], list[int]]:
-        """What one row offers and what is used of it, as plain numbers. Three plugins ask about a row in turn."""
+        """The allocatable and used amounts of one row as lists. Three plugins read the same row in turn."""
         if self._looked_at[0] != row:
             self._looked_at = (row, self.allocatable[:, row].tolist(), self.used[:, row].tolist())
         return self._looked_at[1], self._looked_at[2]
@@ -86,7 +86,7 @@ class ResourceColumns:
         np.add(used, vector, out=used)  # not `+=`, which would also write the sum back to where it is
 
     def add_all(self, rows: Sequence[int], vector: Int64s) -> None:
-        """`add` for each of the rows, some of them perhaps several times."""
+        """`add` for each of the rows, which may repeat."""
         if len(rows) < ROWS_AT_ONCE_MIN:
             for row in rows:
                 self.add(row, vector)
@@ -107,7 +107,7 @@ class ResourceColumns:
         self.allocatable[:, row] = 0
         for slot, amount in slots.items():
             self.allocatable[slot, row] = amount
-        # Shares of cpu and memory are shares of the same capacity, whichever way the requests were counted.
+        # The non-zero slots have the same allocatable amounts as cpu and memory.
         self.allocatable[CPU_NON_ZERO, row] = self.allocatable[CPU, row]
         self.allocatable[MEMORY_NON_ZERO, row] = self.allocatable[MEMORY, row]
 

@@ -1,12 +1,10 @@
-"""Volumes of placed pods: which claims and which disks are in use where, and what drivers have attached.
+"""Volumes of placed pods: which claims and disks are in use on which rows.
 
-Comes in   pods as they come and go
-Goes out   users of a claim and holders of a disk, by row; what drivers have attached, and how much they can
+Input: placed pods. Output: the users of a claim and of a disk, by row; the attached volumes of CSI drivers, on demand.
 
- 1. Only pods with volumes are looked at, so that a cluster without volumes pays nothing; counts by driver are kept only
-    once somebody wants them.
- 2. Claims of ephemeral volumes are not counted as used by name: kube-scheduler counts those that a pod names itself.
- 3. `place` and `displace` are exact inverses.
+1. Pods without volumes cost nothing. Attached volumes are counted only after the first call of `attached`.
+2. Claims of ephemeral volumes are not counted, as in kube-scheduler: only claims that a pod names.
+3. `place` and `displace` are exact inverses.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Disk(NamedTuple):
-    """A disk that a pod names itself, and that not everybody may use at the same time."""
+    """An inline disk with restrictions on sharing."""
 
     identity: tuple[str, ...]
     read_only: bool
-    """Disks that all their users only read can be shared, except for Amazon's."""
+    """Pods can share a disk that all of them only read, except an AWS EBS volume."""
     monitors: frozenset[str] = frozenset()
-    """Of a Ceph image: the same name is the same image only where monitors are shared."""
+    """Of a Ceph image: names denote the same image only if the monitors overlap."""
 
     def conflicts_with(self, other: Disk) -> bool:
         return (
@@ -45,14 +43,14 @@ class Disk(NamedTuple):
 
 
 class AttachedVolumes(NamedTuple):
-    """What is attached where, and how much can be."""
+    """The attached volumes, and their limits."""
 
     csi_nodes: CsiNodeColumns
     attachments: AttachmentColumns
     claimed: ClaimedVolumes
 
     def sync(self) -> None:
-        """To be called before anything is read: nodes may have come or gone."""
+        """Applies changes of nodes. Call it before reading."""
         self.csi_nodes.sync()
         self.attachments.sync()
 
@@ -95,11 +93,11 @@ class VolumeColumns:
             self._attached.claimed.displace(pod, row)
 
     def users_of(self, claim: str) -> Mapping[int, int]:
-        """How many pods of each row name this claim."""
+        """Number of pods that use the claim, by row."""
         return self._users.get(claim, {})
 
     def conflicting_pods(self, disks: Iterable[Disk]) -> Mapping[int, int]:
-        """How many pods of each row have a disk that conflicts with one of these."""
+        """Number of pods with a disk that conflicts with one of these, by row."""
         rows: dict[str, int] = {}
         for disk in disks:
             for uid, (row, others) in self._disks.get(disk.identity, {}).items():
@@ -111,13 +109,13 @@ class VolumeColumns:
         return counts
 
     def csi_nodes(self, columns: Columns) -> CsiNodeColumns:
-        """What drivers say about the nodes. To be synced before it is read."""
+        """The facts of CSINodes. Call `sync` before reading."""
         if self._csi_nodes is None:
             self._csi_nodes = CsiNodeColumns(columns)
         return self._csi_nodes
 
     def attached(self, columns: Columns) -> AttachedVolumes:
-        """The counts of attached volumes, from now on kept up to date."""
+        """The attached volumes, which are counted from the first call on."""
         if self._attached is None:
             attachments = AttachmentColumns(columns)
             claimed = ClaimedVolumes(columns, attachments)
@@ -126,7 +124,7 @@ class VolumeColumns:
 
 
 def disks_of(volumes: Iterable[Volume]) -> tuple[Disk, ...]:
-    """The disks among a pod's volumes that conflict with others of their kind."""
+    """The inline disks of a pod with restrictions on sharing."""
     found: list[Disk] = []
     for volume in volumes:
         gce, ebs, iscsi, rbd = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd

@@ -1,15 +1,14 @@
-"""What the search says of every row, kept: for pods that want the same, only rows that changed are searched again.
+"""The allocator's outcome for each node, cached until devices change.
 
-Comes in   what is wanted, and the rows in question
-Goes out   for each row an outcome and a score; for one row, the devices themselves
+Input: the requests of a pod's claims, and rows. Output: per row an outcome and a score; for one row, the devices.
 
-Pods of one template want the same. Rows in the same situation (see `manager`) have the same answer. So a new pod of a
-known kind costs the row on which the one before it was placed, and a new kind costs one search for each situation.
+Pods of one template have the same requests. Rows with the same code (see `dra_manager`) have the same outcome. So for
+a known set of requests only the row of the previous pod is evaluated, and for a new one a row of each code.
 
- 1. A row is searched when it is asked about: what other filters refuse costs nothing.
- 2. Errors name pools and devices, so they belong to their row and are searched for again each time.
- 3. After one search has timed out no other is begun for this pod: the decision ends in an error anyway.
- 4. What is kept takes at most `CACHE_BYTES_MAX`; the kinds unused for longest are forgotten.
+1. A row is evaluated on demand. Rows that other filters reject cost nothing.
+2. Errors name pools and devices, so they are cached for no other row, and evaluated again each time.
+3. After a timeout no other row is evaluated for this pod, because the decision ends in an error.
+4. The cache holds at most `CACHE_BYTES_MAX`. The least recently used requests are evicted.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from mooring.scheduler.devices.requests import AllocationError, AllocationReques
 
 CACHE_BYTES_MAX = 32 << 20
 CACHE_ENTRIES_MIN = 8
-"""So many kinds are kept however large the cluster."""
+"""Minimum number of cached requests in a cluster of any size."""
 ROW_BYTES = 8 + 8
 FEW_ROWS = 32
-"""Up to so many rows are looked up one by one; more are sorted by situation first."""
+"""Up to this many rows are looked up one by one; more are grouped by code first."""
 
 UNKNOWN = -1
 FITS = 0
@@ -45,33 +44,33 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class AllocationOutcomes:
-    """The outcomes of all rows for one kind of wants."""
+    """The outcomes of all rows for the same requests."""
 
     def __init__(self, wanted: AllocationRequest, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
         self.wanted = wanted
         self.errors: dict[int, AllocationError] = {}
-        """What went wrong on rows whose outcome is FAILED."""
+        """The errors of rows whose outcome is FAILED."""
         self._manager = manager
         self._clock = clock
         self._timeout_s = timeout_s
         self._known: dict[tuple[int, int], tuple[int, int]] = {}
-        """By code and by the number of what is taken of shared pools: outcome and score."""
+        """By code and by the number of the shared pools' state: outcome and score."""
         self._outcomes: Int64s = np.zeros(0, dtype=np.int64)
         self._scores: Int64s = np.zeros(0, dtype=np.int64)
         self._position = -1
         self._generation = -1
         self._group_uses: list[int] = []
-        self._troubled: set[int] = set()
-        """Rows whose search ended in an error, or did not end."""
+        self._failed_rows: set[int] = set()
+        """Rows with an error or a timeout."""
         self._has_timed_out = False
 
     @property
-    def has_trouble(self) -> bool:
-        """Whether the search failed or timed out on some row."""
-        return bool(self._troubled)
+    def has_errors(self) -> bool:
+        """Whether a row has an error or a timeout."""
+        return bool(self._failed_rows)
 
     def sync(self, height: int) -> None:
-        """Forgets what was known of rows that changed since."""
+        """Drops the outcomes of rows that changed since the last call."""
         manager = self._manager
         changed = manager.changes.since(self._position) if self._position >= 0 else None
         if changed is None or self._generation != manager.generation or len(self._outcomes) < height:
@@ -85,26 +84,26 @@ class AllocationOutcomes:
                 known = self._group_uses
                 moved = [g for g, use in enumerate(manager.group_uses) if g >= len(known) or known[g] != use]
                 self._outcomes[:height][np.isin(manager.groups[:height], moved)] = UNKNOWN
-            if self._troubled:
-                self._outcomes[list(self._troubled)] = UNKNOWN
-        self._troubled.clear()
+            if self._failed_rows:
+                self._outcomes[list(self._failed_rows)] = UNKNOWN
+        self._failed_rows.clear()
         self._has_timed_out = False
         self.errors.clear()
         self._position, self._generation = manager.changes.position, manager.generation
         self._group_uses = list(manager.group_uses)
 
     def at(self, rows: Int64s) -> Int64s:
-        """Per row: FITS, CANNOT, … Rows that nobody has asked about yet are searched now."""
+        """Per row: FITS, CANNOT, … Unknown rows are evaluated."""
         found = self._outcomes.take(rows)
         unknown = found == UNKNOWN
         if unknown.any():
             asked = unknown.nonzero()[0]
-            self._ask(rows[asked])
+            self._evaluate_rows(rows[asked])
             found[asked] = self._outcomes[rows[asked]]
         return found
 
     def scores(self, rows: Rows) -> Int64s:
-        """Per row that fits: more the earlier the alternatives that can be had."""
+        """Per row that fits: higher for earlier alternatives."""
         return self._scores[rows]
 
     def find(self, row: int) -> Allocation | None:
@@ -115,7 +114,7 @@ class AllocationOutcomes:
         deadline = Deadline(self._clock, self._timeout_s)
         return Allocator(inventory.pools(row), self._manager.allocated, self.wanted, deadline).run()
 
-    def _ask(self, rows: Int64s) -> None:
+    def _evaluate_rows(self, rows: Int64s) -> None:
         manager = self._manager
         uses = np.array(manager.group_uses, dtype=np.int64)[manager.groups[rows]]
         codes = manager.codes[rows]
@@ -123,7 +122,7 @@ class AllocationOutcomes:
             for row, code, use in zip(rows.tolist(), codes.tolist(), uses.tolist(), strict=True):
                 self._outcomes[row], self._scores[row] = self._outcome(row, code, use)
             return
-        for alike in manager.alike(rows):
+        for alike in manager.group_alike(rows):
             first = int(alike[0])
             outcome, score = self._outcome(int(rows[first]), int(codes[first]), int(uses[first]))
             self._outcomes[rows[alike]], self._scores[rows[alike]] = outcome, score
@@ -136,14 +135,14 @@ class AllocationOutcomes:
         known = self._known.get((code, use))
         if known is not None:
             return known
-        outcome = self._searched(row)
+        outcome = self._evaluate(row)
         if outcome[0] < TIMED_OUT:
             self._known[code, use] = outcome
         else:
-            self._troubled.add(row)
+            self._failed_rows.add(row)
         return outcome
 
-    def _searched(self, row: int) -> tuple[int, int]:
+    def _evaluate(self, row: int) -> tuple[int, int]:
         if self._has_timed_out:
             return STOPPED, 0
         try:
@@ -161,7 +160,7 @@ class AllocationOutcomes:
 
 
 class AllocationCache:
-    """The answers for what pods wanted lately."""
+    """The outcomes for the requests of recent pods."""
 
     def __init__(self, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
         self._manager = manager
@@ -171,13 +170,13 @@ class AllocationCache:
         self._classes_version = -1
 
     def outcomes_for(self, specs: Sequence[ResourceClaimSpec], height: int) -> AllocationOutcomes:
-        """The answers for claims that ask for this, up to date for as many rows."""
+        """The outcomes for claims with these specifications, current for rows below `height`."""
         classes = self._manager.classes
         if self._classes_version != classes.version:
             self._entries.clear()
             self._classes_version = classes.version
         key = _encode(specs)
-        outcomes = self._entries.pop(key, None)  # put back behind all others: it is the one used last
+        outcomes = self._entries.pop(key, None)  # and inserted again as the most recently used
         if outcomes is None:
             outcomes = AllocationOutcomes(
                 AllocationRequest(specs, classes), self._manager, self._clock, self._timeout_s

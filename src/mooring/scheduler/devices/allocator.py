@@ -1,16 +1,17 @@
-"""The search: the first way to satisfy all requests of a pod with the devices that one node sees.
+"""The allocator: the first allocation on one node that satisfies all requests of a pod.
 
-Comes in   the pools of a row in order, what is in use, what is wanted
-Goes out   the devices for each request (`Allocation`), None if there is no way, or a `AllocationError`
+Input: the pools of a node in order, the allocated devices, the requests. Output: the devices for each request
+(`Allocation`), None if the requests cannot be satisfied, or an `AllocationError`.
 
-Claims, requests and devices are tried in order, and the first complete solution is the answer: which devices a pod gets
-is the same as in kube-scheduler v1.36, and so is what fails on the way.
+The allocator tries claims, requests and devices in order and returns the first complete solution. So a pod gets the
+same devices as from kube-scheduler v1.36, and the same errors occur.
 
- 1. Devices for one request are taken in ascending order: other orders would be the same set again.
- 2. Selectors are evaluated when the search comes to a device, never before: an expression that fails on a device
-    which nobody needed fails nobody.
- 3. A search that takes too long is given up (`deadline`).
- 4. Steps run on a stack of their own: a pod may want more devices than Python nests calls.
+1. Devices for one request are tried in ascending order. Another order would be the same set again.
+2. A selector is evaluated when the allocator comes to a device. An expression that fails on a device that no request
+   needs has no effect.
+3. An allocation that takes too long ends in `AllocationTimeout`. Where the clock does not advance (simulations,
+   `mooring explain`), the number of steps ends it.
+4. Steps run on an explicit stack, because a pod may request more devices than Python nests calls.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ from mooring.scheduler.devices.requests import (
 )
 
 STEPS_MAX = 2_000_000
-"""About as many as kube-scheduler's ten seconds are for Python: where no clock runs, this is what ends a search."""
+"""Maximum number of steps: about as many as Python runs in kube-scheduler's ten seconds."""
 
 
 class AllocationTimeout(Exception):
-    """The search took too long: nobody knows whether there is a solution."""
+    """The allocation took too long. Whether there is a solution is unknown."""
 
 
 class Deadline:
-    """When a search must end."""
+    """When an allocation must end."""
 
     __slots__ = ("_clock", "_end_s")
 
@@ -57,12 +58,12 @@ class Deadline:
             raise AllocationTimeout
 
 
-STEPS_PER_LOOK = 256
-"""So many steps from one look at the clock to the next."""
+STEPS_PER_CHECK = 256
+"""Number of steps between two checks of the deadline."""
 
 
 class DeviceResult(NamedTuple):
-    """A device for a request, and what the request consumes of it if others may have a share, too."""
+    """A device for a request, and the capacity that the request consumes of a shared device."""
 
     request: Request
     device: PooledDevice
@@ -70,13 +71,13 @@ class DeviceResult(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """A solution: for each claim the devices in order, and for each of its requests which alternative was taken."""
+    """A solution: for each claim its devices in order, and for each of its requests the chosen alternative."""
 
     claims: tuple[tuple[DeviceResult, ...], ...]
     alternatives: tuple[tuple[int, ...], ...]
 
     def score(self, wanted: AllocationRequest) -> int:
-        """More for alternatives that come earlier."""
+        """Higher for alternatives that come earlier."""
         return sum(
             ALTERNATIVES_MAX - number
             for claim, numbers in zip(wanted.claims, self.alternatives, strict=True)
@@ -91,14 +92,14 @@ class _End(Enum):
     FOUND = 1
     NOTHING = 2
     TOO_MANY = 3
-    """A claim would have more devices than it may: alternatives that need fewer may do."""
+    """A claim would exceed the maximum number of devices. Alternatives that need fewer may fit."""
 
 
 _Branch = Generator["_Branch", _End, _End]
 
 
-class _Spot(NamedTuple):
-    """A device in a pool that gives devices away."""
+class _Candidate(NamedTuple):
+    """A device that may be allocated, with its pool."""
 
     device: PooledDevice
     pool: PoolView
@@ -106,7 +107,7 @@ class _Spot(NamedTuple):
 
 
 class Allocator:
-    """One search on one row."""
+    """One allocation on one row."""
 
     def __init__(
         self, pools: Sequence[PoolView], allocated: AllocatedState, wanted: AllocationRequest, deadline: Deadline
@@ -116,22 +117,22 @@ class Allocator:
         self._wanted = wanted
         self._deadline = deadline
         self._steps = 0
-        self._spots = [
-            _Spot(device, pool, is_reached)
+        self._candidates = [
+            _Candidate(device, pool, is_reached)
             for pool in pools
             for device, is_reached in zip(pool.devices, pool.reached, strict=True)
         ]
-        self._all: dict[Request, list[_Spot]] = {}
+        self._all: dict[Request, list[_Candidate]] = {}
         self._left: dict[Request, list[int]] = {}
         self._constraints: list[list[Constraint]] = []
         self._holders: dict[DeviceId, list[int]] = {}
-        """Devices that this search has taken, and for which claims."""
+        """Devices that are allocated so far, with the indexes of their claims."""
         self._shares: dict[DeviceId, dict[str, int]] = {}
         self._share_counts: dict[DeviceId, int] = {}
         self._counters_left: dict[PoolView, dict[tuple[str, str], int]] = {}
         self._taken: list[list[DeviceResult]] = [[] for _ in wanted.claims]
-        self._undo: list[tuple[_Spot, bool]] = []
-        """For all devices that were taken, in order: where they are, and whether their counters were counted."""
+        self._undo: list[tuple[_Candidate, bool]] = []
+        """The allocated candidates in order, and whether their counters are counted."""
         self._alternatives = [[0] * len(claim.requests) for claim in wanted.claims]
 
     def run(self) -> Allocation | None:
@@ -143,10 +144,10 @@ class Allocator:
             return None
         return Allocation(tuple(map(tuple, self._taken)), tuple(map(tuple, self._alternatives)))
 
-    # Before the search
+    # Checks
 
     def _check_claim(self, index: int, claim: RequestedClaim) -> None:
-        """Looks for what is wrong with a claim, and for how many devices it wants."""
+        """Raises the error of a claim, if it has one, or if it requests too many devices."""
         least = 0
         for alternatives in claim.requests:
             least += min(self._check_request(request) for request in alternatives)
@@ -162,7 +163,7 @@ class Allocator:
             raise AllocationError(request.fault, request.claim)
         if not request.is_all:
             return request.count
-        spots: list[_Spot] = []
+        candidates: list[_Candidate] = []
         for pool in self._pools:
             for flag, state in ((pool.is_incomplete, "being updated"), (pool.is_invalid, "invalid")):
                 if flag:
@@ -172,26 +173,26 @@ class Allocator:
                         f", request {request.name}: asks for all devices, but {pool_text}", request.claim
                     )
             for device, is_reached in zip(pool.devices, pool.reached, strict=True):
-                spot = _Spot(device, pool, is_reached)
-                if is_selected(request, device.kind) and is_reached and self._has_room(request, device):
-                    spots.append(spot)
-        self._all[request] = spots
-        return len(spots)
+                candidate = _Candidate(device, pool, is_reached)
+                if is_selected(request, device.kind) and is_reached and self._has_capacity(request, device):
+                    candidates.append(candidate)
+        self._all[request] = candidates
+        return len(candidates)
 
-    # One request for some devices, and nothing that ties them together
+    # One request without constraints
 
     def _is_simple(self) -> bool:
         return self._wanted.is_plain and not any(pool.counter_sets for pool in self._pools)
 
     def _take_first(self) -> _End:
-        """As the whole search: if taking the first devices that do is not enough, no other choice is."""
+        """Same result as the search: if the first matching devices do not suffice, no others do."""
         request = self._wanted.claims[0].requests[0][0]
         wanted, taken = request.count, self._taken[0]
-        for spot in self._spots:
+        for candidate in self._candidates:
             if len(taken) >= wanted:
                 break
-            if self._may_take(request, spot):
-                self._take(request, spot, is_demanded=False)
+            if self._may_take(request, candidate):
+                self._take(request, candidate, is_required=False)
         return _End.FOUND if len(taken) >= wanted else _End.NOTHING
 
     # The search
@@ -208,7 +209,7 @@ class Allocator:
             else:
                 stack.append(branch)
                 end = None
-        assert end is not None, "a search ends"
+        assert end is not None, "the search has no result"
         return end
 
     def _from_claim(self, claim: int) -> _Branch:
@@ -220,7 +221,7 @@ class Allocator:
         wanted = self._wanted.claims[claim]
         if place == len(wanted.requests):
             end = yield self._from_claim(claim + 1)
-            # An earlier claim may leave other devices for alternatives that need fewer of them.
+            # With other devices for an earlier claim, alternatives that need fewer may fit.
             return _End.NOTHING if end is _End.TOO_MANY else end
         if not wanted.is_prioritised[place]:
             return (yield self._from_device(claim, place, wanted.requests[place][0], 0, 0))
@@ -234,9 +235,9 @@ class Allocator:
         return _End.TOO_MANY if all_too_many else _End.NOTHING
 
     def _from_device(self, claim: int, place: int, request: Request, count: int, start: int) -> _Branch:
-        """With `count` devices taken for a request: the others, from the spot `start` on, and what comes after."""
+        """Allocates a request's devices after the first `count`, from candidate `start` on, then later requests."""
         self._steps += 1
-        if self._steps % STEPS_PER_LOOK == 0:
+        if self._steps % STEPS_PER_CHECK == 0:
             self._deadline.check(self._steps)
         wanted = len(self._all[request]) if request.is_all else request.count
         if request.is_all and not wanted:
@@ -246,38 +247,38 @@ class Allocator:
         if len(self._taken[claim]) + wanted - count > DEVICES_PER_CLAIM_MAX:
             return _End.TOO_MANY
         if request.is_all:
-            if not self._take(request, self._all[request][count], is_demanded=True):
+            if not self._take(request, self._all[request][count], is_required=True):
                 return _End.NOTHING
             end = yield self._from_device(claim, place, request, count + 1, 0)
             if end is not _End.FOUND:
-                self._give_back(claim)
+                self._release(claim)
             return end
         if self._are_too_few(request, start, wanted - count):
             return _End.NOTHING
-        for index in range(start, len(self._spots)):
-            spot = self._spots[index]
-            if not self._may_take(request, spot) or not self._take(request, spot, is_demanded=False):
+        for index in range(start, len(self._candidates)):
+            candidate = self._candidates[index]
+            if not self._may_take(request, candidate) or not self._take(request, candidate, is_required=False):
                 continue
             end = yield self._from_device(claim, place, request, count + 1, index + 1)
             if end is _End.FOUND:
                 return end
-            self._give_back(claim)
+            self._release(claim)
             if end is _End.TOO_MANY:
                 return end
         return _End.NOTHING
 
     def _are_too_few(self, request: Request, start: int, needed: int) -> bool:
-        """Whether not even taking all that is left would do: then trying all combinations of it is in vain."""
+        """Whether fewer devices are left than needed, so that no combination can satisfy the request."""
         left = self._left.get(request)
         if left is None:
             left = self._left[request] = self._count_left(request)
         return bool(left) and left[start] < needed
 
     def _count_left(self, request: Request) -> list[int]:
-        """For each spot, how many devices from there on might do; empty if a selector fails, which must be told."""
-        left = [0] * (len(self._spots) + 1)
-        for index in range(len(self._spots) - 1, -1, -1):
-            device, _, is_reached = self._spots[index]
+        """For each candidate, how many from there on may match; empty if a selector fails, which the search reports."""
+        left = [0] * (len(self._candidates) + 1)
+        for index in range(len(self._candidates) - 1, -1, -1):
+            device, _, is_reached = self._candidates[index]
             try:
                 might_do = is_reached and is_selected(request, device.kind) and request.tolerates(device.kind)
             except AllocationError:
@@ -288,19 +289,19 @@ class Allocator:
 
     # One device
 
-    def _may_take(self, request: Request, spot: _Spot) -> bool:
-        """What can be said of a device before it is tried, cheapest first."""
-        device = spot.device
+    def _may_take(self, request: Request, candidate: _Candidate) -> bool:
+        """Whether a device may match, cheapest check first."""
+        device = candidate.device
         if request.admin_access:
             if request.claim in self._holders.get(device.id, ()):
                 return False
         elif self._allocated.is_allocated(device.id) or device.id in self._holders:
             return False
-        return is_selected(request, device.kind) and spot.is_reached and self._has_room(request, device)
+        return is_selected(request, device.kind) and candidate.is_reached and self._has_capacity(request, device)
 
-    def _take(self, request: Request, spot: _Spot, *, is_demanded: bool) -> bool:
-        """Takes a device, unless something speaks against it."""
-        device, kind = spot.device, spot.device.kind
+    def _take(self, request: Request, candidate: _Candidate, *, is_required: bool) -> bool:
+        """Allocates a device, if all checks pass."""
+        device, kind = candidate.device, candidate.device.kind
         is_held = device.id in self._holders
         if request.admin_access:
             if not kind.allows_multiple and request.claim in self._holders.get(device.id, ()):
@@ -308,32 +309,32 @@ class Allocator:
         elif is_held or self._allocated.is_allocated(device.id):
             return False
         counts = bool(kind.counters) and not (kind.allows_multiple and self._has_shares(device.id))
-        if counts and not self._has_counters(spot):
+        if counts and not self._has_counters(candidate):
             return False
         if kind.has_taints and not request.tolerates(kind):
             return False
-        if not self._joins(request, device, is_demanded):
+        if not self._add_to_constraints(request, device, is_required):
             return False
         share = None
-        if not self._has_room(request, device):
-            self._part(request)
+        if not self._has_capacity(request, device):
+            self._remove_from_constraints(request)
             return False
         if kind.allows_multiple:
             share = _portions(request, kind)
-            assert share is not None, f"{device.id} has room for a request that it cannot serve"
+            assert share is not None, f"{device.id} fits a request that it cannot serve"
             self._share(device.id, share, 1)
         else:
             self._holders.setdefault(device.id, []).append(request.claim)
         if counts:
-            self._count(spot, 1)
+            self._count(candidate, 1)
         self._taken[request.claim].append(DeviceResult(request, device, share))
-        self._undo.append((spot, counts))
+        self._undo.append((candidate, counts))
         return True
 
-    def _give_back(self, claim: int) -> None:
-        """Gives the device back that was taken last."""
+    def _release(self, claim: int) -> None:
+        """Releases the device that was allocated last."""
         request, device, share = self._taken[claim].pop()
-        spot, counted = self._undo.pop()
+        candidate, counted = self._undo.pop()
         if share is not None:
             self._share(device.id, share, -1)
         else:
@@ -342,29 +343,29 @@ class Allocator:
             if not holders:
                 del self._holders[device.id]
         if counted:
-            self._count(spot, -1)
-        self._part(request)
+            self._count(candidate, -1)
+        self._remove_from_constraints(request)
 
-    def _joins(self, request: Request, device: PooledDevice, is_demanded: bool) -> bool:
+    def _add_to_constraints(self, request: Request, device: PooledDevice, is_required: bool) -> bool:
         constraints = self._constraints[request.claim]
         for number, constraint in enumerate(constraints):
             if constraint.add(request, device.kind):
                 continue
             for earlier in reversed(constraints[:number]):
                 earlier.remove(request)
-            if is_demanded:
+            if is_required:
                 what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
                 raise AllocationError(f", request {request.name}: {what}", request.claim)
             return False
         return True
 
-    def _part(self, request: Request) -> None:
+    def _remove_from_constraints(self, request: Request) -> None:
         for constraint in reversed(self._constraints[request.claim]):
             constraint.remove(request)
 
     # Shares of a device
 
-    def _has_room(self, request: Request, device: PooledDevice) -> bool:
+    def _has_capacity(self, request: Request, device: PooledDevice) -> bool:
         capacities = device.kind.capacities
         if not capacities and not request.capacity:
             return True
@@ -391,19 +392,19 @@ class Allocator:
 
     # Counters that devices of a pool consume together
 
-    def _has_counters(self, spot: _Spot) -> bool:
-        left = self._counters_left.get(spot.pool)
+    def _has_counters(self, candidate: _Candidate) -> bool:
+        left = self._counters_left.get(candidate.pool)
         if left is None:
-            left = self._counters_left[spot.pool] = counters_left(spot.pool, self._allocated)
+            left = self._counters_left[candidate.pool] = counters_left(candidate.pool, self._allocated)
         wanted: dict[tuple[str, str], int] = {}
-        for counter_set, name, amount_nano in spot.device.kind.counters:
+        for counter_set, name, amount_nano in candidate.device.kind.counters:
             wanted[counter_set, name] = wanted.get((counter_set, name), 0) + amount_nano
-        # Also counters that the device does not want: one that is overdrawn stops the whole pool.
+        # Counters that the device does not consume are checked too: an overdrawn counter blocks the whole pool.
         return all(amount_nano >= wanted.get(counter, 0) for counter, amount_nano in left.items())
 
-    def _count(self, spot: _Spot, sign: int) -> None:
-        left = self._counters_left[spot.pool]
-        for counter_set, name, amount_nano in spot.device.kind.counters:
+    def _count(self, candidate: _Candidate, sign: int) -> None:
+        left = self._counters_left[candidate.pool]
+        for counter_set, name, amount_nano in candidate.device.kind.counters:
             left[counter_set, name] -= sign * amount_nano
 
 

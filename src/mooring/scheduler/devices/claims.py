@@ -1,14 +1,15 @@
-"""Claims as they are believed: what the watch brought, what was written since, and what is about to be written.
+"""ResourceClaims as the scheduler knows them, and the devices that are allocated to them.
 
-Comes in   claims from the watch; claims as the API server returned them after a write; allocations of `reserve`
-Goes out   each claim as it is believed, to plugins; allocations that come and go, to `allocated`
+Input: claims from the watch; claims as the API server returned them after a write; allocations of `reserve`. Output:
+each claim in its latest known version; `AllocatedState`, which counts the allocated devices.
 
-A claim that is given devices is in flight from `reserve` until its allocation is written: other pods wait for it. A
-written claim is assumed until the watch brings it, or something newer.
+An allocation is pending from `reserve` until it is written; other pods of the claim wait. A written claim is assumed
+until the watch delivers it, or a newer version.
 
- 1. What is assumed is beaten only by a newer version from the watch, or by the claim's end. Versions are compared as
-    numbers, as kube-scheduler does; one that is none is taken for newer.
- 2. The allocations that `allocated` counts are those of all believed claims and of all claims in flight, each once.
+1. Only a newer version or a deletion from the watch replaces an assumed claim. Versions are compared as numbers, as in
+   kube-scheduler; a version that is not a number counts as newer.
+2. `AllocatedState` is the sum of the allocations of all claims and of all pending allocations, each counted once.
+3. Administrative access allocates nothing. A share of a device consumes capacity and leaves the rest for others.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ NOTHING: dict[str, int] = {}
 
 
 class AllocatedState:
-    """All devices that are in use."""
+    """The allocated devices, and the consumed capacity of shared ones."""
 
     def __init__(self) -> None:
         self._taken: Counter[DeviceId] = Counter()
         self._shares: Counter[DeviceId] = Counter()
         self.consumed: dict[DeviceId, dict[str, int]] = {}
-        """Capacities in billionths of devices of which shares were given away."""
+        """Consumed capacity of shared devices, in billionths."""
         self.revision = 0
         self.changed_pools: set[PoolId] = set()
-        """Where something changed since somebody last emptied this."""
+        """Pools whose devices changed. `DRAManager.sync` empties this set."""
 
     def is_allocated(self, device: DeviceId) -> bool:
-        """Whether nobody else can have it."""
+        """Whether the whole device is allocated."""
         return device in self._taken
 
     def is_in_use(self, device: DeviceId) -> bool:
-        """Whether anybody has it, or a share of it."""
+        """Whether the device or a share of it is allocated."""
         return device in self._taken or device in self._shares or device in self.consumed
 
     def add(self, allocation: AllocationResult) -> None:
@@ -71,7 +72,7 @@ class AllocatedState:
 
 
 def counters_left(pool: PoolView, allocated: AllocatedState) -> dict[tuple[str, str], int]:
-    """What the devices in use leave of a pool's counters; less than nothing is possible."""
+    """The remaining counters of a pool. They may be negative."""
     left = {
         (counter_set, name): amount_nano
         for counter_set, counters in pool.counter_sets.items()
@@ -88,11 +89,11 @@ EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
 
 class UnknownClaimError(LookupError):
-    """A claim that the watch has not brought (yet, or any more)."""
+    """A claim that the watch has not delivered, or that is deleted."""
 
 
 class ClaimTracker:
-    """All claims of the cluster, as they are believed."""
+    """All claims of the cluster, with assumed claims and pending allocations."""
 
     def __init__(self, store: ObjectStore[ResourceClaim], allocated: AllocatedState) -> None:
         self._allocated = allocated
@@ -100,7 +101,7 @@ class ClaimTracker:
         self._claims: dict[str, ResourceClaim] = {}
         self._pending: dict[str, _PendingAllocation] = {}
         self._of_extended: dict[str, dict[str, ResourceClaim]] = {}
-        """By the uid of their pod: claims that stand for extended resources."""
+        """By the uid of their pod: claims for extended resources."""
         self._listeners: list[Callable[[str], None]] = []
         store.listen(self._observed)
         for claim in store:
@@ -110,20 +111,20 @@ class ClaimTracker:
         return self._claims.get(key)
 
     def for_extended_resources(self, pod_name: str, pod_uid: str) -> ResourceClaim | None:
-        """The claim that stands for the extended resources of a pod, left over from an earlier attempt."""
+        """The claim for the extended resources of a pod, left over from an earlier attempt."""
         for claim in self._of_extended.get(pod_uid, {}).values():
             if any(owner.uid == pod_uid and owner.name == pod_name for owner in _controllers(claim)):
                 return claim
         return None
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Calls `listener(key)` after each change of belief."""
+        """Calls `listener(key)` after each change of a claim."""
         self._listeners.append(listener)
 
-    # In flight
+    # Pending allocations
 
     def add_pending(self, uid: str, allocation: AllocationResult) -> None:
-        """The claim has this allocation from now on, although nobody has written it yet."""
+        """Counts an allocation that is not written yet."""
         pending = self._pending.get(uid)
         if pending is not None:
             pending.pods += 1
@@ -136,7 +137,7 @@ class ClaimTracker:
         return pending.allocation if pending is not None else None
 
     def remove_pending(self, uid: str, *, for_all: bool = False) -> bool:
-        """A pod needs the flight no more; `for_all`: nobody does. Returns whether it has ended."""
+        """Ends the pending allocation for one pod, or `for_all` pods. Returns whether it is removed."""
         pending = self._pending.get(uid)
         if pending is None:
             return False
@@ -147,10 +148,10 @@ class ClaimTracker:
         self._allocated.remove(pending.allocation)
         return True
 
-    # Assumed
+    # Assumed claims
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Believes a claim as it was written. Raises `UnknownClaimError` if the watch has not brought it."""
+        """Uses a claim as it was written. Raises `UnknownClaimError` if the watch has not delivered it."""
         known = self._claims.get(claim.key)
         if known is None:
             raise UnknownClaimError(f'could not find ResourceClaim "{claim.key}"')
@@ -158,7 +159,7 @@ class ClaimTracker:
             self._set_claim(claim.key, claim)
 
     def restore(self, key: str) -> None:
-        """Believes a claim as the watch brought it."""
+        """Uses a claim as the watch delivered it."""
         self._set_claim(key, self._stored.get(key))
 
     def _observed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
@@ -197,7 +198,7 @@ class ClaimTracker:
 
 
 class _PendingAllocation:
-    """An allocation that is about to be written, and how many pods wait for that."""
+    """An allocation that is not written yet, and the number of pods that share it."""
 
     __slots__ = ("allocation", "pods")
 
@@ -211,6 +212,6 @@ def _controllers(claim: ResourceClaim) -> Iterable[OwnerReference]:
 
 
 def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
-    """Whether a claim is of a later version than another."""
+    """Whether a claim has a later version than another."""
     mine, others = one.metadata.resource_version, other.metadata.resource_version
     return int(mine) > int(others) if mine.isdecimal() and others.isdecimal() else mine != others

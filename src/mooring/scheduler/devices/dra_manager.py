@@ -1,15 +1,18 @@
-"""The ledger: everything about devices that is true of the whole cluster, once for all plugins and profiles.
+"""The state of all devices in the cluster, shared by the plugins of all profiles.
 
-Comes in   slices, classes and claims, as the columns' object stores have them; nodes
-Goes out   what each row sees and what is free of it, as a number that is the same for rows in the same situation
+Input: ResourceSlices, DeviceClasses and ResourceClaims from the columns' object stores; nodes. Output: the devices that
+each row sees, which of them are allocated, and a code that is the same for rows with the same devices and allocations.
 
-    situation(row) = what its own pools hold and what is taken of them (`codes`)
-                   + which pools it shares with other rows (`groups`), and what is taken of those
+    state of a row = the content and allocation of its own pools (`codes`)
+                   + the pools that it shares with other rows (`groups`), and their allocation
 
- 1. Two rows with the same code and group have the same devices, but for their names, and the same of them taken: what
-    a search finds on one, it finds on the other.
- 2. Codes are brought up to date when somebody asks, for the rows that changed: one allocation on a node changes one.
- 3. There is one ledger for a table of nodes (`Columns.shared`).
+1. Two rows with the same code and group have the same devices, except for names, and the same devices allocated. The
+   allocator has the same outcome on both.
+2. `sync` updates the codes of changed rows. One allocation on a node changes one row.
+3. There is one manager for a set of columns (`Columns.shared`).
+4. `DeviceTotals` counts, as kube-scheduler v1.36 does, the devices of every slice, also of an old generation or an
+   incomplete pool; a slice without any node selection counts on all nodes; a shared device counts as one. A selector
+   that fails sets both numbers to 0 on the nodes that see the device.
 """
 
 from __future__ import annotations
@@ -20,20 +23,19 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.errors import NodeSelectorError
-from mooring.api.nodeselector import compile_strict
 from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Bools, ChangeLog, Int64s, grown
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker, counters_left
 from mooring.scheduler.devices.extended_resources import DeviceClassResolver
-from mooring.scheduler.devices.inventory import Inventory
+from mooring.scheduler.devices.inventory import Inventory, matching_rows
 from mooring.scheduler.devices.pools import PooledDevice, PooledSlice, PoolView
 from mooring.scheduler.devices.requests import AllocationError, counts_for
 
 
 class DeviceTotals(NamedTuple):
-    """Per row."""
+    """Per row: number of devices of a class, and how many of them are in use."""
 
     devices: Int64s
     in_use: Int64s
@@ -59,7 +61,7 @@ def totals_of(
     return DeviceTotals(np.where(failed, 0, devices), np.where(failed, 0, in_use))
 
 
-def _seen(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[PooledDevice, Int64s | Bools]]:
+def _seen(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[PooledDevice, Bools]]:
     """The devices of a slice, each with the rows that see it."""
     spec = each.view.spec
     if not each.selects_per_device:
@@ -74,28 +76,23 @@ def _seen(each: PooledSlice, columns: Columns, failed: Bools) -> Iterator[tuple[
 
 def _rows(
     columns: Columns, node_name: str | None, everywhere: bool, selector: NodeSelector | None, failed: Bools
-) -> Int64s | Bools:
-    if everywhere:
-        return np.ones(columns.height, dtype=np.bool_)
-    if node_name:
-        return columns.rows_named((node_name,))
-    if selector is not None:
-        try:
-            return columns.node_selection.any_term(compile_strict(selector), slice(0, columns.height))
-        except NodeSelectorError:
-            failed[:] = True
-    return np.zeros(0, dtype=np.int64)
+) -> Bools:
+    try:
+        return matching_rows(columns, None if everywhere else node_name, everywhere, selector, "counting devices")
+    except NodeSelectorError:
+        failed[:] = True
+        return np.zeros(columns.height, dtype=np.bool_)
 
 
 CODES_MAX = 1 << 17
-"""So many different situations are told apart; beyond that, all are numbered anew."""
+"""Maximum number of different codes. Beyond it, all rows are numbered again."""
 
 Use = tuple[object, ...]
-"""What is taken of a pool, as something to compare."""
+"""The allocated devices, shares and counters of a pool, as a comparable value."""
 
 
 class DRAManager:
-    """Devices of the cluster: pools, claims and usage."""
+    """The pools, claims and allocated devices of the cluster."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -109,9 +106,9 @@ class DRAManager:
         self.codes: Int64s = np.zeros(0, dtype=np.int64)
         self.groups: Int64s = np.zeros(0, dtype=np.int64)
         self.group_uses: list[int] = []
-        """For each group the number of what is taken of its pools."""
+        """For each group the number of its pools' allocation."""
         self.generation = 0
-        """Grows when codes and groups are numbered anew: what was known of the old ones is void."""
+        """Grows when all rows are numbered again, which invalidates earlier codes and groups."""
         self._code_of: dict[object, int] = {}
         self._group_of: dict[tuple[PoolView, ...], int] = {}
         self._group_pools: list[tuple[PoolView, ...]] = []
@@ -120,12 +117,12 @@ class DRAManager:
         self._totals: dict[str, tuple[object, DeviceTotals]] = {}
 
     def sync(self) -> None:
-        """Brings everything up to date with what was published and given away since."""
+        """Applies the changes of slices, nodes and allocations."""
         rows = self.inventory.sync()
         changed_pools = self.allocated.changed_pools
         if rows is None or len(self._code_of) + len(self._use_of) > CODES_MAX:
             changed_pools.clear()
-            self._number_anew()
+            self._number_all()
             return
         dirty = set(rows)
         if changed_pools:
@@ -138,13 +135,13 @@ class DRAManager:
                     dirty.update(row for name in named if (row := self._columns.row_of.get(name)) is not None)
             changed_pools.clear()
         if dirty:
-            self._make_room()
+            self._grow()
             for row in sorted(dirty):
                 self._number(row)
                 self.changes.append(row)
 
     def totals(self, device_class: DeviceClass) -> DeviceTotals:
-        """How many devices of a class each row sees, and how many of them are in use."""
+        """Per row: number of devices of a class, and how many of them are in use."""
         self.sync()
         stamp = (device_class, self.allocated.revision, self.changes.position, self.generation)
         known = self._totals.get(device_class.metadata.name)
@@ -153,8 +150,8 @@ class DRAManager:
             known = self._totals[device_class.metadata.name] = (stamp, totals)
         return known[1]
 
-    def alike(self, rows: Int64s) -> list[Int64s]:
-        """The places of the rows, grouped: rows of one group see the same devices, and the same of them are taken."""
+    def group_alike(self, rows: Int64s) -> list[Int64s]:
+        """The indexes of the rows, grouped by code: rows of one group have the same devices and allocations."""
         if not len(rows):
             return []
         uses = np.array(self.group_uses, dtype=np.int64)[self.groups[rows]]
@@ -165,7 +162,7 @@ class DRAManager:
         return np.split(order, starts[1:])
 
     def use_of(self, pool: PoolView) -> Use:
-        """What is taken of a pool: equal where a search finds the same."""
+        """The allocation of a pool: equal if the allocator has the same outcome."""
         allocated = self.allocated
         taken = 0
         for place, device in enumerate(pool.devices):
@@ -180,7 +177,7 @@ class DRAManager:
         )
         return (taken, consumed, *sorted(counters_left(pool, allocated).items()))
 
-    def _number_anew(self) -> None:
+    def _number_all(self) -> None:
         self.generation += 1
         self._code_of.clear()
         self._group_of.clear()
@@ -188,18 +185,18 @@ class DRAManager:
         self._groups_with.clear()
         self._use_of.clear()
         self.group_uses.clear()
-        self._make_room()
+        self._grow()
         for row in range(self._columns.height):
             self._number(row)
 
     def _number(self, row: int) -> None:
-        """Gives a row the number of its situation."""
+        """Sets the code and the group of a row."""
         inventory = self.inventory
         own: list[object] = []
         shared: list[PoolView] = []
         for pool in inventory.pools(row):
             if inventory.is_shared(pool.id):
-                own.append(pool)  # its place among the others counts, too
+                own.append(pool)  # its position among the others counts
                 shared.append(pool)
             else:
                 own.append((pool.content, self.use_of(pool)))
@@ -220,6 +217,6 @@ class DRAManager:
         use = tuple(self.use_of(pool) for pool in pools)
         return self._use_of.setdefault((pools, use), len(self._use_of))
 
-    def _make_room(self) -> None:
+    def _grow(self) -> None:
         self.codes = grown(self.codes, self._columns.capacity)
         self.groups = grown(self.groups, self._columns.capacity)

@@ -1,12 +1,11 @@
-"""Extended resources behind which a device class stands: `example.com/gpu: 2` means two devices of a class.
+"""Extended resources that a DeviceClass provides: `example.com/gpu: 2` requests two devices of a class.
 
-Comes in   device classes; pods that request such resources
-Goes out   which class stands behind a resource; the claim that says the same as the pod's requests, and which
-           container gets the devices of which of its requests
+Input: DeviceClasses; pods that request such resources. Output: the class of a resource; the ResourceClaim for a pod's
+extended resources, and which container uses which request of it.
 
- 1. A class stands behind `deviceclass.resource.kubernetes.io/<its name>`, and behind the name that it gives itself. If
-    several give themselves the same one, the newest counts; of equally old ones, the first by name.
- 2. What init containers need while they run alone is taken from what the later containers will need, where it suffices.
+1. A class provides `deviceclass.resource.kubernetes.io/<its name>` and its `extendedResourceName`. Of several classes
+   with the same `extendedResourceName`, the newest counts; of equally old ones, the first by name.
+2. Init containers use the devices of later containers, where they suffice.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.requests import EXACT_COUNT
 
 CLAIM_NAME = "<extended-resources>"
-"""What the claim for a pod's extended resources is called while it exists only here: no real one has such a name."""
+"""Name of the claim for a pod's extended resources before it is created. It is not a valid object name."""
 
 
 class ExtendedClaim(NamedTuple):
-    """The claim that says what a pod's extended resources say, and who gets what of it."""
+    """The claim for a pod's extended resources, and which container uses which request."""
 
     spec: ResourceClaimSpec
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
 class DeviceClassResolver:
-    """Which class stands behind which resource."""
+    """Resolves extended resources to DeviceClasses."""
 
     def __init__(self, classes: ObjectStore[DeviceClass]) -> None:
         self._classes: dict[str, DeviceClass] = {}
@@ -57,7 +56,7 @@ class DeviceClassResolver:
         return self._classes.get(resource)
 
     def backed(self, pod: Pod) -> dict[str, int]:
-        """What a pod requests of resources that devices may stand behind; empty if no class stands behind any."""
+        """The requests of a pod that devices may satisfy; empty if none of the resources has a DeviceClass."""
         requests = fit_filter_requests(pod)
         wanted = {name: amount for name, amount in requests.items() if amount and is_device_backed_resource(name)}
         return wanted if any(name in self._classes for name in wanted) else {}
@@ -70,8 +69,8 @@ class DeviceClassResolver:
             return
         named = new.spec.extended_resource_name
         rival = self._classes.get(named) if named is not None else None
-        if rival is not None and not _goes_before(new, rival):
-            return  # kube-scheduler looks no further here, and so keeps an older state of the very same class, too
+        if rival is not None and not _has_precedence(new, rival):
+            return  # as in kube-scheduler, also for an older version of the same class
         if old is not None:
             self._forget(old)
         if named is not None:
@@ -85,7 +84,7 @@ class DeviceClassResolver:
 
 
 def claim_for(pod: Pod, resources: Iterable[str], classes: DeviceClassResolver) -> ExtendedClaim:
-    """The claim for those resources of a pod that a node does not offer itself."""
+    """The claim for the given extended resources of a pod."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     init_count = len(pod.spec.init_containers)
     requests: list[DeviceRequest] = []
@@ -118,7 +117,7 @@ class _ResourceRequests:
         short: dict[str, DeviceRequest] = {}
         short_mappings: list[ContainerExtendedResourceRequest] = []
         for index in passing:
-            # They run before all that comes later, and may use its devices meanwhile.
+            # Init containers run before later containers, and may use their devices.
             own, used = self._of_container(index, lasting[index:])
             if own is not None:
                 short[own.name] = own
@@ -135,7 +134,7 @@ class _ResourceRequests:
     def _of_container(
         self, index: int, reusable: Sequence[DeviceRequest | None]
     ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-        """What one container needs beyond the devices that it can use anyway, and what it uses."""
+        """The request of a container beyond the reusable devices, and the requests that it uses."""
         container = self._containers[index]
         wanted = _whole_amount(container.resources.requests, self._resource)
         used: list[ContainerExtendedResourceRequest] = []
@@ -171,7 +170,7 @@ def _mapping(container: str, resource: str, request: str) -> ContainerExtendedRe
     return ContainerExtendedResourceRequest(container_name=container, resource_name=resource, request_name=request)
 
 
-def _goes_before(new: DeviceClass, rival: DeviceClass) -> bool:
+def _has_precedence(new: DeviceClass, rival: DeviceClass) -> bool:
     new_s, rival_s = _created_s(new), _created_s(rival)
     return new_s > rival_s or (new_s == rival_s and new.metadata.name < rival.metadata.name)
 

@@ -1,14 +1,12 @@
-"""The inventory: which pools each node sees.
+"""Which pools of devices each node sees.
 
-Comes in   slices as drivers publish and withdraw them; nodes, as the columns know them
-Goes out   for each row its pools, in the order in which devices are given away; and which rows changed
+Input: ResourceSlices; nodes. Output: for each row its pools, in the order of allocation; and the rows that changed.
 
-Most pools belong to one node: such a row has a view of its own. Pools that reach several nodes are looked at once for
-all nodes that the same slices reach.
+Most pools belong to one node. Pools of several nodes are evaluated once for all nodes that match the same slices.
 
- 1. Pools are ordered by driver and name; those with devices that must be bound first (binding conditions) come last.
- 2. Nothing is computed before somebody asks (`sync`): a driver that publishes a hundred slices causes one look.
- 3. A pool that reaches nobody in particular is seen by all rows if it is incomplete or invalid, and by none otherwise.
+1. Pools are sorted by driver and name; those with devices that have binding conditions come last.
+2. `sync` does all work, so that a driver that publishes a hundred slices causes one evaluation.
+3. A pool that matches no node is visible on all rows if it is incomplete or invalid, otherwise on none.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, PoolId, PoolView, view_of
 
 MatchingSlices = tuple[tuple[str, tuple[bool, ...] | None], ...]
-"""Which slices of a pool reach a node, by name; and of slices whose devices select nodes, which devices."""
+"""The slices of a pool that match a node, by name, and for per-device node selection, which devices match."""
 
 
 class Inventory:
@@ -38,22 +36,22 @@ class Inventory:
         self._slices: dict[PoolId, dict[str, PooledSlice]] = {}
         self._changed_pools: set[PoolId] = set()
         self._seen_by_node: dict[str, dict[PoolId, PoolView]] = {}
-        """Pools whose slices all name their node."""
+        """Pools whose slices all have a node name."""
         self._problems: dict[PoolId, PoolView] = {}
-        """Those of them that all other nodes see too, because they are incomplete or invalid."""
+        """Those of them that are visible on all other nodes, because they are incomplete or invalid."""
         self._shared: dict[PoolId, _SharedPool] = {}
         self._fact_position = -1
         self._rows: list[tuple[PoolView, ...] | None] = []
         self._pools_on: dict[PoolId, tuple[str, ...]] = {}
-        """The nodes on which a pool of named nodes was seen last."""
+        """The nodes that see a pool whose slices all have a node name."""
         self.fault: str | None = None
-        """Why no pool can be seen at all: a node selector that cannot be read."""
+        """The error of an invalid node selector, which makes all pools unusable."""
         columns.objects.of(ResourceSlice).listen(self._slice_changed)
         for published in columns.objects.of(ResourceSlice):
             self._slice_changed(None, published)
 
     def sync(self) -> Iterable[int] | None:
-        """Looks at what changed. Returns the rows that may see other pools now; None: all of them."""
+        """Applies changes. Returns the rows whose pools may differ; None for all rows."""
         columns = self._columns
         facts = columns.fact_changes
         moved = facts.since(self._fact_position) if self._fact_position >= 0 else None
@@ -73,7 +71,7 @@ class Inventory:
         return sorted(rows)
 
     def pools(self, row: int) -> tuple[PoolView, ...]:
-        """What a row sees, in order."""
+        """The pools of a row, in order."""
         known = self._rows[row]
         if known is None:
             own = {**self._problems, **self._seen_by_node.get(self._columns.node_names[row], {})}
@@ -91,21 +89,21 @@ class Inventory:
         return pool_id in self._shared
 
     def nodes_of(self, pool_id: PoolId) -> tuple[str, ...]:
-        """The nodes that see a pool which is not shared."""
+        """The nodes that see a pool that is not shared."""
         return self._pools_on.get(pool_id, ())
 
     def slices(self) -> Iterable[PooledSlice]:
-        """All slices, also those that count no more."""
+        """All slices, also of old generations."""
         for pool in self._slices.values():
             yield from pool.values()
 
-    # What changed
+    # Changes
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if old is not None:
             before = (old.spec.driver, old.spec.pool.name)
             known = self._slices.get(before, {})
-            known.pop(old.metadata.name, None)  # one that could not be read was never there
+            known.pop(old.metadata.name, None)  # a slice that could not be decoded is missing
             if not known:
                 self._slices.pop(before, None)
             self._changed_pools.add(before)
@@ -115,19 +113,19 @@ class Inventory:
             self._changed_pools.add(pooled.pool_id)
 
     def _sync_pools(self) -> tuple[set[str], bool]:
-        """Looks at the pools that changed: the nodes that see one of them, and whether others may, too."""
+        """Applies changed pools. Returns the nodes that see one of them, and whether all nodes may be affected."""
         names: set[str] = set()
         everywhere = False
         for pool_id in sorted(self._changed_pools):
             slices = self._slices.get(pool_id, {})
-            reached_others = self._shared.pop(pool_id, self._problems.pop(pool_id, None)) is not None
+            was_on_others = self._shared.pop(pool_id, self._problems.pop(pool_id, None)) is not None
             for name in self._pools_on.pop(pool_id, ()):
                 names.add(name)
                 del self._seen_by_node[name][pool_id]
             if all(each.view.spec.node_name for each in slices.values()):
                 self._see_on_nodes(pool_id, [slices[name] for name in sorted(slices)])
                 names.update(self._pools_on.get(pool_id, ()))
-                everywhere |= reached_others or pool_id in self._problems
+                everywhere |= was_on_others or pool_id in self._problems
             else:
                 self._shared[pool_id] = _SharedPool(pool_id, [slices[name] for name in sorted(slices)])
                 everywhere = True
@@ -139,7 +137,7 @@ class Inventory:
         by_node: dict[str, dict[str, tuple[bool, ...] | None]] = {}
         for each in slices:
             by_node.setdefault(each.view.spec.node_name or "", dict(counting))[each.name] = None
-        seen = {name: view_of(pool_id, slices, reaching) for name, reaching in by_node.items()}
+        seen = {name: view_of(pool_id, slices, matching) for name, matching in by_node.items()}
         for name, view in seen.items():
             if view is not None:
                 self._seen_by_node.setdefault(name, {})[pool_id] = view
@@ -152,68 +150,68 @@ class Inventory:
         self.fault = None
         for shared in self._shared.values():
             try:
-                shared.reach(self._columns)
+                shared.match(self._columns)
             except NodeSelectorError as error:
                 self.fault = f"gather pool information: {error}"
                 return
 
 
 class _SharedPool:
-    """A pool that may reach several nodes."""
+    """A pool that several nodes may see."""
 
     def __init__(self, pool_id: PoolId, slices: list[PooledSlice]) -> None:
         self._id = pool_id
         self._slices = slices
-        self._reaches: list[tuple[str, Bools]] = []
-        self._device_reaches: dict[str, list[Bools]] = {}
+        self._matches: list[tuple[str, Bools]] = []
+        self._device_matches: dict[str, list[Bools]] = {}
         self._views: dict[MatchingSlices, PoolView | None] = {}
 
-    def reach(self, columns: Columns) -> None:
-        """Finds out which rows each slice reaches."""
-        self._reaches = []
-        self._device_reaches = {}
+    def match(self, columns: Columns) -> None:
+        """Evaluates which rows each slice matches."""
+        self._matches = []
+        self._device_matches = {}
         for each in self._slices:
             spec = each.view.spec
             if each.has_counters:
                 rows = np.ones(columns.height, dtype=np.bool_)
             elif spec.node_name or spec.all_nodes or spec.node_selector is not None:
-                rows = _matching(
+                rows = matching_rows(
                     columns, spec.node_name, spec.all_nodes, spec.node_selector,
                     f"failed to perform node selection for slice {each.name}",
                 )  # fmt: skip
             elif each.selects_per_device:
-                reaches = self._device_reaches[each.name] = [
-                    _matching(
+                matches = self._device_matches[each.name] = [
+                    matching_rows(
                         columns, device.view.node_name, device.view.all_nodes, device.view.node_selector,
                         f"failed to perform node selection for device {device.view.name} in slice {each.name}",
                     )
                     for device in each.devices
                 ]  # fmt: skip
-                rows = np.logical_or.reduce(reaches) if reaches else np.zeros(columns.height, dtype=np.bool_)
+                rows = np.logical_or.reduce(matches) if matches else np.zeros(columns.height, dtype=np.bool_)
             else:
-                continue  # some way to select nodes that nobody here knows
-            self._reaches.append((each.name, rows))
+                continue  # an unknown kind of node selection
+            self._matches.append((each.name, rows))
 
     def view_at(self, row: int) -> PoolView | None:
-        reach: MatchingSlices = tuple(
+        matching: MatchingSlices = tuple(
             (
                 name,
-                tuple([bool(flags[row]) for flags in self._device_reaches[name]])
-                if name in self._device_reaches
+                tuple([bool(flags[row]) for flags in self._device_matches[name]])
+                if name in self._device_matches
                 else None,
             )
-            for name, rows in self._reaches
+            for name, rows in self._matches
             if rows[row]
         )
-        if reach not in self._views:
-            self._views[reach] = view_of(self._id, self._slices, dict(reach))
-        return self._views[reach]
+        if matching not in self._views:
+            self._views[matching] = view_of(self._id, self._slices, dict(matching))
+        return self._views[matching]
 
 
-def _matching(
+def matching_rows(
     columns: Columns, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None, doing: str
 ) -> Bools:
-    """Per row: whether the node is meant."""
+    """Per row: whether the node selection of a slice or device matches."""
     rows = np.zeros(columns.height, dtype=np.bool_)
     if node_name:
         row = columns.row_of.get(node_name)
@@ -231,7 +229,7 @@ def _matching(
 
 
 def _printed(selector: NodeSelector) -> str:
-    """A selector as Go prints it."""
+    """A selector in Go's format."""
     terms = "".join(f"{_printed_term(term)}," for term in selector.node_selector_terms)
     return f"&NodeSelector{{NodeSelectorTerms:[]NodeSelectorTerm{{{terms}}},}}"
 

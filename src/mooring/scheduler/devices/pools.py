@@ -1,16 +1,23 @@
-"""Pools: the devices of one driver that belong together, as one node sees them.
+"""ResourceSlices as pools of devices, as one node sees them; consumable capacity.
 
-Comes in   the slices of a pool, and which of them reach a node
-Goes out   `PoolView`: the devices in the order in which they are given away, or why nobody may take one
+Input: the slices of a pool, and which of them match a node. Output: `PoolView`, with the devices in the order of
+allocation, or marked as incomplete or invalid.
 
-A pool is published in slices, which come and change one by one. Nodes that are reached by the same slices see the same
-pool and share one view of it.
+Drivers publish a pool in slices, which are created and updated one by one. Nodes that match the same slices share one
+view of the pool.
 
- 1. Only the newest generation that reaches a node counts. A pool of which slices are missing is incomplete, one that
-    contradicts itself is invalid: both are seen, and give nothing.
- 2. Slices count in the order of their names, devices in the order of their slice.
- 3. Slices with counters reach every node, and so does a pool's being incomplete or invalid, as in kube-scheduler v1.36.
- 4. Devices that are alike in all but their name share one `DeviceKind`, with what was found out about it.
+1. Only the newest generation that matches a node counts. A pool with missing slices is incomplete; one that contradicts
+   itself is invalid. Both are visible and offer no devices.
+2. Slices are sorted by name. Devices keep the order of their slice.
+3. Slices with counters are visible on every node, and so is an incomplete or invalid pool, as in kube-scheduler v1.36.
+4. Devices that differ only in name share one `DeviceKind`, which caches what was evaluated for it.
+
+Consumable capacity:
+
+5. A request that does not mention a capacity consumes the default of its request policy, or all of it.
+6. A requested amount is rounded up to the next step of the range, or to the next valid value.
+7. Every device is checked, also one that is not shared: it must be large enough.
+8. An amount that equals the default in value and in format is always valid, as in kube-scheduler v1.36.
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ Amounts = Mapping[str, int]
 
 
 class RequestPolicy(NamedTuple):
-    """What may be requested of a capacity."""
+    """The amounts of a capacity that a request may consume."""
 
     default: Quantity | None
     valid_values: tuple[Quantity, ...]
@@ -41,7 +48,7 @@ class RequestPolicy(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """So much there is, and in these portions it is given away."""
+    """The size of a capacity, and its request policy."""
 
     whole: Quantity
     policy: RequestPolicy | None
@@ -55,20 +62,20 @@ def read_capacities(published: Mapping[str, DeviceCapacity]) -> dict[str, Capaci
 
 
 def consumption(capacities: Mapping[str, Capacity], requested: Mapping[str, RawQuantity]) -> dict[str, Quantity] | None:
-    """What a request consumes of each capacity; None if it breaks a policy or asks for what is not there."""
+    """What a request consumes of each capacity; None if it violates a policy or requests an unknown capacity."""
     if any(name not in capacities for name in requested):
         return None
     consumed: dict[str, Quantity] = {}
     for name, capacity in capacities.items():
         amount = _portion(capacity, requested.get(name))
-        if _breaks_policy(amount, capacity.policy):
+        if _violates_policy(amount, capacity.policy):
             return None
         consumed[name] = amount
     return consumed
 
 
 def fits(capacities: Mapping[str, Capacity], consumed: Mapping[str, Quantity], *others: Amounts) -> bool:
-    """Whether there is room for it beside what others consume."""
+    """Whether each capacity suffices for this and all other consumption."""
     for name, amount in consumed.items():
         total_nano = amount.amount_nano
         for other in others:
@@ -99,8 +106,8 @@ def _rounded_to_range(wanted: Quantity, least: Quantity, step: Quantity | None) 
     return Quantity((least.value() + step.value() * steps) * NANO, Format.BINARY_SI)
 
 
-def _breaks_policy(amount: Quantity, policy: RequestPolicy | None) -> bool:
-    if policy is None or (policy.default is not None and _is_written_alike(amount, policy.default)):
+def _violates_policy(amount: Quantity, policy: RequestPolicy | None) -> bool:
+    if policy is None or (policy.default is not None and _is_identical(amount, policy.default)):
         return False
     if policy.has_range:
         if policy.most is not None and amount > policy.most:
@@ -111,7 +118,7 @@ def _breaks_policy(amount: Quantity, policy: RequestPolicy | None) -> bool:
     return bool(policy.valid_values) and all(amount != valid for valid in policy.valid_values)
 
 
-def _is_written_alike(one: Quantity, other: Quantity) -> bool:
+def _is_identical(one: Quantity, other: Quantity) -> bool:
     return one == other and one.format is other.format and one.written == other.written
 
 
@@ -143,7 +150,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class DeviceKind:
-    """What all devices that are alike have in common: everything but the name."""
+    """What identical devices have in common: everything but the name."""
 
     __slots__ = (
         "__weakref__",
@@ -177,12 +184,12 @@ class DeviceKind:
             for name, counter in consumed.counters.items()
         )
         self.selected: dict[str, bool | str] = {}
-        """By expression: whether a selector takes such devices, or the text of its failure. See `selection`."""
+        """By expression: whether a selector matches, or the text of its error."""
         self.portions: dict[object, dict[str, Quantity] | None] = {}
-        """By what a request says of capacity: what it consumes of such a device, None if it may not. See `capacity`."""
+        """By requested capacity: what a request consumes of the device; None if the request is invalid."""
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """An attribute by its full name; without a domain it belongs to the driver."""
+        """An attribute by its full name. Without a domain it belongs to the driver."""
         attributes = self.view.attributes
         if name in attributes:
             return attributes[name]
@@ -191,7 +198,7 @@ class DeviceKind:
 
 
 class PooledDevice:
-    """One device, where it is published."""
+    """One device of a slice."""
 
     __slots__ = ("id", "kind", "slice", "view")
 
@@ -234,7 +241,7 @@ class PooledSlice:
 
 
 class DeviceKinds:
-    """All kinds of devices in use. One that no device has any more is forgotten with its devices."""
+    """All kinds of devices. A kind without devices is garbage collected."""
 
     __slots__ = ("_count", "_kinds")
 
@@ -281,9 +288,9 @@ class PoolView:
         self.id = pool_id
         self.devices = devices
         self.reached = reached
-        """Per device: whether it reaches the nodes. False is possible only where devices select nodes themselves."""
+        """Per device: whether it matches the node. False occurs only with per-device node selection."""
         self.others = others
-        """Devices that do not reach the nodes but consume the same counters."""
+        """Devices that do not match the node but consume the same counters."""
         self.counter_sets: CounterSets = counter_sets or {}
         self.is_incomplete = is_incomplete
         self.is_invalid = is_invalid
@@ -297,23 +304,23 @@ class PoolView:
             tuple([device.kind.number for device in others]),
             tuple([(name, *sorted(counters.items())) for name, counters in sorted(self.counter_sets.items())]),
         )
-        """Equal for views between which a search cannot tell, but for their names and what is taken."""
+        """Equal for views that differ only in names and allocations."""
 
     @property
     def gives_nothing(self) -> bool:
-        """Whether it is all the same to a search if it sees this pool or not."""
+        """Whether the pool has no effect on the allocator."""
         return not self.devices and not self.is_incomplete and not self.is_invalid
 
 
 def view_of(
-    pool_id: PoolId, slices: Sequence[PooledSlice], reaching: Mapping[str, tuple[bool, ...] | None]
+    pool_id: PoolId, slices: Sequence[PooledSlice], matching: Mapping[str, tuple[bool, ...] | None]
 ) -> PoolView | None:
-    """How a pool looks from nodes that some of its slices reach; None if they see nothing of it.
+    """The view of a pool on nodes that match some of its slices; None if the pool is not visible there.
 
-    `slices` are all of the pool, by name; `reaching` has the names of those that reach the nodes, and where devices
-    select nodes themselves, which of them do.
+    `slices` are all slices of the pool, by name. `matching` has the names of those that match the nodes, and with
+    per-device node selection, which devices match.
     """
-    seen = [each for each in slices if each.name in reaching]
+    seen = [each for each in slices if each.name in matching]
     if not seen:
         return None
     generation = max(each.generation for each in seen)
@@ -322,18 +329,18 @@ def view_of(
     whole = seen
     if len(seen) != wanted:
         if any(each.generation > generation for each in slices):
-            return None  # being replaced, by slices of which none reaches these nodes
+            return None  # replaced by slices that do not match these nodes
         whole = [each for each in slices if each.generation == generation]
         if len(whole) != wanted:
             return PoolView(pool_id, is_incomplete=True)
-    return _built(pool_id, seen, whole, reaching)
+    return _built(pool_id, seen, whole, matching)
 
 
 def _built(
     pool_id: PoolId,
     seen: Sequence[PooledSlice],
     whole: Sequence[PooledSlice],
-    reaching: Mapping[str, tuple[bool, ...] | None],
+    matching: Mapping[str, tuple[bool, ...] | None],
 ) -> PoolView:
     offering = [each for each in seen if not each.has_counters]
     devices = tuple(device for each in offering for device in each.devices)
@@ -346,12 +353,12 @@ def _built(
         or not _counters_exist(counter_sets, others)
     ):
         return PoolView(pool_id, is_invalid=True)
-    reached = tuple(flag for each in offering for flag in (reaching[each.name] or (True,) * len(each.devices)))
+    reached = tuple(flag for each in offering for flag in (matching[each.name] or (True,) * len(each.devices)))
     return PoolView(pool_id, devices, reached, others, counter_sets)
 
 
 def _counter_sets(slices: Iterable[PooledSlice]) -> dict[str, dict[str, int]] | None:
-    """The counters that devices share; None if two sets have one name."""
+    """The counter sets of a pool; None if two have the same name."""
     found: dict[str, dict[str, int]] = {}
     for each in slices:
         for counter_set in each.view.spec.shared_counters:

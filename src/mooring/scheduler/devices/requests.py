@@ -1,11 +1,16 @@
-"""What a pod's claims ask for, compiled: requests, their alternatives, and constraints between them.
+"""What claims request, compiled; and whether a device satisfies a request.
 
-Comes in   the specifications of claims, and the device classes that they name
-Goes out   `AllocationRequest`, which the search is made for; alike for all claims of one template
+Input: the specifications of claims, the DeviceClasses that they name. Output: `AllocationRequest`, the same for all
+claims of one template; checks of one device by class, selectors and tolerations; constraints between devices.
 
- 1. Names of claims are not part of it: texts that name one are completed by whoever knows it (`AllocationError.text`).
- 2. What is wrong with a request is kept with it, and told when its turn comes: kube-scheduler checks one request after
-    the other, and an earlier one may have something worse to say.
+1. Requests do not contain names of claims. `AllocationError.text` adds the name.
+2. The error of a request is kept with it and raised when its turn comes: kube-scheduler checks requests in order.
+3. A selector is evaluated once for each kind of device, and the result is cached with the kind. Selectors are evaluated
+   in order, those of the class first. The first that does not match, or fails, ends the evaluation.
+4. A device without the attribute of a constraint satisfies no constraint. A constraint that names requests applies to
+   their devices only; an alternative is named by its request or by itself.
+5. `DistinctAttribute` remembers the last value of each request, and forgets it when a device of the request is
+   released, as in kube-scheduler v1.36: of three devices for one request, the first and third may have the same value.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class AllocationError(Exception):
-    """Something is wrong with a claim, a class or a pool, so that the whole decision ends in an error."""
+    """An invalid claim, class or pool. The decision ends in an error."""
 
     def __init__(self, text: str, claim: int | None = None) -> None:
         super().__init__(text)
@@ -92,9 +97,9 @@ class Request:
         self.portion_key = tuple(self.capacity.items())
         self.fault = self._fault(asked)
         self.selected: dict[int, bool] = {}
-        """By number of a device kind: whether its devices can be taken for this request, as far as selectors say."""
+        """By number of a device kind: whether the selectors match."""
         self.tolerated: dict[int, bool] = {}
-        """By number of a device kind: whether its taints are tolerated."""
+        """By number of a device kind: whether the request tolerates its taints."""
 
     def tolerates(self, kind: DeviceKind) -> bool:
         known = self.tolerated.get(kind.number)
@@ -124,7 +129,7 @@ class Request:
 
 
 class RequestedClaim:
-    """One claim: for each request the alternatives, of which the first that can be had is taken."""
+    """One claim: for each request its alternatives, in order of preference."""
 
     __slots__ = ("constraints", "fault", "is_prioritised", "requests")
 
@@ -137,7 +142,7 @@ class RequestedClaim:
 
 
 class AllocationRequest:
-    """All that a pod wants allocated."""
+    """The requests of all claims of a pod."""
 
     __slots__ = ("claims", "is_plain", "scores_alternatives")
 
@@ -152,7 +157,7 @@ class AllocationRequest:
             and not first.is_prioritised[0]
             and not first.requests[0][0].is_all
         )
-        """One request for some devices, and nothing else: then taking the first that do is the whole search."""
+        """One request without constraints or alternatives: then the first matching devices are the result."""
 
 
 def _alternatives(claim: int, request: DeviceRequest, classes: ObjectStore[DeviceClass]) -> tuple[Request, ...]:
@@ -182,7 +187,7 @@ def _tolerates(toleration: DeviceToleration, key: str, value: str, effect: str) 
 
 
 def is_selected(request: Request, kind: DeviceKind) -> bool:
-    """Whether the class and the request take such a device. Raises `AllocationError`."""
+    """Whether the class and the selectors match a device. Raises `AllocationError`."""
     known = request.selected.get(kind.number)
     if known is None:
         device_class = request.device_class
@@ -200,9 +205,9 @@ def matches_class(device_class: DeviceClass, kind: DeviceKind) -> bool:
 
 
 def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
-    """Whether a device belongs to a class, to those who only count devices. Raises `AllocationError`.
+    """Whether a device belongs to a class, for `DeviceTotals`. Raises `AllocationError`.
 
-    kube-scheduler v1.36 does not tell expressions there that a device may be shared.
+    kube-scheduler v1.36 does not set `allowMultipleAllocations` for expressions there.
     """
     if not kind.allows_multiple:
         return matches_class(device_class, kind)
@@ -233,11 +238,11 @@ def _all_match(expressions: Iterable[str], kind: DeviceKind, class_name: str | N
 
 
 def _evaluated(expression: str, kind: DeviceKind, may_be_shared: bool | None) -> bool | str:
-    # Only clusters with devices need it, and it takes longer to import than everything else here.
+    # Only clusters with devices need CEL, and its import is slow.
     from mooring.api.cel import CelDevice, DeviceSelectorError, SelectorEvaluationError, compile_device_selector
 
     view = kind.view
-    # Made each time: it is large, and hardly ever asked again.
+    # Not cached: it is large, and each expression is evaluated once.
     device = CelDevice(
         driver=kind.driver,
         attributes=view.attributes,
@@ -257,7 +262,7 @@ AttributeValue = tuple[str, object]
 
 
 class Constraint(ABC):
-    """A constraint at work in one search."""
+    """A constraint during one allocation."""
 
     __slots__ = ("_attribute", "_count", "_requests")
 
@@ -267,30 +272,30 @@ class Constraint(ABC):
         self._count = 0
 
     def add(self, request: Request, kind: DeviceKind) -> bool:
-        """Lets a device join, or says no."""
-        if not self._concerns(request):
+        """Adds a device; False if the constraint forbids it."""
+        if not self._applies_to(request):
             return True
         attribute = kind.attribute(self._attribute)
-        if attribute is None or not self._joins(request, attribute_value(attribute)):
+        if attribute is None or not self._accepts(request, attribute_value(attribute)):
             return False
         self._count += 1
         return True
 
     def remove(self, request: Request) -> None:
-        """Takes the last device of a request back."""
-        if self._concerns(request):
+        """Removes the last device of a request."""
+        if self._applies_to(request):
             self._count -= 1
-            self._leaves(request)
+            self._forget(request)
 
-    def _concerns(self, request: Request) -> bool:
+    def _applies_to(self, request: Request) -> bool:
         requests = self._requests
         return not requests or request.base_name in requests or request.full_name in requests
 
     @abstractmethod
-    def _joins(self, request: Request, value: AttributeValue | None) -> bool: ...
+    def _accepts(self, request: Request, value: AttributeValue | None) -> bool: ...
 
-    def _leaves(self, request: Request) -> None:  # noqa: B027 - most constraints remember nothing more
-        """By default, nothing more than a device less."""
+    def _forget(self, request: Request) -> None:  # noqa: B027 - optional hook
+        """Forgets the last device of a request."""
 
 
 class MatchAttribute(Constraint):
@@ -298,7 +303,7 @@ class MatchAttribute(Constraint):
 
     __slots__ = ("_value",)
 
-    def _joins(self, request: Request, value: AttributeValue | None) -> bool:
+    def _accepts(self, request: Request, value: AttributeValue | None) -> bool:
         if self._count == 0:
             self._value = value
             return True
@@ -306,7 +311,7 @@ class MatchAttribute(Constraint):
 
 
 class DistinctAttribute(Constraint):
-    """No two devices have the same value, as far as it is remembered."""
+    """No two devices have the same value, as far as values are remembered."""
 
     __slots__ = ("_values",)
 
@@ -314,26 +319,26 @@ class DistinctAttribute(Constraint):
         super().__init__(attribute, requests)
         self._values: dict[str, AttributeValue | None] = {}
 
-    def _joins(self, request: Request, value: AttributeValue | None) -> bool:
+    def _accepts(self, request: Request, value: AttributeValue | None) -> bool:
         others = self._values.values()
         if self._count and others and (value is None or value in others):
             return False
         self._values[request.base_name] = value
         return True
 
-    def _leaves(self, request: Request) -> None:
+    def _forget(self, request: Request) -> None:
         self._values.pop(request.base_name, None)
 
 
 def constraint_of(constraint: DeviceConstraint) -> Constraint:
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.match_attribute, constraint.requests)
-    assert constraint.distinct_attribute is not None, "a constraint without an attribute is a fault of its claim"
+    assert constraint.distinct_attribute is not None, "a constraint has no attribute"
     return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
 
 
 def attribute_value(attribute: DeviceAttribute) -> AttributeValue | None:
-    """The value with its type; None for a type that nobody here knows, which is like nothing else."""
+    """The value with its type; None for an unknown type, which equals nothing."""
     if attribute.string is not None:
         return "string", attribute.string
     if attribute.int_value is not None:

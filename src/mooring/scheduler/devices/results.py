@@ -1,11 +1,11 @@
-"""An allocation, as the API server is told of it.
+"""An allocation as it is written to the claim's status.
 
-Comes in   what the search found for a claim, the claim's specification
-Goes out   `AllocationResult`: the devices, the configuration for their drivers, and the nodes that can reach them
+Input: the devices for a claim, the claim's specification. Output: `AllocationResult` with the devices, the
+configuration for their drivers, and the nodes where the claim can be used.
 
- 1. Configuration of a class comes first and once for each class, with the names of all its requests; then that of the
-    claim, as far as it is meant for what was allocated.
- 2. A claim with a device of one node can be used on that node only. Devices of several nodes add up what they demand.
+1. Configuration of classes comes first, once for each class with the names of its requests; then the configuration of
+   the claim for the allocated requests.
+2. A claim with a device of one node can be used on that node only. Node selectors of several devices are combined.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def allocation_of(
     node_name: str,
     new_share_id: Callable[[], str],
 ) -> AllocationResult:
-    """What a claim gets on a node. Raises `AllocationError`."""
+    """The allocation of a claim on a node. Raises `AllocationError`."""
     chosen = [requests[number] for requests, number in zip(claim.requests, alternatives, strict=True)]
     return AllocationResult(
         devices=DeviceAllocationResult(

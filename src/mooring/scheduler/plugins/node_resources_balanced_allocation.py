@@ -1,7 +1,7 @@
-"""NodeResourcesBalancedAllocation: a node is better the more evenly its resources are used.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used evenly.
 
-The score compares the balance with the pod and without it: 75 means that the pod changes nothing, more that it mends
-an imbalance, less that it makes one. Pods that request nothing are left out, or they would all pile up on one node.
+The score compares the balance with the pod and without it: 75 if the pod does not change it, more if the pod improves
+it, less if the pod worsens it. Pods without requests are skipped; otherwise they would all go to one node.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Scope, Score, Skip
 from mooring.scheduler.plugins.resource_allocation import (
-    DeviceLevels,
-    Level,
+    DeviceBackedResources,
+    ResourceAmounts,
     balance_score,
     evenness,
     one_balance_score,
@@ -28,20 +28,20 @@ from mooring.scheduler.plugins.resource_allocation import (
 )
 
 FEW_ROWS = 16
-"""Up to so many rows are computed one by one: below that numpy's overhead is larger than its gain."""
+"""Up to this many rows are computed one by one, where numpy's overhead exceeds its gain."""
 _ALWAYS_BALANCED = ("cpu", "memory", "ephemeral-storage")
-"""Other resources are balanced only where the pod requests them; `pods` never."""
+"""Other resources count only if the pod requests them; `pods` never."""
 
 
-class Balanced(NamedTuple):
-    """The resources to balance: (slot, what the pod adds)."""
+class BalancedAllocationState(NamedTuple):
+    """The resources to balance: (slot, amount that the pod adds)."""
 
     resources: tuple[tuple[int, int], ...]
-    of_devices: frozenset[int] = frozenset()
-    """Slots that devices stand behind, on nodes that do not offer the resource themselves."""
+    device_backed: frozenset[int] = frozenset()
+    """Slots of resources with a DeviceClass."""
 
 
-class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
+class NodeResourcesBalancedAllocation(PreScore[BalancedAllocationState], Score[BalancedAllocationState]):
     name = "NodeResourcesBalancedAllocation"
     score_scope = Scope.NODE_PODS
 
@@ -50,16 +50,16 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         self._resources = columns.resources
         self._balances: dict[tuple[int, ...], _Balance] = {}
         self._names = tuple(spec.name for spec in arguments.resources)
-        self._devices = DeviceLevels(columns, self._names)
+        self._devices = DeviceBackedResources(columns, self._names)
 
     def epoch(self) -> object:
         return self._devices.epoch()
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Balanced | Skip:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> BalancedAllocationState | Skip:
         requests = balanced_score_requests(pod.signature.view)
         if not any(requests.get(name, 0) for name in self._names):
             return SKIP
-        return Balanced(
+        return BalancedAllocationState(
             tuple(
                 (self._resources.slot(name), requests.get(name, 0))
                 for name in self._names
@@ -68,28 +68,28 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
             self._devices.backed_slots(),
         )
 
-    def score_row(self, state: Balanced, row: int) -> int:
-        if len(state.resources) > 2 or state.of_devices:
+    def score_row(self, state: BalancedAllocationState, row: int) -> int:
+        if len(state.resources) > 2 or state.device_backed:
             return super().score_row(state, row)
         allocatable, used = self._resources.at(row)
         offered = [(used[slot], added, allocatable[slot]) for slot, added in state.resources if allocatable[slot]]
         return one_balance_score(offered)
 
-    def score(self, state: Balanced, rows: Rows) -> Int64s:
+    def score(self, state: BalancedAllocationState, rows: Rows) -> Int64s:
         if not state.resources:
             return np.full(length_of(rows), 75, dtype=np.int64)
         slots = tuple(slot for slot, _ in state.resources)
-        if state.of_devices:
-            before = self._levels([(slot, 0) for slot in slots], rows, state.of_devices)
+        if state.device_backed:
+            before = self._resource_amounts([(slot, 0) for slot in slots], rows, state.device_backed)
             return balance_score(
-                self._levels(state.resources, rows, state.of_devices), evenness(before, with_pod=False)
+                self._resource_amounts(state.resources, rows, state.device_backed), evenness(before, with_pod=False)
             )
         are_many = isinstance(rows, slice) or len(rows) > FEW_ROWS
         without_pod = self._without_pod(slots)[rows] if are_many else self._evenness(slots, rows)
-        return balance_score(self._levels(state.resources, rows), without_pod)
+        return balance_score(self._resource_amounts(state.resources, rows), without_pod)
 
     def _without_pod(self, slots: tuple[int, ...]) -> Int64s:
-        """How even each row is now, which is the same for all pods: kept, and brought up to date."""
+        """The evenness of each row without the pod: the same for all pods, so it is cached and updated."""
         columns = self._columns
         balance = self._balances.setdefault(slots, _Balance(np.zeros(0, dtype=np.int64)))
         positions = (columns.usage_changes.position, columns.fact_changes.position)
@@ -115,22 +115,24 @@ class NodeResourcesBalancedAllocation(PreScore[Balanced], Score[Balanced]):
         return [(used[slot], allocatable[slot]) for slot in slots if allocatable[slot]]
 
     def _evenness(self, slots: tuple[int, ...], rows: Rows) -> Int64s:
-        return evenness(self._levels([(slot, 0) for slot in slots], rows), with_pod=False)
+        return evenness(self._resource_amounts([(slot, 0) for slot in slots], rows), with_pod=False)
 
-    def _levels(
-        self, resources: Sequence[tuple[int, int]], rows: Rows, of_devices: frozenset[int] = frozenset()
-    ) -> list[Level]:
+    def _resource_amounts(
+        self, resources: Sequence[tuple[int, int]], rows: Rows, device_backed: frozenset[int] = frozenset()
+    ) -> list[ResourceAmounts]:
         allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
         return [
-            Level(used[slot][rows], added, allocatable[slot][rows], 1, *self._resources.bounds(slot, live_rows))
-            if slot not in of_devices
-            else self._devices.level(slot, added, rows, 1)
+            ResourceAmounts(
+                used[slot][rows], added, allocatable[slot][rows], 1, *self._resources.bounds(slot, live_rows)
+            )
+            if slot not in device_backed
+            else self._devices.resource(slot, added, rows, 1)
             for slot, added in resources
         ]
 
 
 class _Balance:
-    """How even the rows were when the change logs stood at these positions."""
+    """The evenness of the rows at these positions of the change logs."""
 
     __slots__ = ("evenness", "positions")
 

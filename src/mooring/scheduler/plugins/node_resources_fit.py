@@ -1,11 +1,13 @@
-"""NodeResourcesFit: a node must have free what a pod requests, and is scored by how full it would be.
+"""NodeResourcesFit: a node must have the requested resources free; the score depends on how full it would be.
 
-Comes in   the pod's requests, the columns of what nodes offer and what their pods requested
-Goes out   for each node every resource that is short ("Insufficient cpu"), and a score by the profile's strategy
+Input: the pod's requests, the allocatable and used amounts of nodes. Output: for each node every resource that is short
+("Insufficient cpu"), and a score by the profile's strategy.
 
- 1. A node that could never hold the pod, even empty, is refused for good: preemption is not tried there.
- 2. Filtering counts real requests; scoring counts at least 100m and 200 MiB for each container that says nothing.
- 3. A resource that a node does not offer, but a device class stands behind, is left to DynamicResources.
+1. A node that is too small even when empty is rejected as unresolvable: preemption does not help there.
+2. Filtering counts real requests. Scoring counts 100m cpu and 200 MiB memory for a container without requests.
+3. A resource that a node does not report as allocatable, but a DeviceClass provides, is left to DynamicResources.
+4. A queueing hint assumes that the node is empty; the next attempt counts its pods. As in kube-scheduler, hints do not
+   ignore the resources that the plugin is configured to ignore.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ from mooring.scheduler.framework.obstacle import (
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Scope, Score
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
 from mooring.scheduler.plugins.resource_allocation import (
-    DeviceLevels,
-    Level,
+    DeviceBackedResources,
+    ResourceAmounts,
     average_score,
     free_share_score,
     ratio_score,
@@ -80,28 +82,30 @@ Amounts = Mapping[str, int]
 
 _BY_SPEC = RequestRules()
 _CUSTOM_SCORE_MAX = 10
-"""Scores of a shape run from 0 to 10; the scheduler's from 0 to 100."""
-_TOLD_FIRST = ("cpu", "memory", "ephemeral-storage")
+"""Scores of a shape are from 0 to 10, node scores from 0 to 100."""
+_REPORTED_FIRST = ("cpu", "memory", "ephemeral-storage")
 _BINARY_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
-class Wanted(NamedTuple):
-    """What a node must have free: slots and amounts, and what to say of each that is short."""
+class FitFilterState(NamedTuple):
+    """The requested slots and amounts, and the reason for each that is short."""
 
-    demands: tuple[tuple[int, int], ...]
+    requests: tuple[tuple[int, int], ...]
     reasons: tuple[Reason, ...]
-    of_devices: frozenset[int] = frozenset()
-    """Slots that devices stand behind: a node that offers nothing of such a resource itself is not judged here."""
+    device_backed: frozenset[int] = frozenset()
+    """Slots of resources with a DeviceClass. A node without the resource is left to DynamicResources."""
 
 
-class Added(NamedTuple):
-    """What scoring believes that the pod adds: (slot, amount, weight) for each resource that counts."""
+class FitScoreState(NamedTuple):
+    """What the pod adds for scoring: (slot, amount, weight) for each scored resource."""
 
     resources: tuple[tuple[int, int, int], ...]
-    of_devices: frozenset[int] = frozenset()
+    device_backed: frozenset[int] = frozenset()
 
 
-class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score[Added]):
+class NodeResourcesFit(
+    PreFilter[FitFilterState], Filter[FitFilterState], PreScore[FitScoreState], Score[FitScoreState]
+):
     name = "NodeResourcesFit"
     obstacle_kind = ObstacleKind.RESOURCE
     filter_scope = Scope.NODE_PODS
@@ -113,7 +117,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         self._ignored = frozenset(arguments.ignored_resources)
         self._ignored_groups = frozenset(arguments.ignored_resource_groups)
         self._strategy = arguments.scoring_strategy
-        self._devices = DeviceLevels(columns, [spec.name for spec in self._strategy.resources])
+        self._devices = DeviceBackedResources(columns, [spec.name for spec in self._strategy.resources])
         ratio = self._strategy.requested_to_capacity_ratio
         self._points = (
             shape_points([(p.utilization, p.score * (100 // _CUSTOM_SCORE_MAX)) for p in ratio.shape])
@@ -121,9 +125,9 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             else None
         )
         self._offers: list[tuple[Node, Amounts]] = []
-        """What the last two nodes offer: many pods are asked about the same event."""
+        """Allocatable amounts of the last two nodes: hints of many pods read the same event."""
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Wanted] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[FitFilterState] | Rejection:
         requests = {
             name: amount
             for name, amount in fit_filter_requests(pod.signature.view).items()
@@ -133,47 +137,49 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             return unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
-            Wanted(
-                demands=tuple((self._resources.slot(name), requests[name]) for name in names),
+            FitFilterState(
+                requests=tuple((self._resources.slot(name), requests[name]) for name in names),
                 reasons=(
                     Reason("Too many pods"),
                     *(Reason(f"Insufficient {name}") for name in names),
                     Reason(None, Code.UNRESOLVABLE),
                 ),
-                of_devices=frozenset(self._resources.slot(name) for name in names if self._devices.stand_behind(name)),
+                device_backed=frozenset(
+                    self._resources.slot(name) for name in names if self._devices.has_device_class(name)
+                ),
             )
         )
 
     def epoch(self) -> object:
         return self._devices.epoch()
 
-    def filter(self, state: Wanted, rows: Rows) -> Int64s:
+    def filter(self, state: FitFilterState, rows: Rows) -> Int64s:
         allocatable, used = self._resources.allocatable, self._resources.used
         bits: Int64s = (used[PODS][rows] >= allocatable[PODS][rows]).astype(np.int64)
-        for place, (slot, amount) in enumerate(state.demands, start=1):
+        for place, (slot, amount) in enumerate(state.requests, start=1):
             offered = allocatable[slot][rows]
             is_short = amount > offered - used[slot][rows]
-            if slot in state.of_devices:
+            if slot in state.device_backed:
                 is_short &= offered > 0
             if is_short.any():
                 bits |= np.where(is_short, 1 << place, 0)
                 bits |= np.where(is_short & (amount > offered), 1 << (len(state.reasons) - 1), 0)
         return bits
 
-    def filter_row(self, state: Wanted, row: int) -> int:
+    def filter_row(self, state: FitFilterState, row: int) -> int:
         allocatable, used = self._resources.at(row)
         bits = int(used[PODS] >= allocatable[PODS])
-        for place, (slot, amount) in enumerate(state.demands, start=1):
-            if amount > allocatable[slot] - used[slot] and (allocatable[slot] > 0 or slot not in state.of_devices):
+        for place, (slot, amount) in enumerate(state.requests, start=1):
+            if amount > allocatable[slot] - used[slot] and (allocatable[slot] > 0 or slot not in state.device_backed):
                 bits |= 1 << place
                 if amount > allocatable[slot]:
                     bits |= 1 << (len(state.reasons) - 1)
         return bits
 
-    def reasons(self, state: Wanted) -> tuple[Reason, ...]:
+    def reasons(self, state: FitFilterState) -> tuple[Reason, ...]:
         return state.reasons
 
-    def explain(self, state: Wanted, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+    def explain(self, state: FitFilterState, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         allocatable, used = self._resources.at(row)
         nominated = context.nominated_to(row)
         found = []
@@ -181,16 +187,16 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         if missing_pods > 0:
             text = f"{missing_pods} more pod slot{'s' if missing_pods > 1 else ''}"
             found.append(Obstacle(self.name, ObstacleKind.POD_SLOT, text, {"missing": missing_pods}))
-        for slot, amount in state.demands:
+        for slot, amount in state.requests:
             offered, reserved = allocatable[slot], _requests_of(nominated, slot)
-            if not offered and slot in state.of_devices:
+            if not offered and slot in state.device_backed:
                 continue
             missing = amount - (offered - used[slot] - sum(reserved.values()))
             if missing > 0:
                 found.append(_shortage(self._resources.names[slot], amount, missing, offered, reserved))
         return found or super().explain(state, row, bits, context)
 
-    def distances(self, state: Wanted, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
+    def distances(self, state: FitFilterState, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
         """Each short resource is one obstacle of size min(missing / requested, 1), plus 1 if the node never fits."""
         allocatable, used = self._resources.allocatable, self._resources.used
         reserved = np.zeros((len(self._resources.names), len(rows)), dtype=np.int64)
@@ -202,19 +208,19 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         has_no_pod_slot = used[PODS, rows] + reserved[PODS] >= allocatable[PODS, rows]
         counts = has_no_pod_slot.astype(np.int64)
         sizes: Float64s = np.where(has_no_pod_slot, HARDNESS[ObstacleKind.POD_SLOT], 0.0)
-        for slot, amount in state.demands:
+        for slot, amount in state.requests:
             offered = allocatable[slot, rows]
             missing = np.maximum(amount - (offered - used[slot, rows] - reserved[slot]), 0)
-            if slot in state.of_devices:
+            if slot in state.device_backed:
                 missing = np.where(offered == 0, 0, missing)
             never_fits = (missing > 0) & (amount > offered)
             counts += missing > 0
             sizes += np.minimum(missing / amount, 1.0) + np.where(never_fits, NEVER_FITS_SIZE, 0.0)
         return Distances(counts, sizes)
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Added:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> FitScoreState:
         requests = fit_score_requests(pod.signature.view)
-        return Added(
+        return FitScoreState(
             tuple(
                 (self._score_slot(spec.name), requests.get(spec.name, 0), spec.weight)
                 for spec in self._strategy.resources
@@ -223,23 +229,25 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             self._devices.backed_slots(),
         )
 
-    def score(self, state: Added, rows: Rows) -> Int64s:
+    def score(self, state: FitScoreState, rows: Rows) -> Int64s:
         if not state.resources:
             return np.zeros(length_of(rows), dtype=np.int64)
         allocatable, used = self._resources.allocatable, self._resources.used
-        levels = [
-            Level(used[slot][rows], added, allocatable[slot][rows], weight, *self._bounds(slot))
-            if slot not in state.of_devices
-            else self._devices.level(slot, added, rows, weight)
+        resources = [
+            ResourceAmounts(used[slot][rows], added, allocatable[slot][rows], weight, *self._bounds(slot))
+            if slot not in state.device_backed
+            else self._devices.resource(slot, added, rows, weight)
             for slot, added, weight in state.resources
         ]
         if self._points is not None:
-            return ratio_score(levels, self._points)
+            return ratio_score(resources, self._points)
         assert self._strategy.type in (LEAST_ALLOCATED, MOST_ALLOCATED), f"unknown strategy {self._strategy.type}"
-        return average_score(levels, free_share_score if self._strategy.type == LEAST_ALLOCATED else used_share_score)
+        return average_score(
+            resources, free_share_score if self._strategy.type == LEAST_ALLOCATED else used_share_score
+        )
 
-    def score_row(self, state: Added, row: int) -> int:
-        if self._points is not None or not state.resources or state.of_devices:
+    def score_row(self, state: FitScoreState, row: int) -> int:
+        if self._points is not None or not state.resources or state.device_backed:
             return super().score_row(state, row)
         allocatable, used = self._resources.at(row)
         total = weights = 0
@@ -256,10 +264,7 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
         return (
             ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_room, per_signature=True),
             ClusterEventWithHint(
-                EventResource.ASSIGNED_POD,
-                ActionType.UPDATE_POD_SCALE_DOWN,
-                _frees_what_is_requested,
-                per_signature=True,
+                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, _frees_request, per_signature=True
             ),
             ClusterEventWithHint(
                 EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN, queue_on_own_update
@@ -271,30 +276,27 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
                 per_signature=True,
             ),
             ClusterEventWithHint(
-                EventResource.DEVICE_CLASS,
-                ActionType.ADD | ActionType.UPDATE,
-                _stands_behind_a_request,
-                per_signature=True,
+                EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE, _provides_request, per_signature=True
             ),
         )
 
     def _may_fit_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-        """A node came, or offers something else: is it large enough, and has something grown that the pod requests?"""
-        wanted, offered = _wanted(pod.signature), self._offered(new)
+        """Whether an added or changed node is large enough, and a requested resource has grown."""
+        wanted, offered = _requests(pod.signature), self._offered(new)
         if offered.get(PODS_NAME, 0) < 1:
             return QueueingHint.SKIP
         for name, amount in wanted.items():
             if amount > offered.get(name, 0) and not self._is_left_to_devices(name, offered):
                 return QueueingHint.SKIP
-        return queue_if(old is None or self._grows(wanted, self._offered(old), offered))
+        return queue_if(old is None or self._has_grown(wanted, self._offered(old), offered))
 
-    def _grows(self, wanted: Amounts, before: Amounts, after: Amounts) -> bool:
+    def _has_grown(self, wanted: Amounts, before: Amounts, after: Amounts) -> bool:
         return after.get(PODS_NAME, 0) > before.get(PODS_NAME, 0) or any(
             after.get(name, 0) > before.get(name, 0) or self._is_left_to_devices(name, after) for name in wanted
         )
 
     def _is_left_to_devices(self, name: str, offered: Amounts) -> bool:
-        return offered.get(name, 0) <= 0 and self._devices.stand_behind(name)
+        return offered.get(name, 0) <= 0 and self._devices.has_device_class(name)
 
     def _offered(self, node: Node) -> Amounts:
         for known, amounts in self._offers:
@@ -317,12 +319,12 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
 
 
 def _counts_for_score(name: str, requests: Mapping[str, int]) -> bool:
-    """Resources of no node are left out (`pods` is none), and extended ones that the pod does not request."""
-    return name in _TOLD_FIRST or (is_scalar_resource(name) and requests.get(name, 0) != 0)
+    """Whether a resource is scored: not `pods`, and not extended resources that the pod does not request."""
+    return name in _REPORTED_FIRST or (is_scalar_resource(name) and requests.get(name, 0) != 0)
 
 
 def _place(name: str) -> int:
-    return _TOLD_FIRST.index(name) if name in _TOLD_FIRST else len(_TOLD_FIRST)
+    return _REPORTED_FIRST.index(name) if name in _REPORTED_FIRST else len(_REPORTED_FIRST)
 
 
 def _requests_of(pods: Sequence[PodInfo], slot: int) -> dict[str, int]:
@@ -356,7 +358,7 @@ def quantity_text(name: str, amount: int) -> str:
 
 
 def amount_text(name: str, amount: int) -> str:
-    """The amount as people write it: 0.3 (cpu), 1.5Gi (bytes), 2 (anything else). Rounded up."""
+    """The amount for messages: 0.3 (cpu), 1.5Gi (bytes), 2 (others). Rounded up."""
     if name == CPU:
         return f"{amount / 1000:.3f}".rstrip("0").rstrip(".")
     if not _is_in_bytes(name):
@@ -377,8 +379,8 @@ def _frees_room(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     return queue_if(has_node_or_nomination(old))
 
 
-def _frees_what_is_requested(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
-    """A placed pod requests less: is it less of something that the sleeping one requests?"""
+def _frees_request(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    """Whether a placed pod frees a resource that the pending pod requests."""
     wanted, before, after = _requested(pod), _requested(old), _requested(new)
     return queue_if(
         any(
@@ -389,8 +391,8 @@ def _frees_what_is_requested(pod: PodInfo, old: PodInfo, new: PodInfo) -> Queuei
     )
 
 
-def _stands_behind_a_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
-    """A device class came, or stands behind another resource: does the pod request that?"""
+def _provides_request(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
+    """Whether the added or updated DeviceClass provides a resource that the pod requests."""
     named = new.spec.extended_resource_name
     if old is not None and (old.spec.extended_resource_name or "") == (named or ""):
         return QueueingHint.SKIP
@@ -401,15 +403,15 @@ def _stands_behind_a_request(pod: PodInfo, old: DeviceClass | None, new: DeviceC
 
 
 def _requested(pod: PodInfo) -> Sequence[int]:
-    """What a pod takes from its node, by the resource's slot (the count of pods is the same for all)."""
+    """What a pod uses of its node, by slot."""
     amounts: list[int] = pod.signature.request_vector.tolist()
     return amounts
 
 
-def _wanted(signature: PodSignature) -> Amounts:
-    """What a node must have for a pod; what it requests nothing of is left out."""
-    known = signature.memo.get(_wanted)
+def _requests(signature: PodSignature) -> Amounts:
+    """The positive requests of a pod."""
+    known = signature.memo.get(_requests)
     if known is None:
         requests = fit_filter_requests(signature.view)
-        known = signature.memo[_wanted] = {name: amount for name, amount in requests.items() if amount > 0}
+        known = signature.memo[_requests] = {name: amount for name, amount in requests.items() if amount > 0}
     return known  # type: ignore[return-value]

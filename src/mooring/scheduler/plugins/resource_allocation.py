@@ -1,10 +1,11 @@
-"""Kernels of resource scoring: how full a node would be, as a number from 0 to 100.
+"""How full a node is: the scoring kernels of NodeResourcesFit and NodeResourcesBalancedAllocation, from 0 to 100.
 
-Each kernel takes one `Level` for each resource that counts, with a place for each node, and is written after one node's
-meaning. Places where a node offers none of a resource are left out of that node's average, as kube-scheduler does.
+Each kernel takes one `ResourceAmounts` for each scored resource, with one element per node. Its docstring gives the
+formula for one node. A resource that a node does not offer is left out of that node's average, as in kube-scheduler.
 
-Whole numbers are divided as Go divides them: towards zero. Where a number could be negative it is held at zero
-before the division, so that numpy's rounding down is the same.
+1. Integers are divided as in Go: towards zero. A value that may be negative is set to zero before the division.
+2. `DeviceBackedResources` counts devices for extended resources that a DeviceClass provides, on nodes that do not
+   report the resource as allocatable. These counts change with every allocation, so scores depend on its `epoch`.
 """
 
 from __future__ import annotations
@@ -24,86 +25,86 @@ from mooring.scheduler.framework.plugin import SCORE_MAX
 _FLOAT_SAFE_MAX = 2**46
 
 
-class Level(NamedTuple):
-    """One resource on many nodes: what is used, what the pod adds, what there is, and how much it counts."""
+class ResourceAmounts(NamedTuple):
+    """One resource on many nodes: used, added by the pod, allocatable, and the weight."""
 
     used: Int64s
     added: int
     allocatable: Int64s
     weight: int
     least: int
-    """The least that any node offers: where that is more than nothing, no node needs to be left out."""
+    """The smallest allocatable amount of all nodes. If it is positive, no node is left out."""
     most: int
 
 
-ResourceScore = Callable[[Level], Int64s]
-"""From a resource to 0..100."""
+ResourceScore = Callable[[ResourceAmounts], Int64s]
+"""From one resource to scores from 0 to 100."""
 
 
-def free_share_score(level: Level) -> Int64s:
-    """Per node: (allocatable - requested) * 100 // allocatable, and 0 where it does not fit."""
-    free = level.allocatable - level.used
-    free -= level.added
-    return _percent(np.maximum(free, 0, out=free), level)
+def free_share_score(resource: ResourceAmounts) -> Int64s:
+    """Per node: (allocatable - requested) * 100 // allocatable, or 0 if it does not fit."""
+    free = resource.allocatable - resource.used
+    free -= resource.added
+    return _percent(np.maximum(free, 0, out=free), resource)
 
 
-def used_share_score(level: Level) -> Int64s:
-    """Per node: requested * 100 // allocatable, and 100 where it does not fit."""
-    return _percent(np.minimum(level.used + level.added, level.allocatable), level)
+def used_share_score(resource: ResourceAmounts) -> Int64s:
+    """Per node: requested * 100 // allocatable, or 100 if it does not fit."""
+    return _percent(np.minimum(resource.used + resource.added, resource.allocatable), resource)
 
 
-def average_score(levels: Sequence[Level], resource_score: ResourceScore) -> Int64s:
-    """Per node: the weighted average of the resources that the node offers, and 0 if it offers none."""
-    length = len(levels[0].allocatable)
-    if all(level.least > 0 for level in levels):
-        weights = sum(level.weight for level in levels)
+def average_score(resources: Sequence[ResourceAmounts], resource_score: ResourceScore) -> Int64s:
+    """Per node: the weighted average over the resources that the node offers, or 0 if it offers none."""
+    length = len(resources[0].allocatable)
+    if all(resource.least > 0 for resource in resources):
+        weights = sum(resource.weight for resource in resources)
         total: Int64s | int = 0
-        for level in levels:
-            scores = resource_score(level)
-            total = total + (scores if level.weight == 1 else level.weight * scores)
-        assert not isinstance(total, int), "there is no average of nothing"
+        for resource in resources:
+            scores = resource_score(resource)
+            total = total + (scores if resource.weight == 1 else resource.weight * scores)
+        assert not isinstance(total, int), "there are no resources"
         return total >> 1 if weights == 2 else total // weights
     total = np.zeros(length, dtype=np.int64)
     weight_sum = np.zeros(length, dtype=np.int64)
-    for level in levels:
-        is_offered = level.allocatable != 0
-        scores = resource_score(level)
-        total += np.where(is_offered, level.weight * scores, 0)
-        weight_sum += np.where(is_offered, level.weight, 0)
+    for resource in resources:
+        is_offered = resource.allocatable != 0
+        scores = resource_score(resource)
+        total += np.where(is_offered, resource.weight * scores, 0)
+        weight_sum += np.where(is_offered, resource.weight, 0)
     return np.where(weight_sum > 0, total // np.maximum(weight_sum, 1), 0)
 
 
-def ratio_score(levels: Sequence[Level], points_by_percent: Int64s) -> Int64s:
+def ratio_score(resources: Sequence[ResourceAmounts], points_by_percent: Int64s) -> Int64s:
     """Per node: the rounded weighted average of `points_by_percent[utilization]`, leaving out resources that get 0."""
-    total = np.zeros(len(levels[0].allocatable), dtype=np.int64)
-    weight_sum = np.zeros(len(levels[0].allocatable), dtype=np.int64)
-    for level in levels:
-        requested = level.used + level.added
-        is_over = requested > level.allocatable
-        percent = np.where(is_over, 100, requested * 100 // np.maximum(level.allocatable, 1))
-        points = np.where(level.allocatable != 0, points_by_percent[np.clip(percent, 0, 100)], 0)
+    total = np.zeros(len(resources[0].allocatable), dtype=np.int64)
+    weight_sum = np.zeros(len(resources[0].allocatable), dtype=np.int64)
+    for resource in resources:
+        requested = resource.used + resource.added
+        is_over = requested > resource.allocatable
+        percent = np.where(is_over, 100, requested * 100 // np.maximum(resource.allocatable, 1))
+        points = np.where(resource.allocatable != 0, points_by_percent[np.clip(percent, 0, 100)], 0)
         counts = points > 0
-        total += np.where(counts, points * level.weight, 0)
-        weight_sum += np.where(counts, level.weight, 0)
+        total += np.where(counts, points * resource.weight, 0)
+        weight_sum += np.where(counts, resource.weight, 0)
     divisor = np.maximum(weight_sum, 1)
-    # Rounded to the nearest, halves up: exact in whole numbers, and never negative.
+    # Rounded to the nearest integer, halves up; never negative.
     return np.where(weight_sum > 0, (2 * total + divisor) // (2 * divisor), 0)
 
 
 def shape_points(shape: Sequence[tuple[int, int]]) -> Int64s:
-    """The broken line through (utilization, score) points, for every whole percent from 0 to 100."""
+    """The piecewise linear function through (utilization, score) points, for each percent from 0 to 100."""
     return np.array([_on_line(shape, percent) for percent in range(101)], dtype=np.int64)
 
 
-def balance_score(levels: Sequence[Level], without_pod: Int64s) -> Int64s:
-    """Per node: 75 if the pod leaves the balance between resources as it is, up to 100 the more it mends it."""
+def balance_score(resources: Sequence[ResourceAmounts], without_pod: Int64s) -> Int64s:
+    """Per node: 50 + (50 + evenness with the pod - evenness without it) // 2."""
     half = SCORE_MAX // 2
-    # The difference lies between -50 and 50, so that shifting right halves what is never negative.
-    return half + (half + evenness(levels, with_pod=True) - without_pod >> 1)
+    # The difference is between -50 and 50, so the shifted number is never negative.
+    return half + (half + evenness(resources, with_pod=True) - without_pod >> 1)
 
 
 def one_balance_score(offered: Sequence[tuple[int, int, int]]) -> int:
-    """The same for one node and at most two (used, added, allocatable): the row that a pod was just placed on."""
+    """As `balance_score`, for one node and at most two (used, added, allocatable)."""
     half = SCORE_MAX // 2
     if len(offered) < 2:
         return half + half // 2
@@ -125,28 +126,28 @@ def one_evenness(offered: Sequence[tuple[int, int]]) -> int:
     return _even(*offered[0], *offered[1])
 
 
-def evenness(levels: Sequence[Level], *, with_pod: bool) -> Int64s:
-    """Per node: 100 * (1 - standard deviation of the used shares), cut off to a whole number."""
-    shares = [_share(level, level.added if with_pod else 0) for level in levels]
-    if len(levels) == 2 and all(level.least > 0 for level in levels):
+def evenness(resources: Sequence[ResourceAmounts], *, with_pod: bool) -> Int64s:
+    """Per node: 100 * (1 - standard deviation of the used shares), truncated."""
+    shares = [_share(resource, resource.added if with_pod else 0) for resource in resources]
+    if len(resources) == 2 and all(resource.least > 0 for resource in resources):
         deviation = np.abs(shares[0] - shares[1])
         deviation /= 2
     else:
-        deviation = _deviation(shares, [level.allocatable != 0 for level in levels])
+        deviation = _deviation(shares, [resource.allocatable != 0 for resource in resources])
     deviation -= 1.0
-    deviation *= -float(SCORE_MAX)  # the same number as (1 - deviation) * 100, without two more arrays
+    deviation *= -float(SCORE_MAX)  # equals (1 - deviation) * 100, without two more arrays
     return deviation.astype(np.int64)
 
 
-def _share(level: Level, added: int) -> Float64s:
-    share = (level.used + added if added else level.used) / np.maximum(level.allocatable, 1)
+def _share(resource: ResourceAmounts, added: int) -> Float64s:
+    share = (resource.used + added if added else resource.used) / np.maximum(resource.allocatable, 1)
     return np.minimum(share, 1.0, out=share)
 
 
 def _deviation(shares: Sequence[Float64s], offered: Sequence[Bools]) -> Float64s:
-    """Per node: the standard deviation of the shares it has; of two, half their distance; of fewer, 0.
+    """Per node: the standard deviation of its shares; for two, half their difference; for fewer, 0.
 
-    The sums run in the order of the resources, so that they round as kube-scheduler's do.
+    Sums follow the order of the resources, so that they round as in kube-scheduler.
     """
     length = len(shares[0])
     count = np.zeros(length, dtype=np.int64)
@@ -165,16 +166,16 @@ def _deviation(shares: Sequence[Float64s], offered: Sequence[Bools]) -> Float64s
     return np.where(count == 2, of_two, np.where(count > 2, of_many, 0.0))
 
 
-def _percent(part: Int64s, level: Level) -> Int64s:
-    """Per node: part * 100 // allocatable, for 0 <= part <= allocatable, and 0 where nothing is offered.
+def _percent(part: Int64s, resource: ResourceAmounts) -> Int64s:
+    """Per node: part * 100 // allocatable, for 0 <= part <= allocatable, or 0 if nothing is allocatable.
 
-    Dividing floats is six times faster than dividing whole numbers, and exact here: the quotient is at most 100, so
-    a float next to it is 2**-46 away at most, while a quotient that is no whole number misses the next one by at
-    least 1 / allocatable. Larger amounts are divided the slow way.
+    Float division is six times faster than integer division, and exact here: the quotient is at most 100, so its float
+    error is at most 2**-46, while a quotient that is not an integer differs from the next integer by at least
+    1 / allocatable. Larger amounts use integer division.
     """
-    divisor = np.maximum(level.allocatable, 1)  # never divide by zero, even unread
+    divisor = np.maximum(resource.allocatable, 1)  # avoids a division by zero
     part *= SCORE_MAX
-    if level.most < _FLOAT_SAFE_MAX:
+    if resource.most < _FLOAT_SAFE_MAX:
         return (part / divisor).astype(np.int64)
     return part // divisor
 
@@ -191,8 +192,8 @@ def _on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
     return shape[-1][1]
 
 
-class DeviceLevels:
-    """Devices as a resource."""
+class DeviceBackedResources:
+    """Extended resources that devices provide, as used and allocatable amounts."""
 
     def __init__(self, columns: Columns, scored: Iterable[str]) -> None:
         self._columns = columns
@@ -201,27 +202,27 @@ class DeviceLevels:
         self._scored = tuple(name for name in scored if is_device_backed_resource(name))
 
     def epoch(self) -> object:
-        """Changes with what filters and scores read of devices."""
+        """Changes when the devices change that filters and scores read."""
         class_resolver = self._manager.class_resolver
-        if not self._scored or not any(self.stand_behind(name) for name in self._scored):
+        if not self._scored or not any(self.has_device_class(name) for name in self._scored):
             return class_resolver.revision
         return class_resolver.revision, self._manager.allocated.revision, self._slices.version
 
-    def stand_behind(self, name: str) -> bool:
+    def has_device_class(self, name: str) -> bool:
         return self._manager.class_resolver.get(name) is not None
 
     def backed_slots(self) -> frozenset[int]:
-        """The slots of scored resources that devices stand behind."""
-        return frozenset(self._columns.resources.slot(name) for name in self._scored if self.stand_behind(name))
+        """The slots of scored resources with a DeviceClass."""
+        return frozenset(self._columns.resources.slot(name) for name in self._scored if self.has_device_class(name))
 
-    def level(self, slot: int, added: int, rows: Rows, weight: int) -> Level:
-        """One resource on many rows: devices where a row offers none of it otherwise."""
+    def resource(self, slot: int, added: int, rows: Rows, weight: int) -> ResourceAmounts:
+        """One resource on many rows: devices on rows that report none as allocatable."""
         resources = self._columns.resources
         offered, used = resources.allocatable[slot, rows], resources.used[slot, rows]
         device_class = self._manager.class_resolver.get(resources.names[slot])
-        assert device_class is not None, f"no device stands behind {resources.names[slot]}"
+        assert device_class is not None, f"no DeviceClass provides {resources.names[slot]}"
         totals = self._manager.totals(device_class)
         are_devices = (offered == 0) & (totals.devices[rows] > 0)
         offered = np.where(are_devices, totals.devices[rows], offered)
         used = np.where(are_devices, totals.in_use[rows], used)
-        return Level(used, added, offered, weight, 0, int(offered.max(initial=0)))
+        return ResourceAmounts(used, added, offered, weight, 0, int(offered.max(initial=0)))

@@ -18,27 +18,27 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 from mooring.scheduler.framework.plugin import PreScore, Scope, Score
-from mooring.scheduler.plugins.node_resources_fit import Added, NodeResourcesFit
+from mooring.scheduler.plugins.node_resources_fit import FitScoreState, NodeResourcesFit
 from mooring.scheduler.policy.arguments import strategy_arguments
 
 
-class _ResourceStrategy(PreScore[Added], Score[Added]):
+class _ResourceStrategy(PreScore[FitScoreState], Score[FitScoreState]):
     score_scope = Scope.NODE_PODS
     strategy: ClassVar[str]
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         self._fit = NodeResourcesFit(columns, strategy_arguments(self.name, self.strategy, arguments))
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Added:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> FitScoreState:
         return self._fit.pre_score(pod, feasible)
 
     def epoch(self) -> object:
         return self._fit.epoch()
 
-    def score(self, state: Added, rows: Rows) -> Int64s:
+    def score(self, state: FitScoreState, rows: Rows) -> Int64s:
         return self._fit.score(state, rows)
 
-    def score_row(self, state: Added, row: int) -> int:
+    def score_row(self, state: FitScoreState, row: int) -> int:
         return self._fit.score_row(state, row)
 
 

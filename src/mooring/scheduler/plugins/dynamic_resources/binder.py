@@ -1,14 +1,13 @@
-"""Allocations written for real: what `dynamic_resources` reserved for a pod is told to the API, and waited for.
+"""Writes allocations and reservations to the API server, and waits for devices.
 
-Comes in   the allocations of a pod's claims
-Goes out   claims with an allocation, a finalizer and the pod among those that use them; the claim that stands for a
-           pod's extended resources, created; patience, until all devices say that they are ready
+Input: the allocations of a pod's claims (`PodAllocations`). Output: claims with an allocation, a finalizer and the pod
+in `reservedFor`; the created claim for a pod's extended resources.
 
- 1. The finalizer is written before the allocation, so that no claim with devices can vanish.
- 2. A claim is in flight until it is known what became of the write. Then what was written is believed, even before the
-    watch tells of it.
- 3. A conflict means that somebody else wrote the claim: it is read again and tried again, `TRIES_MAX` times.
- 4. What is waited for is looked at whenever a claim changes, and every few seconds, because time can run out, too.
+1. The finalizer is written before the allocation, so that no allocated claim can be deleted.
+2. An allocation is pending until the result of the write is known. Then the written claim is assumed, before the watch
+   delivers it.
+3. After a conflict the claim is read again and the write is retried, at most `TRIES_MAX` times.
+4. The readiness of devices is checked whenever a claim changes, and every `CHECK_PERIOD_S`, because of the timeout.
 """
 
 from __future__ import annotations
@@ -45,22 +44,22 @@ logger = logging.getLogger(__name__)
 FINALIZER = "resource.kubernetes.io/delete-protection"
 TRIES_MAX = 5
 RETRY_S = 0.01
-LOOK_AGAIN_S = 5.0
-"""How long at most until readiness is looked at again."""
-KNOWN_AFTER_S_MAX = 120.0
-"""How long a claim that was created here may take until the watch tells of it."""
+CHECK_PERIOD_S = 5.0
+"""Longest time between two checks of readiness."""
+DELIVERY_TIMEOUT_S = 120.0
+"""Longest time until the watch delivers a created claim."""
 
 Raw: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Raw], Awaitable[Raw]]
-"""From a claim as it was read to the claim as it was written."""
+"""Changes a claim that was read, writes it, and returns the written claim."""
 
 
 class ClaimBindingError(Exception):
-    """Devices could not be bound; the text is kube-scheduler's."""
+    """A claim could not be bound. The text is kube-scheduler's."""
 
 
 class ClaimBinder:
-    """Writes allocations and reservations, takes them back, and waits for devices."""
+    """Writes and removes allocations and reservations, and waits for devices."""
 
     def __init__(self, client: Client, clock: Clock, claims: ClaimTracker, binding_timeout_s: float) -> None:
         self._client = client
@@ -73,7 +72,7 @@ class ClaimBinder:
     # PreBind
 
     async def write(self, pod: PodInfo, reserved: PodAllocations) -> None:
-        """Tells the API server of all allocations of a pod. Raises `ClaimBindingError`."""
+        """Writes all allocations of a pod. Raises `ClaimBindingError`."""
         part = reserved.part
         allocations: dict[str, AllocationResult] = (
             dict(zip(part.keys, reserved.allocations, strict=True)) if part is not None else {}
@@ -85,17 +84,17 @@ class ClaimBinder:
             await self._bind_extended(pod, reserved, part.uids[-1])
 
     async def _bind(self, uid: str, key: str, pod: PodInfo, allocation: AllocationResult | None) -> ResourceClaim:
-        is_known = False
+        is_assumed = False
         try:
             written = await self._retried(key, lambda claim: self._reserve(claim, pod, allocation))
-            is_known = self._assume(written)
+            is_assumed = self._assume(written)
             return written
         finally:
             if allocation is not None:
-                self._claims.remove_pending(uid, for_all=is_known)
+                self._claims.remove_pending(uid, for_all=is_assumed)
 
     async def _reserve(self, claim: Raw, pod: PodInfo, allocation: AllocationResult | None) -> Raw:
-        """Adds an allocation, if there is one, and the pod to a claim."""
+        """Adds the pod, and the allocation if there is one, to a claim."""
         key = _key_of(claim)
         if claim["metadata"].get("deletionTimestamp"):
             raise ClaimBindingError(f"claim {key} got deleted in the meantime")
@@ -118,9 +117,9 @@ class ClaimBinder:
         return await self._update(claim, doing, subresource="status")
 
     async def _bind_extended(self, pod: PodInfo, reserved: PodAllocations, uid: str) -> None:
-        """Creates the claim that stands for the pod's extended resources, and tells the pod of it."""
+        """Creates the claim for the pod's extended resources, and writes its name to the pod's status."""
         part = reserved.part
-        assert part is not None, f"{pod} was allocated nothing"
+        assert part is not None, f"{pod} has no allocation"
         body = {
             "apiVersion": ResourceClaim.api_version,
             "kind": ResourceClaim.kind,
@@ -141,7 +140,7 @@ class ClaimBinder:
             raise ClaimBindingError(f"create claim for extended resources {pod.namespace}/: {error}") from error
         try:
             written = await self._bind_created(created, pod, reserved.allocations[-1])
-            await self._wait_known(written)
+            await self._wait_delivered(written)
         finally:
             self._claims.remove_pending(uid)
         status = {"requestMappings": _plain(part.mappings), "resourceClaimName": written.metadata.name}
@@ -155,19 +154,19 @@ class ClaimBinder:
         return await self._retried(created.key, lambda claim: self._reserve(claim, pod, allocation))
 
     def has_to_wait(self, reserved: PodAllocations) -> bool:
-        """Whether some device of a pod must be made ready before the pod may go to its node."""
+        """Whether a device of the pod has binding conditions."""
         keys = [claim.key for claim in reserved.state.claims]
         return any((claim := self._claims.get(key)) is not None and needs_binding(claim) for key in keys)
 
     async def wait_ready(self, reserved: PodAllocations) -> None:
-        """Comes back when all devices of a pod are ready. Raises `ClaimBindingError`."""
+        """Returns when all devices of a pod are ready. Raises `ClaimBindingError`."""
         keys = [claim.key for claim in reserved.state.claims]
         end_s = self._clock.now_s() + self._binding_timeout_s
         with self._waiters.waiting_for(keys) as changed:
             while not self._are_ready(keys):
                 if self._clock.now_s() >= end_s:
                     raise ClaimBindingError("device binding timeout: context deadline exceeded")
-                await _wait_for_change(changed, min(LOOK_AGAIN_S, end_s - self._clock.now_s()))
+                await _wait_for_change(changed, min(CHECK_PERIOD_S, end_s - self._clock.now_s()))
 
     def _are_ready(self, keys: Sequence[str]) -> bool:
         for key in keys:
@@ -184,10 +183,10 @@ class ClaimBinder:
             return False
         return True
 
-    # Taking back
+    # Release
 
     async def release(self, pod: PodInfo, claims: Sequence[ResourceClaim], of_extended: ResourceClaim | None) -> None:
-        """Takes the pod off its claims, and deletes the claim that stands for its extended resources."""
+        """Removes the pod from `reservedFor` of its claims, and deletes the claim for its extended resources."""
         for claim in claims:
             if claim.status.allocation is None or not is_reserved_for(claim, pod.uid):
                 continue
@@ -200,8 +199,8 @@ class ClaimBinder:
                 )
             except ClientError as error:
                 logger.warning(
-                    "cannot take pod %s off claim %s: %s", pod.key, claim.key, error
-                )  # tried again next time
+                    "cannot remove pod %s from reservedFor of claim %s: %s", pod.key, claim.key, error
+                )  # retried in the next attempt
         if of_extended is not None:
             try:
                 await self.delete(of_extended.key)
@@ -209,7 +208,7 @@ class ClaimBinder:
                 logger.warning("cannot delete claim %s of pod %s: %s", of_extended.key, pod.key, error)
 
     async def deallocate(self, key: str, resource_version: str) -> None:
-        """Takes the devices from a claim, unless somebody has written it meanwhile. Raises `ClientError`."""
+        """Deallocates a claim, unless it was changed in the meantime. Raises `ClientError`."""
         claim = await self._read(key)
         if claim["metadata"].get("resourceVersion", "") != resource_version:
             raise ConflictError(f"claim {key} was changed in the meantime")
@@ -236,7 +235,7 @@ class ClaimBinder:
     # Requests
 
     async def _retried(self, key: str, change: Change) -> ResourceClaim:
-        """Reads a claim and changes it; again, if somebody else has written it meanwhile."""
+        """Reads a claim and changes it. Retries after a conflict."""
         for attempt in range(1, TRIES_MAX + 1):
             try:
                 claim = await self._read(key)
@@ -248,7 +247,7 @@ class ClaimBinder:
                 if attempt == TRIES_MAX:
                     raise ClaimBindingError(str(conflict)) from conflict
                 await self._clock.wait(RETRY_S)
-        raise AssertionError("the last try ends it")
+        raise AssertionError("the last attempt returns or raises")
 
     async def _read(self, key: str) -> Raw:
         namespace, _, name = key.partition("/")
@@ -275,20 +274,20 @@ class ClaimBinder:
             return False
         return True
 
-    async def _wait_known(self, written: ResourceClaim) -> None:
-        """Until the watch has told of a claim that was created here: only then can more be believed of it."""
-        end_s = self._clock.now_s() + KNOWN_AFTER_S_MAX
+    async def _wait_delivered(self, written: ResourceClaim) -> None:
+        """Waits until the watch delivers a created claim, so that it can be assumed."""
+        end_s = self._clock.now_s() + DELIVERY_TIMEOUT_S
         with self._waiters.waiting_for([written.key]) as changed:
             while not self._assume(written):
                 if self._clock.now_s() >= end_s:
-                    logger.warning("claim %s was created, but the watch does not tell of it", written.key)
+                    logger.warning("claim %s was created, but the watch has not delivered it", written.key)
                     return
                 await _wait_for_change(changed, end_s - self._clock.now_s())
 
 
 @dataclass(frozen=True, slots=True)
 class Deallocation:
-    """Takes the devices from a claim that is in a pod's way."""
+    """Deallocates a claim whose devices are not available to the pod."""
 
     writer: ClaimBinder
     key: str
@@ -300,7 +299,7 @@ class Deallocation:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deletes the claim that an earlier attempt has left."""
+    """Deletes the claim for extended resources of an earlier attempt."""
 
     writer: ClaimBinder
     key: str
@@ -310,11 +309,11 @@ class Deletion:
 
 
 class _Conflict(Exception):
-    """Somebody else has written the claim meanwhile."""
+    """The claim was changed in the meantime."""
 
 
 async def _wait_for_change(changed: asyncio.Event, timeout_s: float) -> None:
-    """Until the bell rings, or time is over."""
+    """Waits for a change or the timeout."""
     try:
         async with asyncio.timeout(timeout_s):
             await changed.wait()
@@ -324,7 +323,7 @@ async def _wait_for_change(changed: asyncio.Event, timeout_s: float) -> None:
 
 
 def _plain(value: object) -> Any:
-    """A view as JSON is written."""
+    """A view as plain JSON data."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

@@ -1,11 +1,9 @@
-"""The claims of a pod: which they are, and whether the pod may use them now.
+"""The ResourceClaims of a pod, and whether their devices are ready.
 
-Comes in   a pod, the claims as they are believed
-Goes out   its claims in order, or why it has to wait, in Kubernetes' words
+Input: a pod, the claims of the cluster. Output: its claims in order, or why the pod must wait.
 
- 1. A claim that is made from a template for a pod must be owned by that very pod: another one of the same name may be
-    left over from a pod that is gone.
- 2. A claim from a template may be missing on purpose: a status without a name says so.
+1. A claim from a template must be owned by the pod. A claim with the same name may be left over from a deleted pod.
+2. A claim from a template may be omitted: then its status has no name.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ from mooring.scheduler.devices.requests import ALTERNATIVES_MAX
 
 
 class ClaimsMissingError(Exception):
-    """A pod cannot be scheduled before something happens to its claims."""
+    """A claim of the pod is missing, is being deleted, or belongs to another pod."""
 
 
 class DeviceBindingError(Exception):
-    """A device will never be ready: it said so, or its time is over."""
+    """A device has a binding failure condition."""
 
 
-def claims_of(view: Pod, pod_uid: str, book: ClaimTracker) -> tuple[ResourceClaim, ...]:
+def claims_of(view: Pod, pod_uid: str, tracker: ClaimTracker) -> tuple[ResourceClaim, ...]:
     """The claims of a pod, in the order of its specification. Raises `ClaimsMissingError`."""
     found: list[ResourceClaim] = []
     namespace, name = view.metadata.namespace, view.metadata.name
@@ -36,7 +34,7 @@ def claims_of(view: Pod, pod_uid: str, book: ClaimTracker) -> tuple[ResourceClai
         if claim_name is None:
             continue
         key = f"{namespace}/{claim_name}"
-        claim = book.get(key)
+        claim = tracker.get(key)
         if claim is None:
             raise ClaimsMissingError(f'could not find ResourceClaim "{key}"')
         if claim.metadata.deletion_timestamp is not None:
@@ -73,13 +71,13 @@ def is_reserved_for(claim: ResourceClaim, pod_uid: str) -> bool:
 
 
 def is_only_for(claim: ResourceClaim, pod_uid: str) -> bool:
-    """Whether nobody else is in the way of taking its devices from it."""
+    """Whether no other pod has reserved the claim."""
     consumers = claim.status.reserved_for
     return not consumers or (len(consumers) == 1 and consumers[0].uid == pod_uid)
 
 
 def alternatives_score(claim: ResourceClaim) -> int:
-    """What an allocated claim adds to the score of every node: more the earlier the alternatives that it got."""
+    """The score of an allocated claim, the same on every node: higher for earlier alternatives."""
     allocation = claim.status.allocation
     if allocation is None:
         return 0
@@ -93,7 +91,7 @@ def alternatives_score(claim: ResourceClaim) -> int:
     )
 
 
-# Devices that must be made ready before the pod is bound
+# Binding conditions
 
 
 def needs_binding(claim: ResourceClaim) -> bool:
@@ -102,7 +100,7 @@ def needs_binding(claim: ResourceClaim) -> bool:
 
 
 def is_ready(claim: ResourceClaim) -> bool:
-    """Whether all devices of a claim say that they are ready. Raises `DeviceBindingError` if one says never."""
+    """Whether the binding conditions of all devices are true. Raises `DeviceBindingError` on a failure condition."""
     allocation = claim.status.allocation
     if allocation is None:
         return False
@@ -127,7 +125,7 @@ def is_ready(claim: ResourceClaim) -> bool:
 
 
 def is_overdue(claim: ResourceClaim, now_wall_s: float, timeout_s: float) -> bool:
-    """Whether the devices of a claim have had their time to become ready."""
+    """Whether the binding timeout of a claim's devices has passed."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or not needs_binding(claim):
         return False

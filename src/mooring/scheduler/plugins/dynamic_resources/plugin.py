@@ -1,14 +1,15 @@
-"""DynamicResources: pods that ask for devices get them, through resource claims.
+"""DynamicResources: allocate devices to the ResourceClaims of a pod.
 
-Comes in   pods with claims, or with extended resources behind which a device class stands; the devices of the cluster
-Goes out   refusals of nodes without the devices, a score for nodes with the preferred ones; for the chosen node, the
-           allocation of each claim, first in flight (`reserve`) and then written (`pre_bind`)
+Input: pods with claims, or with extended resources that a DeviceClass provides; the devices of the cluster. Output:
+rejected nodes, a score by alternatives; for the selected node an allocation of each claim, pending after `reserve` and
+written by `pre_bind`.
 
- 1. A claim has devices already, or gets them with its first pod. Which devices, the search says (`scheduler.devices`).
- 2. What a pod was given in `reserve` is taken, and other pods of its claim wait, until that is written or taken back.
- 3. Pods that ask for no device cost two looks: at their list of claims, and at whether there are device classes.
- 4. A claim whose devices are where the pod cannot go is deallocated, if nobody else uses it: PostFilter says so, and
-    the scheduler's loop tells the API server (`follow_up`).
+1. A claim is allocated already, or is allocated for its first pod. The allocator selects the devices.
+2. After `reserve` the devices count as allocated, and other pods of the claim wait, until the allocation is written or
+   `unreserve` removes it.
+3. Pods without claims cost two checks: their list of claims, and whether there are DeviceClasses.
+4. PostFilter deallocates a claim whose devices are not available to the pod, if no other pod uses it. The scheduler's
+   loop runs the write (`follow_up`).
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ from mooring.scheduler.plugins.dynamic_resources.state import (
 
 FREE = "free"
 IN_USE = "in use"
-_VERDICTS = (FREE, IN_USE, "too small", "of another sort", "tainted")
-"""What the texts of obstacles say of a device of the requested class. Only the first that applies counts."""
+_STATES = (FREE, IN_USE, "too small", "of another sort", "tainted")
+"""State of a device in the explanations; the first that applies."""
 
 _CAPACITY = re.compile(
     r'device\.capacity\["[^"]*"\]\.(\w+)\.(?:compareTo\(quantity\("([^"]+)"\)\) (>=|>|==|<=|<) 0'
@@ -117,7 +118,7 @@ class DynamicResources(
         self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
         self._writer = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
         self._latest: DynamicResourcesState | None = None
-        """What the cycle of the pod that is being decided about found out."""
+        """The state of the pod in the current scheduling cycle."""
         self._reserved: dict[str, PodAllocations] = {}
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
@@ -150,13 +151,13 @@ class DynamicResources(
         return state
 
     def filter(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
-        return state.refusals(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
+        return state.reasons_bits(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
 
     def reasons(self, state: DynamicResourcesState) -> tuple[Reason, ...]:
         return state.reasons()
 
     def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Rejection:
-        """What there is to know before nodes are looked at."""
+        """The state of a pod before nodes are filtered."""
         view = pod.view if pod.view is not None else pod.signature.view
         try:
             claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
@@ -180,11 +181,11 @@ class DynamicResources(
         if allocation is not None:
             if allocation.node_selector is not None:
                 try:
-                    state.reach[index] = compile_strict(allocation.node_selector)
+                    state.node_selectors[index] = compile_strict(allocation.node_selector)
                 except NodeSelectorError as error:
                     return failure(str(error))
-            if self._has_given_up(claim):
-                state.unready.append(index)
+            if self._binding_failed(claim):
+                state.not_ready.append(index)
             return None
         if self._claims.pending_allocation(claim_uid(claim)) is not None:
             return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
@@ -204,8 +205,8 @@ class DynamicResources(
                     return unresolvable(f"request {request_name}: device class {class_name} does not exist")
         return None
 
-    def _has_given_up(self, claim: ResourceClaim) -> bool:
-        """Whether the devices of a claim will not become ready any more."""
+    def _binding_failed(self, claim: ResourceClaim) -> bool:
+        """Whether the binding conditions of a claim's devices have failed or timed out."""
         try:
             return not is_ready(claim) and is_overdue(claim, self._clock.wall_s(), self._binding_timeout_s)
         except DeviceBindingError:
@@ -223,7 +224,7 @@ class DynamicResources(
     # Explain
 
     def explain(self, state: DynamicResourcesState, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
-        found = [_out_of_reach(state.claims[index].key) for index in state.out_of_reach(row)]
+        found = [_not_available(state.claims[index].key) for index in state.unavailable_at(row)]
         part = state.part_at(row)
         if part is not None:
             pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
@@ -235,15 +236,15 @@ class DynamicResources(
         return found or super().explain(state, row, bits, context)
 
     def distances(self, state: DynamicResourcesState, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
-        """A node is farther by the share of a request that it lacks even if all devices in use were free.
+        """The size of a node's obstacle grows by the share of a request that it lacks even with all devices free.
 
-        Nodes that see the same devices are counted once.
+        Nodes with the same devices are evaluated once.
         """
         distances = super().distances(state, rows, bits, context)
         rejected = np.flatnonzero(bits)
         for part, places in state.parts_of(rows[rejected]):
             at = rejected[places]
-            for alike in self._manager.alike(rows[at]):
+            for alike in self._manager.group_alike(rows[at]):
                 pools = self._manager.inventory.pools(int(rows[at[alike[0]]]))
                 distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(part, pools, self._manager.allocated)
         return distances
@@ -253,7 +254,7 @@ class DynamicResources(
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
         is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
         if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
-            # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
+            # Another PreFilter plugin rejected the pod first. kube-scheduler finds no state and reports that.
             return PostFilterResult(rejection=failure("not found"))
         state = attempt.states.get(self.name)
         if not isinstance(state, DynamicResourcesState):
@@ -325,15 +326,15 @@ class DynamicResources(
 
     async def released(self, pod: PodInfo, node_name: str) -> None:
         if pod.view is None or pod.uid in self._reserved:
-            return  # it is on its way again, and needs its claims
+            return  # the pod is being scheduled again and needs its claims
         try:
             claims = claims_of(pod.view, pod.uid, self._claims)
         except ClaimsMissingError:
-            return  # whoever deletes a claim takes its users off it
+            return  # a claim is deleted, and its reservations with it
         await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
     def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Rejection | None:
-        """What was found out about the pod, if it is still so; looked up again otherwise."""
+        """The state of the current cycle, or a new one if allocations changed."""
         state = self._latest
         if state is not None and state.pod is pod and state.revision == self._manager.allocated.revision:
             return state
@@ -343,7 +344,7 @@ class DynamicResources(
         return None if again is SKIP else again
 
     def allocations_of(self, pod: PodInfo) -> tuple[tuple[str, AllocationResult], ...]:
-        """What a pod was given when it was believed on its node, claim by claim, until that is written."""
+        """The allocations of a reserved pod, by claim, until they are written."""
         reserved = self._reserved.get(pod.uid)
         if reserved is None or reserved.part is None:
             return ()
@@ -370,18 +371,18 @@ class DynamicResources(
         return None
 
 
-# --- queueing hints ----------------------------------------
+# --- queueing hints ---------------------------------------------------------------------------------------------
 
 
-def _events(book: ClaimTracker) -> tuple[ClusterEventWithHint, ...]:
-    """The events that can help a pod that DynamicResources rejected."""
+def _events(tracker: ClaimTracker) -> tuple[ClusterEventWithHint, ...]:
+    """The events that may make a rejected pod schedulable. The hints run for each pod, since pods have own claims."""
     any_change = ActionType.ADD | ActionType.UPDATE
 
     def claim_helps(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> QueueingHint:
-        return queue_if(claim_change_helps(book, pod, old, new))
+        return queue_if(claim_change_helps(tracker, pod, old, new))
 
     def has_its_claims(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> QueueingHint:
-        return queue_if(new.uid == pod.uid and _claims_or_none(book, new) is not None)
+        return queue_if(new.uid == pod.uid and _claims_or_none(tracker, new) is not None)
 
     node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
     return (
@@ -395,9 +396,9 @@ def _events(book: ClaimTracker) -> tuple[ClusterEventWithHint, ...]:
     )
 
 
-def claim_change_helps(book: ClaimTracker, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
-    """A claim came, or changed: were devices set free, or is it one that the pod waits for?"""
-    claims = _claims_or_none(book, pod)
+def claim_change_helps(tracker: ClaimTracker, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    """Whether the change deallocates devices, or is of a claim of the pod."""
+    claims = _claims_or_none(tracker, pod)
     if claims is None:
         return False
     if old is not None and old.status.allocation is not None and new.status.allocation is None:
@@ -407,20 +408,20 @@ def claim_change_helps(book: ClaimTracker, pod: PodInfo, old: ResourceClaim | No
     return old is None or old.status != new.status
 
 
-def _claims_or_none(book: ClaimTracker, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
-    """The claims of a pod; None while some of them are missing."""
+def _claims_or_none(tracker: ClaimTracker, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
+    """The claims of a pod; None while one is missing."""
     if pod.view is None:
         return ()
     try:
-        return claims_of(pod.view, pod.uid, book)
+        return claims_of(pod.view, pod.uid, tracker)
     except ClaimsMissingError:
         return None
 
 
-# --- obstacles --------------------------------------------------------------------------------------------------
+# --- explanations -----------------------------------------------------------------------------------------------
 
 
-def _out_of_reach(key: str) -> Obstacle:
+def _not_available(key: str) -> Obstacle:
     text = f"claim {key} has devices that cannot be used from here"
     return Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, {"claim": key})
 
@@ -428,7 +429,7 @@ def _out_of_reach(key: str) -> Obstacle:
 def _claim_obstacles(
     name: str, claim: RequestedClaim, pools: Sequence[PoolView], allocated: AllocatedState
 ) -> list[Obstacle]:
-    """Each request of the claim for which too few devices are free; or else the constraints between requests."""
+    """Each request of the claim with too few free devices; otherwise the constraints between requests."""
     found = []
     for alternatives in claim.requests:
         counts = [_count_devices(request, pools, allocated) for request in alternatives]
@@ -439,7 +440,7 @@ def _claim_obstacles(
                 "claim": name,
                 "request": alternatives[0].base_name,
                 "needs": needs,
-                **{verdict.replace(" ", "-"): counts[0][verdict] for verdict in _VERDICTS},
+                **{state.replace(" ", "-"): counts[0][state] for state in _STATES},
             }
             text = f"needs {needs}: {has}{_pool_problems_text(pools)}"
             found.append(Obstacle(DynamicResources.name, ObstacleKind.DEVICE, text, details))
@@ -453,7 +454,7 @@ def _claim_obstacles(
 
 
 def _lacking_share(part: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
-    """The largest share of a request for which there is no device, not even one in use. 0: there are enough."""
+    """The largest share of a request without a device, free or in use; 0 if there are enough."""
     shares = [0.0]
     for claim in part.outcomes.wanted.claims:
         for alternatives in claim.requests:
@@ -468,20 +469,20 @@ def _needed(request: Request, counts: Counter[str]) -> int:
 
 
 def _count_devices(request: Request, pools: Iterable[PoolView], allocated: AllocatedState) -> Counter[str]:
-    """How many devices of the request's class a node sees, by verdict."""
+    """Number of devices of the request's class on a node, by state."""
     counts: Counter[str] = Counter({FREE: 0})
     for pool in pools:
         for device, is_reached in zip(pool.devices, pool.reached, strict=True):
             try:
                 is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
                 if is_one and is_reached:
-                    counts[_verdict(request, device, allocated)] += 1
+                    counts[_state_text(request, device, allocated)] += 1
             except AllocationError:
-                continue  # the decision ended in this error, which is reported instead
+                continue  # the decision reports this error
     return counts
 
 
-def _verdict(request: Request, device: PooledDevice, allocated: AllocatedState) -> str:
+def _state_text(request: Request, device: PooledDevice, allocated: AllocatedState) -> str:
     kind = device.kind
     if not is_selected(request, kind):
         return "too small" if _fails_by_capacity(request, kind) else "of another sort"
@@ -497,7 +498,7 @@ def _verdict(request: Request, device: PooledDevice, allocated: AllocatedState) 
 
 
 def _fails_by_capacity(request: Request, kind: DeviceKind) -> bool:
-    """Whether all expressions that do not select the device compare a capacity."""
+    """Whether all selectors that do not match the device compare a capacity."""
     failing = [each for each in request.expressions if kind.selected.get(each) is False]
     return bool(failing) and all(_CAPACITY.fullmatch(each.strip()) for each in failing)
 
@@ -531,7 +532,7 @@ def _comparison_text(part: str) -> str:
 def _counts_text(counts: Counter[str]) -> str:
     if not any(counts.values()):
         return "the node has none"
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if counts[verdict] or verdict == FREE)
+    return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state] or state == FREE)
 
 
 def _pool_problems_text(pools: Sequence[PoolView]) -> str:

@@ -1,15 +1,15 @@
-"""What DynamicResources knows of one pod in one cycle: its claims, and what the rows say to them.
+"""What one scheduling cycle knows of a pod's claims on each node.
 
-Comes in   the claims of a pod, the answers of the search
-Goes out   for each row a bit set and a score; for the chosen row, what is to be allocated there
+Input: the claims of a pod, the outcomes of the allocator. Output: per row a bit set of reasons and a score; for the
+selected row, the claims to allocate.
 
-A pod's extended resources are devices on nodes that do not offer them otherwise. So rows differ in which of them the
-claim for the pod's extended resources asks for (`ClaimsToAllocate`): in most clusters there is one part for all.
+An extended resource is satisfied by devices on nodes that do not report it as allocatable. So rows differ in the
+requests of the claim for extended resources (`ClaimsToAllocate`). In most clusters they are the same for all rows.
 
- 1. What is wrong with the search goes before what is wrong with claims that have devices already, as in
-    kube-scheduler v1.36; and only where nothing is wrong with the search, claims count as unavailable.
- 2. Of errors that name different things, as many are told apart as a filter can. Rows come in the order of their
-    names, so that the first, which is the one that is told, is always right.
+1. The allocator's reasons take precedence over those of allocated claims, as in kube-scheduler v1.36. Allocated claims
+   are checked only where the allocator succeeds.
+2. A filter can report a limited number of different errors. Rows are evaluated in the order of node names, so that the
+   first error, which is the one in the message, is always exact.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ _ERRORS_MAX = REASONS_MAX - len(REASONS)
 
 
 class ClaimsToAllocate(NamedTuple):
-    """What is to be allocated on some rows, claim by claim."""
+    """The claims to allocate on some rows."""
 
     outcomes: AllocationOutcomes
     specs: tuple[ResourceClaimSpec, ...]
     names: tuple[str, ...]
-    """What texts call the claims."""
+    """The names of the claims in messages."""
     keys: tuple[str, ...]
     uids: tuple[str, ...]
     mappings: tuple[ContainerExtendedResourceRequest, ...]
-    """Which container gets the devices of which request, for extended resources."""
+    """Which container uses which request, for extended resources."""
     has_extended: bool
 
 
 class PodAllocations(NamedTuple):
-    """What was decided for a pod on its node, as the API server is to be told."""
+    """The allocations to write for a pod on its selected node."""
 
     state: DynamicResourcesState
     node_name: str
@@ -80,7 +80,7 @@ class PodAllocations(NamedTuple):
 
 
 class DynamicResourcesState:
-    """One pod's claims in one cycle."""
+    """The claims of one pod in one scheduling cycle."""
 
     def __init__(
         self,
@@ -91,25 +91,25 @@ class DynamicResourcesState:
         leftover: ResourceClaim | None,
         columns: Columns,
         manager: DRAManager,
-        book: AllocationCache,
+        cache: AllocationCache,
     ) -> None:
         self.pod = pod
         self.view = view
         self.claims = claims
         self.backed = backed
-        """Extended resources that the pod requests, of which devices stand behind one at least."""
+        """The pod's requests for extended resources, if a DeviceClass provides at least one of them."""
         self.leftover = leftover
-        """The claim for them that an earlier attempt has left."""
+        """The claim for extended resources that an earlier attempt has created."""
         self.revision = manager.allocated.revision
-        self.reach: dict[int, NodeMatcher] = {}
-        """Where the devices of claims that have some can be reached."""
-        self.unready: list[int] = []
-        """Claims whose devices will not become ready any more."""
+        self.node_selectors: dict[int, NodeMatcher] = {}
+        """By claim: the nodes where the devices of an allocated claim are available."""
+        self.not_ready: list[int] = []
+        """Claims whose binding conditions have failed or timed out."""
         self.unavailable: set[int] = set()
-        """Claims with devices that are in the way on some row."""
+        """Allocated claims that rule out a row."""
         self._columns = columns
         self._manager = manager
-        self._cache = book
+        self._cache = cache
         self._waiting = tuple(claim for claim in claims if claim.status.allocation is None)
         self._allocated_score = sum(alternatives_score(claim) for claim in claims)
         self._resources = sorted(backed)
@@ -118,7 +118,7 @@ class DynamicResourcesState:
 
     @property
     def allocates(self) -> bool:
-        """Whether anything is to be allocated."""
+        """Whether the pod has claims to allocate."""
         return bool(self._waiting) or (bool(self.backed) and self.leftover is None)
 
     @property
@@ -131,30 +131,30 @@ class DynamicResourcesState:
     def reasons(self) -> tuple[Reason, ...]:
         return (*REASONS, *(Reason(text, Code.ERROR) for text in self._errors)) if self._errors else REASONS
 
-    def refusals(self, rows: Int64s) -> Int64s:
-        """Per row: why the devices there do not do."""
+    def reasons_bits(self, rows: Int64s) -> Int64s:
+        """Per row: the reasons to reject it."""
         if self.leftover is not None:
             return np.full(len(rows), _LEFT_OVER, dtype=np.int64)
         if not self.allocates:
-            return self._unavailable_at(rows)
-        if not self._resources and not self.reach and not self.unready:
+            return self._availability_bits(rows)
+        if not self._resources and not self.node_selectors and not self.not_ready:
             part = self._part(0)
-            assert part is not None, f"{self.pod} has claims, and nothing to allocate"
-            return self._refusals_of(part, rows)
+            assert part is not None, f"{self.pod} has claims and nothing to allocate"
+            return self._allocation_bits(part, rows)
         bits = np.zeros(len(rows), dtype=np.int64)
         for demand, at in self._by_demand(rows, bits):
             part = self._part(demand)
             if part is None:
                 continue
-            bits[at] = self._refusals_of(part, rows[at])
+            bits[at] = self._allocation_bits(part, rows[at])
             free = at[bits[at] == 0]
             if len(free):
-                bits[free] = self._unavailable_at(rows[free])
+                bits[free] = self._availability_bits(rows[free])
         return bits
 
     def scores(self, rows: Int64s) -> Int64s:
-        """Per row: how early the alternatives are that the claims get there."""
-        assert self.allocates, "only what is allocated now is scored"
+        """Per row: higher for earlier alternatives."""
+        assert self.allocates, "there are no claims to allocate"
         scores = np.zeros(len(rows), dtype=np.int64)
         for demand, at in self._by_demand(rows, np.zeros(len(rows), dtype=np.int64)):
             part = self._part(demand)
@@ -163,27 +163,28 @@ class DynamicResourcesState:
         return scores
 
     def parts_of(self, rows: Int64s) -> list[tuple[ClaimsToAllocate, Int64s]]:
-        """What is to be allocated, each part with the places of its rows. Rows without a part are left out."""
+        """The claims to allocate, with the indexes of their rows. Rows without any are left out."""
         if not self.allocates:
             return []
         demands = self._by_demand(rows, np.zeros(len(rows), dtype=np.int64))
         return [(part, places) for demand, places in demands if (part := self._part(demand)) is not None]
 
     def part_at(self, row: int) -> ClaimsToAllocate | None:
-        """What is to be allocated on a row; None: nothing."""
+        """The claims to allocate on a row; None if there are none."""
         parts = self.parts_of(np.array([row], dtype=np.int64))
         return parts[0][0] if parts else None
 
-    def out_of_reach(self, row: int) -> list[int]:
-        """The claims whose devices are of no use on a row."""
+    def unavailable_at(self, row: int) -> list[int]:
+        """The allocated claims whose devices are not available on a row."""
         rows = np.array([row], dtype=np.int64)
-        beyond = [i for i, reach in self.reach.items() if not self._columns.node_selection.any_term(reach, rows)[0]]
-        return sorted({*beyond, *self.unready} & set(range(len(self.claims))))
+        any_term = self._columns.node_selection.any_term
+        elsewhere = [index for index, selector in self.node_selectors.items() if not any_term(selector, rows)[0]]
+        return sorted({*elsewhere, *self.not_ready} & set(range(len(self.claims))))
 
     # Extended resources
 
     def _by_demand(self, rows: Int64s, bits: Int64s) -> list[tuple[int, Int64s]]:
-        """The places of rows, sorted by which extended resources must be devices there, as a bit set."""
+        """The indexes of rows by the bit set of extended resources that devices must satisfy there."""
         everywhere = np.arange(len(rows))
         if not self._resources:
             return [(0, everywhere)]
@@ -201,7 +202,7 @@ class DynamicResourcesState:
         return [(int(demand), found[demands[found] == demand]) for demand in np.unique(demands[found])]
 
     def _part(self, demand: int) -> ClaimsToAllocate | None:
-        """What is to be allocated on rows with such a demand; None: nothing at all."""
+        """The claims to allocate on rows with this demand; None if there are none."""
         if demand not in self._parts:
             self._parts[demand] = self._new_part(demand) if demand or self.claims else None
         return self._parts[demand]
@@ -223,13 +224,13 @@ class DynamicResourcesState:
 
     # Rows
 
-    def _refusals_of(self, part: ClaimsToAllocate, rows: Int64s) -> Int64s:
+    def _allocation_bits(self, part: ClaimsToAllocate, rows: Int64s) -> Int64s:
         outcomes = part.outcomes.at(rows)
         bits = _BIT_TABLE[outcomes]
-        if part.outcomes.has_trouble:
-            troubled = np.flatnonzero((outcomes == FAILED) | (outcomes == TIMED_OUT))
+        if part.outcomes.has_errors:
+            with_errors = np.flatnonzero((outcomes == FAILED) | (outcomes == TIMED_OUT))
             names = self._columns.node_names
-            for index in sorted(troubled.tolist(), key=lambda index: names[rows[index]]):
+            for index in sorted(with_errors.tolist(), key=lambda index: names[rows[index]]):
                 row = int(rows[index])
                 if outcomes[index] == FAILED:
                     text = part.outcomes.errors[row].text(part.names)
@@ -238,18 +239,18 @@ class DynamicResourcesState:
                 bits[index] = self._error_bit(text)
         return bits
 
-    def _unavailable_at(self, rows: Int64s) -> Int64s:
-        """Per row: whether the devices that claims have already are out of reach."""
-        refused = np.zeros(len(rows), dtype=np.bool_)
-        for index, matcher in self.reach.items():
+    def _availability_bits(self, rows: Int64s) -> Int64s:
+        """Per row: whether the devices of allocated claims are not available."""
+        rejected = np.zeros(len(rows), dtype=np.bool_)
+        for index, matcher in self.node_selectors.items():
             beyond = ~self._columns.node_selection.any_term(matcher, rows)
             if beyond.any():
                 self.unavailable.add(index)
-                refused |= beyond
-        if self.unready:
-            self.unavailable.update(self.unready)
-            refused[:] = True
-        return np.where(refused, _NOT_AVAILABLE, 0)
+                rejected |= beyond
+        if self.not_ready:
+            self.unavailable.update(self.not_ready)
+            rejected[:] = True
+        return np.where(rejected, _NOT_AVAILABLE, 0)
 
     def _error_bit(self, text: str) -> int:
         if text not in self._errors and len(self._errors) < _ERRORS_MAX:
