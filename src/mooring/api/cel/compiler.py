@@ -39,7 +39,7 @@ from mooring.api.cel.logic import all_of, any_of, comparison, conditional, equal
 from mooring.api.cel.loops import Loop, appended, binding, bound, carried, inserted, loop
 from mooring.api.cel.macros import MAP_INSERT
 from mooring.api.cel.operations import equal, not_equal
-from mooring.api.cel.regex import RegexError, compiled_regex
+from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.cel.syntax import (
     Call,
     Comprehension,
@@ -280,8 +280,8 @@ class _Compiler:
     def _check_pattern(self, pattern: Value) -> None:
         try:
             if isinstance(pattern, str):
-                compiled_regex(pattern)
-        except RegexError as error:
+                compile_pattern(pattern)
+        except PatternError as error:
             raise ProgramFailure(str(error)) from None
 
     # --- literals ---

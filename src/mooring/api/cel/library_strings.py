@@ -9,10 +9,10 @@ Goes out   rows for the environment
 
 from __future__ import annotations
 
-from mooring.api.cel.errors import EvaluationFailure, no_such_overload
+from mooring.api.cel.errors import CostExceeded, EvaluationFailure, no_such_overload
 from mooring.api.cel.functions import Binding, Row
 from mooring.api.cel.operations import unknown_operator
-from mooring.api.cel.regex import RegexError, compiled_regex
+from mooring.api.cel.patterns import PatternError, PatternWorkExceeded, compile_pattern
 from mooring.api.cel.text_format import formatted
 from mooring.api.cel.values import Value, type_name
 
@@ -38,9 +38,11 @@ def matches(text: Value, pattern: Value) -> bool:
     if not isinstance(pattern, str):
         raise no_such_overload()
     try:
-        return compiled_regex(pattern).is_found_in(text)
-    except RegexError as error:
+        return compile_pattern(pattern).is_found_in(text)
+    except PatternError as error:
         raise EvaluationFailure(str(error)) from None
+    except PatternWorkExceeded:
+        raise CostExceeded from None
 
 
 def char_at(text: str, index: int) -> str:
@@ -115,16 +117,20 @@ def quote(text: str) -> str:
 
 def find(text: str, pattern: str) -> str:
     try:
-        return compiled_regex(pattern).first_in(text)
-    except RegexError as error:
+        return compile_pattern(pattern).first_in(text)
+    except PatternError as error:
         raise EvaluationFailure(f"Illegal regex: {error}") from None
+    except PatternWorkExceeded:
+        raise CostExceeded from None
 
 
 def find_all(text: str, pattern: str, count: int = -1) -> list[Value]:
     try:
-        return list(compiled_regex(pattern).all_in(text, count))
-    except RegexError as error:
+        return [*compile_pattern(pattern).all_in(text, count)]
+    except PatternError as error:
         raise EvaluationFailure(f"Illegal regex: {error}") from None
+    except PatternWorkExceeded:
+        raise CostExceeded from None
 
 
 def _both_texts(operation: Binding) -> Binding:

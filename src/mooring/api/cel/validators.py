@@ -13,7 +13,7 @@ from __future__ import annotations
 from mooring.api.cel import types
 from mooring.api.cel.checker import Environment
 from mooring.api.cel.errors import EvaluationFailure
-from mooring.api.cel.regex import RegexError, compiled_regex
+from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.cel.source import Source
 from mooring.api.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, children, descendants
 from mooring.api.cel.text_format import Clause, FormatFault, clauses_of, unsuitable
@@ -45,8 +45,8 @@ def _check_literal(call: Call, argument: Node, source: Source, environment: Envi
         if call.function != "matches":
             environment.functions[call.function].dispatch(argument.value)
         elif isinstance(argument.value, str):
-            compiled_regex(argument.value)
-    except (EvaluationFailure, RegexError):
+            compile_pattern(argument.value)
+    except (EvaluationFailure, PatternError):
         source.report(argument.offset, f"invalid {call.function} argument")
 
 

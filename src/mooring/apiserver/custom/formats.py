@@ -11,12 +11,13 @@ Goes out   whether the text has it
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from email.utils import parseaddr
 
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.library_network import url
-from mooring.api.cel.regex import compiled_regex
+from mooring.api.cel.patterns import compile_pattern
 from mooring.api.cel.times import TimeError, parse_duration
 from mooring.apiserver.validation.addresses import parse_ip, parse_range
 
@@ -98,10 +99,8 @@ def _is_unit(word: str) -> bool:
 
 # --- addresses --------------------------------------------------------------------------------------------------
 
-_HOSTNAME = (
-    r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}]"
-    r"(([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
-)
+# kube-openapi's pattern, over text in which "a" stands for any letter, "0" for a digit and "+" for any symbol.
+_HOSTNAME = r"^([a0+]((-?[a0+]{0,62})?)|([a0+](([a0+-]{0,61}[a0+])?)(\.)){1,}(a){2,63})$"
 _is_mac_of = re.compile(
     r"[0-9a-f]{2}([:-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?:(?:\1[0-9a-f]{2}){2}|(?:\1[0-9a-f]{2}){14})?"
     r"|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{4}\.){3}[0-9a-f]{4}|(?:[0-9a-f]{4}\.){9}[0-9a-f]{4}",
@@ -124,9 +123,19 @@ def _is_email(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    if len(text.encode()) > HOSTNAME_LENGTH_MAX or not compiled_regex(_HOSTNAME).is_found_in(text):
+    if len(text.encode()) > HOSTNAME_LENGTH_MAX:
+        return False
+    if not compile_pattern(_HOSTNAME).is_found_in("".join(map(_hostname_character, text))):
         return False
     return all(len(label.encode()) <= LABEL_LENGTH_MAX for label in text.split("."))
+
+
+def _hostname_character(character: str) -> str:
+    if character in ".-":
+        return character
+    if character in "0123456789":
+        return "0"
+    return {"L": "a", "S": "+"}.get(unicodedata.category(character)[0], "!")
 
 
 def _is_ipv4(text: str) -> bool:
