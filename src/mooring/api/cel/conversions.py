@@ -29,6 +29,7 @@ from mooring.api.cel.values import (
     Timestamp,
     Uint,
     Value,
+    read_integer,
     type_name,
 )
 
@@ -105,15 +106,15 @@ def string_of_bytes(value: bytes) -> str:
 
 
 def _int_of_string(text: str) -> int:
-    if not _INTEGER.fullmatch(text) or not INT_MIN <= int(text) <= INT_MAX:
+    if not _INTEGER.fullmatch(text) or not INT_MIN <= read_integer(text) <= INT_MAX:
         raise _unreadable(types.INT)
-    return int(text)
+    return read_integer(text)
 
 
 def _uint_of_string(text: str) -> Uint:
-    if not _UNSIGNED.fullmatch(text) or int(text) > UINT_MAX:
+    if not _UNSIGNED.fullmatch(text) or read_integer(text) > UINT_MAX:
         raise _unreadable(types.UINT)
-    return Uint(text)
+    return Uint(read_integer(text))
 
 
 def _double_of_string(text: str) -> float:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.functions import Row
-from mooring.api.cel.values import INT_MAX, Duration, Timestamp
+from mooring.api.cel.values import INT_MAX, Duration, Timestamp, read_integer
 from mooring.api.cel.versions import quoted
 
 _SECOND_NS = 10**9
@@ -33,6 +33,8 @@ _UNITS_NS = {
 }
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
+_FRACTION_DIGITS_MAX = 20
+_DAY_M = 24 * 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,7 +55,8 @@ def parse_duration(text: str) -> int:
         part = _PART.match(rest, position)
         if part is None or not (part[1] or part[2]):
             raise TimeError(text)
-        amount = Fraction(int(part[1] or 0)) + Fraction(int(part[2] or 0), 10 ** len(part[2] or ""))
+        fraction = (part[2] or "0")[:_FRACTION_DIGITS_MAX]
+        amount = read_integer(part[1] or "0") + Fraction(int(fraction), 10 ** len(fraction))
         total += int(amount * _UNITS_NS[part[3]])
         position = part.end()
     if total > INT_MAX + (sign < 0):
@@ -90,7 +93,10 @@ def duration_text(nanoseconds: int) -> str:
 def timestamp_text(nanoseconds: int, offset_s: int = 0) -> str:
     """RFC 3339, with as many digits of the second as there are."""
     seconds, rest = divmod(nanoseconds, _SECOND_NS)
-    moment = _EPOCH + timedelta(seconds=seconds + offset_s)
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds + offset_s)
+    except OverflowError:
+        raise EvaluationFailure("timestamp overflow") from None
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     zone = f"{'-' if offset_s < 0 else '+'}{abs(offset_s) // 3600:02d}:{abs(offset_s) % 3600 // 60:02d}"
     return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + (zone if offset_s else "Z")
@@ -116,7 +122,10 @@ _DURATION_PARTS_NS = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSe
 def _timestamp_part(part: Callable[[datetime, int], int]) -> Callable[..., int]:
     def part_of(moment: Timestamp, zone: str = "UTC") -> int:
         seconds, fraction_ns = divmod(moment.nanoseconds, _SECOND_NS)
-        return part((_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone)), fraction_ns)
+        try:
+            return part((_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone)), fraction_ns)
+        except OverflowError:  # the local time is before the year 1 or after the year 9999
+            raise EvaluationFailure("timestamp overflow") from None
 
     return part_of
 
@@ -132,6 +141,8 @@ def _zone(name: str) -> tzinfo:
     hours, colon, minutes = name.partition(":")
     if colon:
         offset_m = _number(hours) * 60 + (-_number(minutes) if name[0] == "-" else _number(minutes))
+        if abs(offset_m) >= _DAY_M:
+            raise EvaluationFailure(f"unknown time zone {name}")
         return timezone(timedelta(minutes=offset_m))
     try:
         return UTC if name in ("", "UTC") else ZoneInfo(name)
@@ -142,7 +153,7 @@ def _zone(name: str) -> tzinfo:
 def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise EvaluationFailure(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
-    return int(text)
+    return read_integer(text)
 
 
 ROWS = [

@@ -27,6 +27,19 @@ Value = object
 INT_MAX, INT_MIN, UINT_MAX = 2**63 - 1, -(2**63), 2**64 - 1
 
 
+_DIGITS_MAX = 20
+
+
+def read_integer(text: str, base: int = 10) -> int:
+    """The integer in a text of digits with an optional sign. One beyond 64 bits is only certain to be out of range.
+
+    Python's `int` raises for texts of more than 4,300 digits.
+    """
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    amount = int(digits, base) if len(digits) <= _DIGITS_MAX else UINT_MAX + 1
+    return -amount if text.startswith("-") else amount
+
+
 class Uint(int):
     """An unsigned number, which does not mix with signed ones in arithmetic."""
 

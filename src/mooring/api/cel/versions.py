@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 _UINT64_MAX = 2**64 - 1
+_DIGITS_MAX = 20
 _NUMBERS = re.compile(r"[0-9]+")
 _ALPHANUMERICS = re.compile(r"[0-9A-Za-z-]+")
 
@@ -111,8 +112,8 @@ def _check_build(build: str) -> None:
 def _uint64(text: str) -> int:
     if not text:
         raise VersionError('strconv.ParseUint: parsing "": invalid syntax')
-    value = int(text)
-    if value > _UINT64_MAX:
+    value = int(text[:_DIGITS_MAX])
+    if len(text) > _DIGITS_MAX or value > _UINT64_MAX:
         raise VersionError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return value
 
