@@ -144,6 +144,19 @@ def test_it_is_as_true_when_it_is_metered(sentence: str) -> None:
         ("timestamp(0).getHours('Nowhere/Land') == 1", "unknown time zone Nowhere/Land"),
         ("['a', 'a'].transformMapEntry(i, v, {v: i}) == {}", "insert failed: key a already exists"),
         ("'%s'.format(dyn([])) == ''", "index 0 out of range"),
+        (f"int(['{'9' * 5000}'][0]) == 1", "type conversion error from 'string' to 'int'"),
+        (f"int(['-{'9' * 5000}'][0]) == 1", "type conversion error from 'string' to 'int'"),
+        (f"uint(['{'9' * 5000}'][0]) == 1u", "type conversion error from 'string' to 'uint'"),
+        (
+            f"duration(['{'9' * 5000}s'][0]) == duration('1s')",
+            "type conversion error from 'string' to 'google.protobuf.Duration'",
+        ),
+        (f"timestamp(0).getHours('{'9' * 5000}:00') == 1", f"unknown time zone {'9' * 5000}:00"),
+        ("timestamp('0001-01-01T00:00:00Z').getHours('-02:00') == 1", "timestamp overflow"),
+        (
+            f"semver('{'9' * 5000}.0.0') == semver('1.2.3')",
+            'strconv.ParseUint: parsing "' + "9" * 5000 + '": value out of range',
+        ),
         ("semver('1.2.3-') == semver('1.2.3')", "Prerelease is empty"),
         ("semver('1.x.3') == semver('1.2.3')", 'Invalid character(s) found in minor number "x"'),
         (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.frames import Frame, Part, Run, constant
-from mooring.api.cel.library_collections import map_insert
+from mooring.api.cel.library_collections import check_new_key
 from mooring.api.cel.values import Optional, Uint, Value, implementation_name
 
 _HASHED = (str, int, bool, Uint, float)
@@ -82,5 +82,5 @@ def _hashable(key: Value) -> Value:
 def insert_all(entries: dict[Value, Value], additions: Value) -> None:
     assert isinstance(additions, dict), additions
     for key, value in additions.items():
-        map_insert(entries, key, value)
+        check_new_key(entries, key)
         entries[key] = value

@@ -20,7 +20,7 @@ from mooring.api.cel.access import at, has, optional_at
 from mooring.api.cel.building import insert_all, list_with_optionals, map_of, membership
 from mooring.api.cel.checker import Environment
 from mooring.api.cel.conversions import CONVERTING_FUNCTIONS
-from mooring.api.cel.costs import LIST_COST, MAP_COST, Meter, call_cost
+from mooring.api.cel.costs import LIST_COST, MAP_COST, Meter, argument_cost, result_cost
 from mooring.api.cel.errors import EvaluationFailure, ProgramFailure, no_such_key
 from mooring.api.cel.frames import (
     DEVICE_SLOT,
@@ -237,17 +237,21 @@ class _Compiler:
     def _charged_call(self, node: Call, parts: list[Part]) -> Run:
         given = (*([node.target.type] if node.target is not None else []), *(part.type for part in node.arguments))
         function = self._binding_of(node, given)
-        cost = call_cost(node.function, node.overload_ids)
+        before = argument_cost(node.function, node.overload_ids)
+        after = result_cost(node.function, node.overload_ids)
         runs = [part.run for part in parts]
 
         def run(frame: Frame) -> Value:
             arguments = tuple(run(frame) for run in runs)
+            meter = meter_of(frame)
+            cost = before(arguments)
+            meter.require(cost)
             try:
                 result = function(*arguments)
             except EvaluationFailure:
-                meter_of(frame).charge(1)
+                meter.charge(1)
                 raise
-            meter_of(frame).charge(cost(arguments, result))
+            meter.charge(cost + after(result))
             return result
 
         return run

@@ -36,6 +36,25 @@ class CostExceeded(Exception):
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
+TEXT_LENGTH_MAX = 10_000_000
+"""Maximum length of a text that an evaluation produces. A longer one costs more than any expression may."""
+
+ELEMENTS_MAX = 1_000_000
+"""Maximum number of elements of a list that an evaluation produces, and of nested elements that it compares."""
+
+
+def check_text_length(length: int) -> None:
+    """Call before a text of this length is built."""
+    if length > TEXT_LENGTH_MAX:
+        raise CostExceeded
+
+
+def check_element_count(count: int) -> None:
+    """Call before a list of this length is built."""
+    if count > ELEMENTS_MAX:
+        raise CostExceeded
+
+
 class ProgramFailure(Exception):
     """A constant part of the expression cannot be computed."""
 

@@ -12,14 +12,10 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
 
-from mooring.api.cel.errors import EvaluationFailure, no_such_overload
+from mooring.api.cel.errors import EvaluationFailure, check_element_count, no_such_overload
 from mooring.api.cel.functions import Binding, Row
 from mooring.api.cel.operations import add, compare, contains, is_comparable, is_equal, unknown_operator
 from mooring.api.cel.values import Duration, Uint, Value, type_name
-
-RANGE_SIZE_MAX = 1_000_000
-"""A list that is longer costs more than any expression may."""
-
 
 # --- sets -------------------------------------------------------------------------------------------------------
 
@@ -109,6 +105,7 @@ def flatten(elements: Value, depth: Value = 1) -> list[Value]:
     flat: list[Value] = []
     for element in elements:
         flat.extend(flatten(element, depth - 1) if isinstance(element, list) else [element])
+        check_element_count(len(flat))
     return flat
 
 
@@ -149,19 +146,24 @@ def distinct(elements: list[Value]) -> list[Value]:
 
 
 def range_(end: int) -> list[Value]:
-    return list(range(min(end, RANGE_SIZE_MAX + 1)))
+    check_element_count(end)
+    return list(range(end))
 
 
 def map_insert(target: dict[Value, Value], key: Value, value: Value) -> dict[Value, Value]:
-    if contains(target, key):
-        raise EvaluationFailure(f"insert failed: key {key} already exists")
+    check_new_key(target, key)
     return {**target, key: value}
 
 
+def check_new_key(target: dict[Value, Value], key: Value) -> None:
+    if contains(target, key):
+        raise EvaluationFailure(f"insert failed: key {key} already exists")
+
+
 def map_insert_all(target: dict[Value, Value], entries: dict[Value, Value]) -> dict[Value, Value]:
-    for key, value in entries.items():
-        target = map_insert(target, key, value)
-    return target
+    for key in entries:
+        check_new_key(target, key)
+    return {**target, **entries}
 
 
 _COMPARABLE = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]

@@ -9,7 +9,7 @@ Goes out   rows for the environment
 
 from __future__ import annotations
 
-from mooring.api.cel.errors import CostExceeded, EvaluationFailure, no_such_overload
+from mooring.api.cel.errors import CostExceeded, EvaluationFailure, check_text_length, no_such_overload
 from mooring.api.cel.functions import Binding, Row
 from mooring.api.cel.operations import unknown_operator
 from mooring.api.cel.patterns import PatternError, PatternWorkExceeded, compile_pattern
@@ -19,17 +19,19 @@ from mooring.api.cel.values import Value, type_name
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_QUOTED = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
+_QUOTED = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
+)
 
 
 def matches(text: Value, pattern: Value) -> bool:
@@ -76,6 +78,8 @@ def last_index_of_before(text: str, part: str, start: int) -> int:
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
+    found = text.count(old) if count < 0 else min(text.count(old), count)
+    check_text_length(len(text) + found * (len(new) - len(old)))
     return text.replace(old, new, max(count, -1))
 
 
@@ -108,11 +112,12 @@ def join(texts: list[Value], separator: str = "") -> str:
     for element in texts:
         if not isinstance(element, str):
             raise EvaluationFailure(f"join: invalid input: {type_name(element)}")
+    check_text_length(sum(map(len, map(str, texts))) + len(separator) * len(texts))
     return separator.join(map(str, texts))
 
 
 def quote(text: str) -> str:
-    return '"' + "".join(_QUOTED.get(letter, letter) for letter in text) + '"'
+    return f'"{text.translate(_QUOTED)}"'
 
 
 def find(text: str, pattern: str) -> str:

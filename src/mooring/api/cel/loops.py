@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import repeat
 
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.frames import UNSET, Failed, Frame, Run
@@ -122,13 +123,13 @@ def _is_over(condition: Run, frame: Frame) -> bool:
 
 def _elements(value: Value) -> Iterable[tuple[Value, Value]]:
     if isinstance(value, (list, dict)):
-        return [(element, None) for element in value]
+        return zip(value, repeat(None))
     raise EvaluationFailure(f"got '{implementation_name(value)}', expected iterable type")
 
 
 def _pairs(value: Value) -> Iterable[tuple[Value, Value]]:
     if isinstance(value, dict):
-        return list(value.items())
+        return value.items()
     if isinstance(value, list):
-        return list(enumerate(value))
+        return enumerate(value)
     raise EvaluationFailure(f"unsupported comprehension range type: {implementation_name(value)}")

@@ -17,7 +17,12 @@ import math
 from collections.abc import Callable
 from typing import TypeGuard
 
-from mooring.api.cel.errors import EvaluationFailure, no_such_overload
+from mooring.api.cel.errors import (
+    EvaluationFailure,
+    check_element_count,
+    check_text_length,
+    no_such_overload,
+)
 from mooring.api.cel.types import CelType
 from mooring.api.cel.values import (
     INT_MAX,
@@ -90,13 +95,38 @@ def is_equal(left: Value, right: Value) -> bool:
 
 def find(container: dict[Value, Value], key: Value) -> tuple[Value, bool]:
     """The value under a key, and whether there is one. Python takes 1, 1.0 and True for the same key, CEL does not."""
-    if type(key) is str:
-        return (container[key], True) if key in container else (None, False)
-    if type(key) is bool or _is_number(key):
-        for candidate, value in container.items():
-            if (type(candidate) is bool) is (type(key) is bool) and candidate == key:
-                return value, True
-    return None, False
+    if type(key) is not str and type(key) is not bool and not _is_number(key):
+        return None, False
+    if key not in container:
+        return None, False
+    if key in _BOOL_LIKE:
+        stored = _StoredKey(key)
+        container.get(stored)
+        if (type(stored.key) is bool) is not (type(key) is bool):
+            return None, False
+    return container[key], True
+
+
+_BOOL_LIKE = (0, 1)
+
+
+class _StoredKey:
+    """Finds the key of a dict that equals another one: Python's lookup returns the value only."""
+
+    __slots__ = ("key", "wanted")
+
+    def __init__(self, wanted: Value) -> None:
+        self.wanted = wanted
+        self.key: Value = None
+
+    def __hash__(self) -> int:
+        return hash(self.wanted)
+
+    def __eq__(self, stored: object) -> bool:
+        if stored != self.wanted:
+            return False
+        self.key = stored
+        return True
 
 
 def compare(operator: str, left: Value, right: Value) -> int:
@@ -132,10 +162,13 @@ def add(left: Value, right: Value) -> Value:
     if type(left) is int and type(right) is int:
         return within_int(left + right)
     if isinstance(left, str) and isinstance(right, str):
+        check_text_length(len(left) + len(right))
         return left + right
     if isinstance(left, list) and isinstance(right, list):
+        check_element_count(len(left) + len(right))
         return left + right
     if isinstance(left, bytes) and isinstance(right, bytes):
+        check_text_length(len(left) + len(right))
         return left + right
     if isinstance(left, float) and isinstance(right, float):
         return left + right

@@ -70,7 +70,7 @@ _STRING_BODY = r"""
     | \"\"\"(?:{escape}|[^\\])*?\"\"\" | '''(?:{escape}|[^\\])*?'''
     | \"(?:{escape}|[^\\\"\n\r])*\" | '(?:{escape}|[^\\'\n\r])*'
 """
-_ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"""
+_ESCAPED_CHARACTER = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"""
 _TOKEN = re.compile(
     rf"""
     (?P<space>[\t \r\n\f]+ | //[^\n]*)
@@ -82,7 +82,7 @@ _TOKEN = re.compile(
     | (?P<IDENTIFIER>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<ESC_IDENTIFIER>`[A-Za-z0-9_.\-/\ ]+`)
     | (?P<symbol>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])
-    """.replace("{escape}", _ESCAPE),
+    """.replace("{escape}", _ESCAPED_CHARACTER),
     re.VERBOSE,
 )
 

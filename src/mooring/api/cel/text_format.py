@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mooring.api.cel.conversions import double_text
-from mooring.api.cel.errors import EvaluationFailure
+from mooring.api.cel.errors import EvaluationFailure, check_text_length
 from mooring.api.cel.times import duration_text, timestamp_text
 from mooring.api.cel.types import CelType, Kind
-from mooring.api.cel.values import Duration, Timestamp, Uint, Value, type_name
+from mooring.api.cel.values import Duration, Timestamp, Uint, Value, read_integer, type_name
 from mooring.api.cel.versions import quoted
 
 PRECISION_DEFAULT = 6
@@ -95,10 +95,13 @@ def clauses_of(form: str, value_count: int) -> Iterator[Clause]:
 def formatted(form: str, values: list[Value]) -> str:
     """The format with its values filled in."""
     pieces: list[str] = []
+    length = 0
     rest = iter(values)
     try:
         for clause in clauses_of(form, len(values)):
             pieces.append(_printed(clause, next(rest)) if clause.letter else clause.text)
+            length += len(pieces[-1])
+            check_text_length(length)
     except StopIteration:
         raise EvaluationFailure(f"index {len(values)} out of range") from None
     except FormatFault as fault:
@@ -128,7 +131,7 @@ def _clause(form: str, position: int) -> tuple[Clause, int]:
         if not digits:
             reason = 'error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
             raise _clause_fault(f"error while parsing precision: {reason}")
-        precision, position = int(digits), end
+        precision, position = read_integer(digits), end
     letter = form[position]
     if letter not in "sdfebxXo":
         raise _clause_fault(f'unrecognized formatting clause "{letter}"')
@@ -157,6 +160,7 @@ def _attempt(letter: str, clause: Clause, value: Value) -> str | None:
         number = _SPECIAL_DOUBLES.get(value, value) if isinstance(value, str) else value
         if not isinstance(number, float):
             return None
+        check_text_length(clause.precision)
         return _fixed(number, clause.precision) if letter == "f" else _scientific(number, clause.precision)
     if letter == "b" and type(value) is bool:
         return "1" if value else "0"
@@ -195,10 +199,10 @@ def _as_string(value: Value) -> str | None:
 def _nested(value: Value) -> str:
     match value:
         case list():
-            return f"[{', '.join(map(_nested, value))}]"
+            return f"[{', '.join(_bounded(_nested(element) for element in value))}]"
         case dict():
-            pairs = sorted((_nested(key), _nested(element)) for key, element in value.items())
-            return "{" + ", ".join(f"{key}:{element}" for key, element in pairs) + "}"
+            keys = sorted((_nested(key), key) for key in value)
+            return "{" + ", ".join(_bounded(f"{shown}:{_nested(value[key])}" for shown, key in keys)) + "}"
         case str():
             return quoted(value)
         case bytes():
@@ -214,6 +218,15 @@ def _nested(value: Value) -> str:
             if text is None:
                 raise EvaluationFailure(f"error during formatting: no formatting function for {type_name(value)}")
             return text
+
+
+def _bounded(pieces: Iterator[str]) -> Iterator[str]:
+    """The pieces, as long as they are not too long together."""
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        check_text_length(length)
+        yield piece
 
 
 def _fixed(number: float, precision: int) -> str:

@@ -133,6 +133,8 @@ _ESCAPES = {
 
 def quoted(text: str) -> str:
     """In double quotes, with everything escaped that cannot be printed, as Go's %q does it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return '"' + "".join(_escaped(letter) for letter in text) + '"'
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from mooring.api.cel.checker import Environment, check
 from mooring.api.cel.compiler import Program, compile_tree
-from mooring.api.cel.costs import needs_meter
 from mooring.api.cel.errors import ProgramFailure
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
@@ -118,7 +117,7 @@ def _expression(
             raise _Fault(f"{called}compilation failed: {source.shown_faults()}")
         if tree.type != wanted:
             raise _Fault(otherwise)
-        program = compile_tree(tree, environment, needs_meter(tree, len(text)), (SELF, OLD_SELF))
+        program = compile_tree(tree, environment, True, (SELF, OLD_SELF))
     except RecursionError:
         source.faults[:] = []
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
