@@ -9,10 +9,9 @@ from mooring.api.cel.checker import check
 from mooring.api.cel.compiler import compile_tree
 from mooring.api.cel.costs import COST_MAX, Meter, needs_meter
 from mooring.api.cel.environment import DEVICE_ENVIRONMENT
-from mooring.api.cel.errors import CostExceeded
-from mooring.api.cel.frames import METER_SLOT
+from mooring.api.cel.errors import CostExceeded, Source
 from mooring.api.cel.parser import parse
-from mooring.api.cel.source import Source
+from mooring.api.cel.runtime import METER_SLOT
 from tests.api.cel.builders import amount, device, version
 
 A_GPU = device("dra.example.com", name=True, size=1, label="fish", v=version("1.0.0"), memory=amount("1Mi"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.cel import COST_MAX, types, worst_selector_cost
-from mooring.api.cel.checker import Environment, check
-from mooring.api.cel.environment import FUNCTIONS
+from mooring.api.cel.call_estimates import Span
+from mooring.api.cel.checker import check
+from mooring.api.cel.environment import FUNCTIONS, Environment
+from mooring.api.cel.errors import Source
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import parse
-from mooring.api.cel.source import Source
-from mooring.api.cel.spans import Span
 
 
 @pytest.mark.parametrize(

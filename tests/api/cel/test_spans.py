@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.cel.spans import MOST, NEVER, ONE, UNKNOWN, Span, exactly
+from mooring.api.cel.call_estimates import MOST, NEVER, ONE, UNKNOWN, Span, exactly
 
 
 @pytest.mark.parametrize(

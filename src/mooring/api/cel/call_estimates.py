@@ -1,4 +1,15 @@
-"""Call estimates: what a call of a library function can cost at most, and how large its result can be.
+"""Spans: how large or how dear something is at least and at most, before there is a value.
+
+Comes in   spans, and factors
+Goes out   their sums, products and unions
+
+ 1. Both ends stop at `MOST`, which stands for "nobody knows": nothing wraps around.
+ 2. A product with a factor is rounded up.
+
+
+---
+
+Call estimates: what a call of a library function can cost at most, and how large its result can be.
 
 Comes in   a function, the overload that is meant, and what is known of its target and arguments
 Goes out   an `Estimate`; None for functions that cost one unit, and for operators, which `estimates` knows
@@ -13,10 +24,50 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from mooring.api.cel.spans import MOST, NOTHING, ONE, UNKNOWN, Span, exactly
 from mooring.api.cel.syntax import EQUALS, Literal, Node
 from mooring.api.cel.types import CIDR, IP_ADDRESS, NAMED_FORMAT, QUANTITY, SEMVER, URL, Kind
+
+# === spans ====================================================================================================
+
+MOST = 2**64 - 1
+
+
+class Span(NamedTuple):
+    low: int
+    high: int
+
+    def plus(self, other: Span) -> Span:
+        return Span(min(self.low + other.low, MOST), min(self.high + other.high, MOST))
+
+    def times(self, other: Span) -> Span:
+        return Span(min(self.low * other.low, MOST), min(self.high * other.high, MOST))
+
+    def scaled(self, factor: float) -> Span:
+        return Span(_scaled(self.low, factor), _scaled(self.high, factor))
+
+    def joined(self, other: Span) -> Span:
+        """What holds both."""
+        return Span(min(self.low, other.low), max(self.high, other.high))
+
+
+def exactly(amount: int) -> Span:
+    return Span(amount, amount)
+
+
+NOTHING, ONE = exactly(0), exactly(1)
+UNKNOWN = Span(0, MOST)
+NEVER = Span(MOST, 0)
+"""Joined with any other span it gives that one."""
+
+
+def _scaled(amount: int, factor: float) -> int:
+    product = float(amount) * factor
+    return MOST if product >= float(MOST) else math.ceil(product)
+
+
+# === calls ====================================================================================================
 
 TEXT_FACTOR, REGEX_FACTOR = 0.1, 0.25
 LIST_COST = 10

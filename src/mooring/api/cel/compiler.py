@@ -16,30 +16,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.api.cel import syntax
-from mooring.api.cel.access import at, has, optional_at
-from mooring.api.cel.building import insert_all, list_with_optionals, map_of, membership
-from mooring.api.cel.checker import Environment
 from mooring.api.cel.conversions import CONVERTING_FUNCTIONS
 from mooring.api.cel.costs import LIST_COST, MAP_COST, Meter, argument_cost, result_cost
+from mooring.api.cel.environment import Environment
 from mooring.api.cel.errors import EvaluationFailure, ProgramFailure, no_such_key
-from mooring.api.cel.frames import (
+from mooring.api.cel.functions import Binding
+from mooring.api.cel.macros import MAP_INSERT
+from mooring.api.cel.operators import equal, not_equal
+from mooring.api.cel.patterns import PatternError, compile_pattern
+from mooring.api.cel.runtime import (
     DEVICE_SLOT,
     FIRST_FREE_SLOT,
     METER_SLOT,
     Frame,
+    Loop,
     Part,
     Run,
+    all_of,
+    any_of,
+    appended,
+    at,
+    binding,
+    bound,
+    carried,
     charged,
+    comparison,
+    conditional,
     constant,
+    equality,
     failing,
+    has,
+    insert_all,
+    inserted,
+    list_with_optionals,
+    loop,
+    map_of,
+    membership,
     meter_of,
+    optional_at,
 )
-from mooring.api.cel.functions import Binding
-from mooring.api.cel.logic import all_of, any_of, comparison, conditional, equality
-from mooring.api.cel.loops import Loop, appended, binding, bound, carried, inserted, loop
-from mooring.api.cel.macros import MAP_INSERT
-from mooring.api.cel.operations import equal, not_equal
-from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.cel.syntax import (
     Call,
     Comprehension,

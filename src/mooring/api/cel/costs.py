@@ -21,8 +21,7 @@ from mooring.api.cel.errors import ELEMENTS_MAX, CostExceeded
 from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.cel.syntax import ADD, Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, descendants
 from mooring.api.cel.types import Kind
-from mooring.api.cel.values import Cidr, IpAddress, NamedFormat, Optional, Url, Value
-from mooring.api.cel.versions import Version
+from mooring.api.cel.values import Cidr, IpAddress, NamedFormat, Optional, Url, Value, Version
 from mooring.api.quantity import Quantity
 
 COST_MAX = 1_000_000

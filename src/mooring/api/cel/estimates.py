@@ -17,8 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mooring.api.cel.call_estimates import LIST_COST, REGEX_FACTOR, TEXT_FACTOR, Estimate, Operand, call_estimate
-from mooring.api.cel.spans import NEVER, NOTHING, ONE, UNKNOWN, Span, exactly
+from mooring.api.cel.call_estimates import (
+    LIST_COST,
+    NEVER,
+    NOTHING,
+    ONE,
+    REGEX_FACTOR,
+    TEXT_FACTOR,
+    UNKNOWN,
+    Estimate,
+    Operand,
+    Span,
+    call_estimate,
+    exactly,
+)
 from mooring.api.cel.syntax import (
     ADD,
     AND,

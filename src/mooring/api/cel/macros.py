@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mooring.api.cel.source import Source
+from mooring.api.cel.errors import Source
 from mooring.api.cel.syntax import (
     ACCUMULATOR,
     ADD,

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mooring.api.cel.errors import NOWHERE, Source
 from mooring.api.cel.macros import expanded
-from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import (
     AND,
     BINARY_OPERATORS,

@@ -16,25 +16,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mooring.api.cel.checker import check
+from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.costs import needs_meter
 from mooring.api.cel.environment import DEVICE_ENVIRONMENT
 from mooring.api.cel.errors import (
+    NOWHERE,
     CostExceeded,
     DeviceSelectorError,
     EvaluationFailure,
     ProgramFailure,
     SelectorEvaluationError,
+    Source,
 )
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import Node
 from mooring.api.cel.types import ANY, BOOL
-from mooring.api.cel.validators import validate
-from mooring.api.cel.values import DomainMap, Optional, Value, type_name
-from mooring.api.cel.versions import VersionError, parse_version
+from mooring.api.cel.values import DomainMap, Optional, Value, VersionError, parse_version, type_name
 from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
 from mooring.api.views.base import RawQuantity

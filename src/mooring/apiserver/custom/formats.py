@@ -15,10 +15,10 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from email.utils import parseaddr
 
+from mooring.api.cel.conversions import TimeError, parse_duration
 from mooring.api.cel.errors import EvaluationFailure
-from mooring.api.cel.library_network import url
+from mooring.api.cel.kubernetes import url
 from mooring.api.cel.patterns import compile_pattern
-from mooring.api.cel.times import TimeError, parse_duration
 from mooring.apiserver.validation.addresses import parse_ip, parse_range
 
 HOSTNAME_LENGTH_MAX = 255

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.api.cel.checker import Environment, check
+from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
-from mooring.api.cel.errors import ProgramFailure
+from mooring.api.cel.environment import Environment
+from mooring.api.cel.errors import NOWHERE, ProgramFailure, Source
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import Identifier, Node, descendants
 from mooring.api.cel.types import BOOL, STRING, CelType
-from mooring.api.cel.validators import validate
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.rule_types import OLD_SELF, REQUEST_BYTES_MAX, SELF, Declared, environment_of, size_at

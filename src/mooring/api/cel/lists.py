@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from mooring.api.cel.errors import EvaluationFailure, check_element_count, no_such_overload
 from mooring.api.cel.functions import Binding, Row
-from mooring.api.cel.operations import add, compare, contains, is_comparable, is_equal, unknown_operator
+from mooring.api.cel.operators import add, compare, contains, is_comparable, is_equal, unknown_operator
 from mooring.api.cel.values import Duration, Uint, Value, type_name
 
 # --- sets -------------------------------------------------------------------------------------------------------
