@@ -22,7 +22,7 @@ def cost(expression: str) -> int:
     source = Source(expression)
     tree = parse(source)
     check(tree, source, DEVICE_ENVIRONMENT)
-    assert not source.faults, source.shown_faults()
+    assert not source.errors, source.error_report()
     program = compile_tree(tree, DEVICE_ENVIRONMENT, is_metered=True)
     meter = Meter()
     frame: list[object] = [None] * program.slot_count

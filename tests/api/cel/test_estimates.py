@@ -59,7 +59,7 @@ def test_sizes_of_other_variables_can_be_told() -> None:
     source = Source("self.all(x, x.matches('ab'))")
     tree = parse(source)
     check(tree, source, Environment(FUNCTIONS, {"self": types.list_of(types.STRING)}, {}, {}))
-    assert not source.faults
+    assert not source.errors
     sizes = {("self",): Span(0, 10), ("self", "@items"): Span(0, 99)}
     assert worst_cost(tree, sizes.get) == 1 + 1 + 10 * (2 + 1 + 1 + 10)
     assert worst_cost(tree) > COST_MAX

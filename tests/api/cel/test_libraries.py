@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.api.cel.builders import answer, failure
+from tests.api.cel.builders import answer, runtime_error
 
 OPERATORS = [
     "1 + 2 * 3 - 4 == 3",
@@ -166,7 +166,7 @@ def test_it_is_as_true_when_it_is_metered(sentence: str) -> None:
     ],
 )  # fmt: skip
 def test_what_fails(expression: str, text: str) -> None:
-    assert failure(expression) == text
+    assert runtime_error(expression) == text
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
@@ -176,7 +176,7 @@ def test_whole_numbers_are_exact_or_fail(left: int, right: int) -> None:
     if -(2**63) <= expected < 2**63:
         assert answer(sentence)
     else:
-        assert failure(sentence) == "integer overflow"
+        assert runtime_error(sentence) == "integer overflow"
 
 
 @given(st.integers(-100, 100), st.integers(-100, 100).filter(bool))

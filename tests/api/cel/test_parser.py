@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.cel import DeviceSelectorError, compile_device_selector
-from tests.api.cel.builders import answer, refusal
+from tests.api.cel.builders import answer, compile_error
 
 WORDS = [*"ab.()[]{},?:!-+1", "==", "in", "&&", "||", "'x'", "true", "foo", "device"]
 
 
 def reports(expression: str) -> list[str]:
-    return re.findall(r"^(?:compilation failed: )?ERROR: <input>:(.*)$", refusal(expression), re.MULTILINE)
+    return re.findall(r"^(?:compilation failed: )?ERROR: <input>:(.*)$", compile_error(expression), re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_leading_zeros_do_not_count() -> None:
 
 
 def test_a_line_is_shown_with_a_pointer() -> None:
-    assert refusal('device.driver ==\n"ä" +\t 1 2') == (
+    assert compile_error('device.driver ==\n"ä" +\t 1 2') == (
         "compilation failed: ERROR: <input>:2:10: Syntax error: unexpected '2', expected end of expression\n"
         ' | "ä" +  1 2\n'
         " | .\uff0e.......^"

@@ -63,7 +63,7 @@ def test_first_match(pattern: str, text: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "fault"),
+    ("pattern", "reason"),
     [
         ("[", "missing closing ]: `[`"),
         ("(", "missing closing ): `(`"),
@@ -92,10 +92,10 @@ def test_first_match(pattern: str, text: str, found: str) -> None:
         ("a" * (PATTERN_BYTES_MAX + 1), f"expression too large: `{'a' * 64}…`"),
     ],
 )
-def test_syntax_errors_have_the_text_of_go(pattern: str, fault: str) -> None:
+def test_syntax_errors_have_the_text_of_go(pattern: str, reason: str) -> None:
     with pytest.raises(PatternError) as raised:
         Pattern(pattern)
-    assert str(raised.value) == f"error parsing regexp: {fault}"
+    assert str(raised.value) == f"error parsing regexp: {reason}"
 
 
 def test_matches_do_not_overlap() -> None:

@@ -1,11 +1,14 @@
-"""The checker: which types the parts of an expression have, and which functions its calls can mean.
+"""Check the types of an expression, and the mistakes that types do not show.
 
-Comes in   a tree, and the `Environment` of declared functions and variables
-Goes out   the same tree with `type` and the possible overloads filled in; faults are reported to the source
+Input: a tree, and the `Environment` of functions and variables. Output: the same tree with the type of each node and
+the possible overloads of each call; errors are reported to the source.
 
- 1. A part with a fault has the type `error`, which goes with everything, so that one mistake is reported once.
- 2. All overloads that could take the arguments are kept: if there are several, the values decide when it runs.
- 3. Variables of a macro hide what is outside; the result of a loop no longer sees its iteration variables.
+ 1. A node with an error has the type `error`, which is assignable to every type, so that one mistake is reported once.
+ 2. A call keeps all overloads that accept its arguments. If there are several, the values decide at run time.
+ 3. The variables of a macro hide outer variables of the same name. The result of a loop cannot use its iteration
+    variables.
+ 4. `validate` runs on trees without type errors. It reports literal durations, timestamps and patterns that cannot be
+    parsed, lists and maps of mixed types, and `format` clauses that do not fit their arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from mooring.api.cel.environment import Environment
 from mooring.api.cel.errors import EvaluationFailure, Source
 from mooring.api.cel.functions import Function
 from mooring.api.cel.patterns import PatternError, compile_pattern
-from mooring.api.cel.strings import Clause, FormatFault, clauses_of, unsuitable
+from mooring.api.cel.strings import Clause, FormatError, clauses_of, unsuitable
 from mooring.api.cel.syntax import (
     AND,
     OPTIONAL_SELECT,
@@ -38,7 +41,7 @@ from mooring.api.cel.values import Uint
 
 
 def check(tree: Node, source: Source, environment: Environment) -> None:
-    """Fills in the types of a tree. Look at the source's faults before you use it."""
+    """Set the types of a tree. They are valid only if the source has no errors afterwards."""
     checker = _Checker(source, environment)
     checker.check(tree)
     checker.settle(tree)
@@ -82,10 +85,10 @@ class _Checker:
             case Comprehension():
                 self._check_comprehension(node)
             case _:
-                raise AssertionError(f"a broken tree is never checked: {node}")
+                raise AssertionError(f"trees with syntax errors are not checked: {node}")
 
     def settle(self, tree: Node) -> None:
-        """Puts what was found out last into the types of everything; what stayed open becomes `dyn`."""
+        """Replace type parameters by what they are bound to, or by `dyn`."""
         for node in descendants(tree):
             if node.type.kind is Kind.PARAMETER or node.type.parameters:
                 node.type = substituted(self.bindings, node.type, free_becomes_dyn=True)
@@ -248,7 +251,7 @@ class _Checker:
         node.type = types.map_of(key_type or self._fresh(), value_type or self._fresh())
 
     def _check_struct(self, node: StructLiteral) -> None:
-        # No type that a selector can name has fields to set: devices come from drivers.
+        # No type of this environment can be constructed by an expression.
         self._undeclared(node, node.type_name)
 
     def _held_by_optional(self, node: Node) -> CelType:
@@ -302,7 +305,7 @@ class _Checker:
                 )
                 return ERROR, ERROR
 
-    # --- the parts ---
+    # --- assignments and errors ---
 
     def _assign(self, given: CelType, wanted: CelType) -> bool:
         attempt = is_assignable(self.bindings, (given,), (wanted,))
@@ -327,11 +330,11 @@ class _Checker:
         node.type = ERROR
 
 
-# === validators =================================================================================================
+# --- validators -------------------------------------------------------------------------------------------------
 
 
 def validate(tree: Node, source: Source, environment: Environment) -> None:
-    """Looks for mistakes that the checker lets through."""
+    """Report mistakes in a tree without type errors."""
     nodes = descendants(tree)
     for function in ("duration", "timestamp", "matches"):
         for node in nodes:
@@ -403,13 +406,13 @@ def _check_format(node: Node, source: Source) -> None:
         for clause in clauses_of(form, len(values.elements)):
             if not clause.letter:
                 continue
-            fault = _first_unsuitable(clause.letter, values.elements[used])
-            complaint = unsuitable(clause, fault.type) if fault is not None else ""
-            if fault is not None and complaint:
-                source.report(fault.offset, complaint)
+            found = _first_unsuitable(clause.letter, values.elements[used])
+            message = unsuitable(clause, found.type) if found is not None else ""
+            if found is not None and message:
+                source.report(found.offset, message)
                 return
             used += 1
-    except FormatFault as error:
+    except FormatError as error:
         source.report(node.offset, str(error))
         return
     if len(values.elements) > used:
@@ -418,7 +421,7 @@ def _check_format(node: Node, source: Source) -> None:
 
 
 def _first_unsuitable(letter: str, node: Node) -> Node | None:
-    """The value itself, or the first part of a literal list or map that cannot be printed."""
+    """The value itself, or the first element of a literal list or map that `%s` does not accept."""
     if letter != "s" or not isinstance(node, (ListLiteral, MapLiteral)):
         return node
     for inner in children(node):

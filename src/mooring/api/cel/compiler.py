@@ -1,13 +1,12 @@
-"""The compiler: from a checked tree to one Python function.
+"""Compile a checked tree into one Python function.
 
-Comes in   a checked tree
-Goes out   a `Program`, which answers for a frame
+Input: a checked tree. Output: a `Program` that evaluates a frame of variables.
 
- 1. A node becomes a closure over the closures of its children. The path to an attribute, a comparison with a constant
-    and calls of one or two arguments have closures of their own: they are what selectors are made of.
- 2. Constant lists, maps, conversions and patterns are computed here. If that fails, no program exists: Kubernetes says
-    so before it has seen a device. Constant quantities and versions are computed here too, but fail when they are run.
- 3. A metered program charges for each step as Kubernetes does; a program that needs no meter has no trace of one.
+ 1. A node becomes a closure over the closures of its children. Paths to attributes, comparisons with a constant, and
+    calls with one or two arguments have closures of their own, because most selectors consist of them.
+ 2. Constant lists, maps, conversions and patterns are computed here, and if that fails there is no program, as in
+    Kubernetes. Constant quantities and versions are computed here, too, but their errors are raised at run time.
+ 3. A metered program charges each step to its meter. A program without a meter has no code for it.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ from mooring.api.cel.types import BOOL, CelType
 from mooring.api.cel.values import Optional, Value
 
 DEVICE = "device"
-"""The one variable of device selectors. Rules of custom kinds have others."""
+"""The variable of device selectors. Rules of CRDs have others."""
 
 _FOLDED_FUNCTIONS = frozenset({"quantity", "semver", "ip", "cidr", "url"})
 _PATTERN_FUNCTIONS = frozenset({"find", "findAll"})
@@ -90,7 +89,7 @@ class Program:
         return self.run(frame)
 
     def evaluate_all(self, values: Sequence[Value], meter: Meter) -> Value:
-        """The answer for the values of several variables, in their order. What it cost is charged to the meter."""
+        """The result for the values of all variables, in the order of their declaration. The meter has the cost."""
         frame: Frame = [None] * self.slot_count
         frame[DEVICE_SLOT] = values[0]
         frame[METER_SLOT] = meter
@@ -175,7 +174,7 @@ class _Compiler:
         return Part(run, is_attribute=True)
 
     def _device_path(self, node: Node) -> Run | None:
-        """A quick way to `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
+        """A fast closure for `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
         if self.is_metered or DEVICE not in self.scopes[0] or any(DEVICE in scope for scope in self.scopes[1:]):
             return None
         match constant_path(node):
@@ -212,7 +211,7 @@ class _Compiler:
             case "or" | "orValue":
                 return self._or(node)
             case syntax.NOT_STRICTLY_FALSE:
-                raise AssertionError("loops read their conditions themselves")
+                raise AssertionError("only conditions of loops use it")
         return self._function_call(node)
 
     def _conditional(self, node: Call) -> Part:
@@ -385,7 +384,7 @@ class _Compiler:
         return self.slot_count - 1
 
 
-# --- the parts --------------------------------------------------------------------------------------------------
+# --- closures ---------------------------------------------------------------------------------------------------
 
 
 def _variable(slot: int) -> Part:

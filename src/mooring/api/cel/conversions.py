@@ -1,21 +1,12 @@
-"""Durations and points in time: reading, printing and asking for their parts.
+"""Conversions between types, and durations and timestamps: parsing, formatting, parts.
 
-Comes in   "1h30m", "2026-03-01T12:00:00Z", and values of both kinds
-Goes out   nanoseconds, texts, and rows for `getHours()` and its like
+Input: values and texts such as "1h30m" and "2026-03-01T12:00:00Z". Output: values of another type, or an
+`EvaluationFailure`; the rows of these functions for the environment.
 
- 1. Time zones are asked of the system's table by name, or given as "+02:00".
- 2. Months, days of the year and days of the month count from 0, as in CEL; `getDate` counts from 1.
-
-
----
-
-Conversions: `int("3")`, `string(2.5)`, `duration("90s")`, and how a value is printed in a text.
-
-Comes in   values
-Goes out   values of another type, or an `EvaluationFailure`; rows for the environment
-
- 1. A text that cannot be read fails with the names of the two types and nothing else.
- 2. Doubles become whole numbers by cutting off, and fail where the result would not fit.
+ 1. A text that cannot be parsed fails with the names of the two types only.
+ 2. A double is truncated to an integer, and fails if the result does not fit into 64 bits.
+ 3. A time zone is a name of the system's table or an offset such as "+02:00".
+ 4. Months, days of the year and days of the month count from 0, as in CEL. `getDate` counts from 1.
 """
 
 from __future__ import annotations
@@ -47,7 +38,7 @@ from mooring.api.cel.values import (
     type_name,
 )
 
-# === durations and timestamps =================================================================================
+# --- durations and timestamps -----------------------------------------------------------------------------------
 
 _SECOND_NS = 10**9
 _UNITS_NS = {
@@ -68,11 +59,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeError(ValueError):
-    """A text is not a duration, or not a point in time."""
+    """The text is not a duration or timestamp."""
 
 
 def parse_duration(text: str) -> int:
-    """The nanoseconds in "1h15m30.5s"."""
+    """The nanoseconds of a duration such as "1h15m30.5s"."""
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return 0
@@ -113,14 +104,14 @@ def parse_timestamp(text: str) -> tuple[int, int]:
 
 
 def duration_text(nanoseconds: int) -> str:
-    """In seconds: "5400s", "0.25s"."""
+    """A duration in seconds: "5400s", "0.25s"."""
     whole, rest = divmod(abs(nanoseconds), _SECOND_NS)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{'-' if nanoseconds < 0 else ''}{whole}{fraction}s"
 
 
 def timestamp_text(nanoseconds: int, offset_s: int = 0) -> str:
-    """RFC 3339, with as many digits of the second as there are."""
+    """A timestamp in RFC 3339, without trailing zeros of the fraction."""
     seconds, rest = divmod(nanoseconds, _SECOND_NS)
     try:
         moment = _EPOCH + timedelta(seconds=seconds + offset_s)
@@ -192,12 +183,12 @@ TIME_ROWS = [
 ]
 
 
-# === conversions ==============================================================================================
+# --- conversions ------------------------------------------------------------------------------------------------
 
 CONVERTING_FUNCTIONS = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
-"""Those whose constant arguments are converted when the expression is compiled, not when it runs."""
+"""The compiler calls these functions if their arguments are constant."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _UNSIGNED = re.compile(r"[0-9]+")
@@ -233,7 +224,7 @@ RUNTIME_TYPES = {
 
 
 def double_text(value: float) -> str:
-    """The shortest text that reads back as the same number, as Go's %g writes it."""
+    """The shortest text with the same value, as of Go's %g."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -249,7 +240,7 @@ def double_text(value: float) -> str:
 
 
 def fixed_text(value: float) -> str:
-    """The same without an exponent, whatever the size."""
+    """The shortest text with the same value and no exponent."""
     if value == 0 or not math.isfinite(value):
         return double_text(value)
     digits, exponent = _shortest_digits(value)
@@ -263,7 +254,7 @@ def string_of_bytes(value: bytes) -> str:
         raise EvaluationFailure("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-# --- from texts -------------------------------------------------------------------------------------------------
+# --- from strings -----------------------------------------------------------------------------------------------
 
 
 def _int_of_string(text: str) -> int:

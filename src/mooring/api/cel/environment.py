@@ -1,4 +1,11 @@
-"""environment docstring"""
+"""The functions, types and variables that an expression can name.
+
+Output: `FUNCTIONS`, all functions of kube-apiserver v1.36; `DEVICE_ENVIRONMENT`, the environment of device selectors.
+
+ 1. All functions of that version are declared, independent of feature gates, so that a stored expression keeps its
+    meaning.
+ 2. An attribute of a device has the type `any`: its type is known at run time only.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +20,13 @@ from mooring.api.cel.types import CelType
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Everything that an expression may name."""
+    """What an expression may name."""
 
     functions: Mapping[str, Function]
     variables: Mapping[str, CelType]
     type_names: Mapping[str, CelType]
     fields: Mapping[str, Mapping[str, CelType]]
-    """Of each struct type, by its name."""
+    """The fields of each struct type."""
 
 
 FUNCTIONS = functions_of(

@@ -1,30 +1,22 @@
-"""What can go wrong with a device selector, as one small tree.
+"""Exceptions of CEL, and the report of the errors in an expression.
 
-   DeviceSelectorError           the expression cannot be compiled; the text is the one that users see from Kubernetes
-   SelectorEvaluationError       it was compiled, but it has no answer for this device
+    DeviceSelectorError           the expression does not compile; the text is that of Kubernetes
+    SelectorEvaluationError       the expression has no result for this device
 
-Inside of this package only:
+Inside this package and in the rules of CRDs:
 
-   EvaluationFailure             an operation failed: `&&`, `||` and the quantifiers may still absorb it
-   CostExceeded                  the evaluation did too much: nothing absorbs this
-   ProgramFailure                a constant part of the expression fails, so that no device needs to be asked
+    EvaluationFailure             an operation failed; `&&`, `||` and the quantifiers may absorb the failure
+    CostExceeded                  the evaluation exceeded its limit of cost; nothing absorbs it
+    ProgramFailure                a constant part of the expression cannot be computed
 
- 1. Texts are reproduced to the letter; callers put "CEL compile error: " or "CEL runtime error: " in front of them.
-
-
----
-
-The text of an expression, and how a fault in it is shown.
-
-Comes in   the expression, and faults with the place where they were found
-Goes out   the report that users see:
+A `Source` collects errors with their offsets and formats them as users know them from Kubernetes:
 
     ERROR: <input>:1:8: undefined field 'drivr'
      | device.drivr == "x"
      | .......^
 
- 1. Places are offsets in characters; lines and columns are worked out only when there is something to report.
- 2. Faults are shown in the order of their places, the earlier found first; after a hundred they are only counted.
+ 1. Callers put "CEL compile error: " or "CEL runtime error: " in front of the texts.
+ 2. Offsets count characters. Errors are sorted by offset; after `ERRORS_SHOWN_MAX` they are only counted.
 """
 
 from __future__ import annotations
@@ -36,19 +28,19 @@ from mooring.api.errors import ObjectError
 
 
 class DeviceSelectorError(ObjectError):
-    """The expression cannot be compiled."""
+    """The expression does not compile."""
 
 
 class SelectorEvaluationError(ObjectError):
-    """The expression has no answer for this device."""
+    """The expression has no result for this device."""
 
 
 class EvaluationFailure(Exception):
-    """One operation failed. The text is the whole story."""
+    """An operation failed."""
 
 
 class CostExceeded(Exception):
-    """The evaluation cost more than it may."""
+    """The evaluation exceeded its limit of cost."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
@@ -88,40 +80,40 @@ def no_such_key(key: str) -> EvaluationFailure:
     return EvaluationFailure(f"no such key: {key}")
 
 
-# === reports ==================================================================================================
+# --- reports ----------------------------------------------------------------------------------------------------
 
 NOWHERE = -1
-"""The place of a fault that concerns the expression as a whole."""
+"""The offset of an error of the whole expression."""
 
-FAULTS_SHOWN_MAX = 100
+ERRORS_SHOWN_MAX = 100
 SNIPPET_BYTES_MAX = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SourceError:
     offset: int
     text: str
 
 
 @dataclass(slots=True)
 class Source:
-    """An expression and what was found to be wrong with it so far."""
+    """An expression, and the errors found in it so far."""
 
     text: str
-    faults: list[Fault] = field(default_factory=list)
+    errors: list[SourceError] = field(default_factory=list)
     may_bind: bool = True
-    """Whether `cel.bind` is known: rules of custom kinds do without."""
+    """Whether `cel.bind` is a macro. It is not in rules of CRDs."""
 
     def report(self, offset: int, text: str) -> None:
-        self.faults.append(Fault(offset, text))
+        self.errors.append(SourceError(offset, text))
 
-    def shown_faults(self) -> str:
-        """The report of everything that was found."""
-        shown = sorted(self.faults[:FAULTS_SHOWN_MAX], key=lambda fault: fault.offset)
+    def error_report(self) -> str:
+        """All errors, each with its line and a pointer to its column."""
+        shown = sorted(self.errors[:ERRORS_SHOWN_MAX], key=lambda error: error.offset)
         starts = _line_starts(self.text)
-        parts = [_shown_fault(self.text, starts, fault) for fault in shown]
-        if len(self.faults) > FAULTS_SHOWN_MAX:
-            parts.append(f"{len(self.faults) - FAULTS_SHOWN_MAX} more errors were truncated")
+        parts = [_shown_error(self.text, starts, error) for error in shown]
+        if len(self.errors) > ERRORS_SHOWN_MAX:
+            parts.append(f"{len(self.errors) - ERRORS_SHOWN_MAX} more errors were truncated")
         return "\n".join(parts)
 
 
@@ -129,14 +121,14 @@ def _line_starts(text: str) -> list[int]:
     return [0, *(position + 1 for position, letter in enumerate(text) if letter == "\n")]
 
 
-def _shown_fault(text: str, starts: list[int], fault: Fault) -> str:
-    if fault.offset == NOWHERE:
-        return f"ERROR: <input>:-1:0: {fault.text}"
+def _shown_error(text: str, starts: list[int], error: SourceError) -> str:
+    if error.offset == NOWHERE:
+        return f"ERROR: <input>:-1:0: {error.text}"
     if not text:
-        return f"ERROR: <input>:1:0: {fault.text}"
-    line = bisect_right(starts, fault.offset)
-    column = fault.offset - starts[line - 1]
-    headline = f"ERROR: <input>:{line}:{column + 1}: {fault.text}"
+        return f"ERROR: <input>:1:0: {error.text}"
+    line = bisect_right(starts, error.offset)
+    column = error.offset - starts[line - 1]
+    headline = f"ERROR: <input>:{line}:{column + 1}: {error.text}"
     end = starts[line] - 1 if line < len(starts) else len(text)
     snippet = text[starts[line - 1] : end].replace("\t", " ")
     if len(snippet.encode()) > SNIPPET_BYTES_MAX:
@@ -145,7 +137,7 @@ def _shown_fault(text: str, starts: list[int], fault: Fault) -> str:
 
 
 def _pointer(snippet: str, column: int) -> str:
-    # Characters beyond ASCII are drawn wide, so the pointer is drawn with wide characters under them.
+    # Characters beyond ASCII count as wide, so the line below them has wide characters, too.
     dots = "".join("." if letter < "\x80" else "\uff0e" for letter in snippet[:column])
     points_at_wide = column < len(snippet) and snippet[column] >= "\x80"
     return dots + ("\uff3e" if points_at_wide else "^")

@@ -1,22 +1,11 @@
-"""Kubernetes' own types: quantities, versions, and optionals (which are CEL's, but used with them).
+"""The functions of Kubernetes: quantities, versions, optionals, URLs, addresses, named formats.
 
-Comes in   texts and amounts
-Goes out   rows for the environment
+Output: the rows of these functions for the environment.
 
- 1. What was added or subtracted is a `ComputedQuantity`.
- 2. The functions of the authorizer are declared, because Kubernetes declares them everywhere; a device selector has no
-    authorizer to call them on, so they only ever refuse their arguments.
-
-
----
-
-Addresses: `url()`, `ip()`, `cidr()`, and the named formats of `format.named()`.
-
-Comes in   texts
-Goes out   rows for the environment
-
- 1. Addresses are strict: no zones, no IPv4 inside of IPv6, no leading zeros.
- 2. A URL is absolute, or an absolute path.
+ 1. The result of adding or subtracting quantities is a `ComputedQuantity`.
+ 2. The functions of the authorizer are declared, as Kubernetes declares them everywhere. No expression here has an
+    authorizer, so they are never called.
+ 3. Addresses are strict: no zones, no IPv4 in IPv6, no leading zeros. A URL is absolute, or an absolute path.
 """
 
 from __future__ import annotations
@@ -61,8 +50,6 @@ from mooring.api.cel.values import (
 from mooring.api.errors import QuantityError
 from mooring.api.label_syntax import label_key_faults, label_value_faults
 from mooring.api.quantity import NANO, Format, Quantity, parse_quantity
-
-# === quantities, versions, optionals ==========================================================================
 
 _QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _QUANTITY_SUFFIX = "unable to parse quantity's suffix"
@@ -239,8 +226,6 @@ ROWS = [
 ]
 
 
-# === addresses, URLs, named formats ===========================================================================
-
 # --- addresses --------------------------------------------------------------------------------------------------
 
 
@@ -251,7 +236,7 @@ def ip(text: str) -> IpAddress:
         address = ip_address(text)
     except (AddressValueError, ValueError):
         wrapped = f"IP Address {quoted(text)} parse error during conversion from string: "
-        raise EvaluationFailure(f"{wrapped}ParseAddr({quoted(text)}): {_address_fault(text)}") from None
+        raise EvaluationFailure(f"{wrapped}ParseAddr({quoted(text)}): {_address_error(text)}") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationFailure(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return IpAddress(address)
@@ -270,7 +255,7 @@ def cidr(text: str) -> Cidr:
     except (AddressValueError, NetmaskValueError, ValueError):
         reason = f"netip.ParsePrefix({quoted(text)}): prefix length out of range"
         if not _is_address(address):
-            reason = f"netip.ParsePrefix({quoted(text)}): ParseAddr({quoted(address)}): {_address_fault(address)}"
+            reason = f"netip.ParsePrefix({quoted(text)}): ParseAddr({quoted(address)}): {_address_error(address)}"
         raise EvaluationFailure(f"{wrapped}{wrapped}{reason}") from None
     if isinstance(interface.ip, IPv6Address) and interface.ip.ipv4_mapped is not None:
         raise EvaluationFailure(f"{wrapped}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
@@ -301,7 +286,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _address_fault(text: str) -> str:
+def _address_error(text: str) -> str:
     return "unable to parse IP" if "." not in text and ":" not in text else "unexpected character"
 
 
@@ -393,15 +378,15 @@ _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 
 
 def validate(form: NamedFormat, text: str) -> Optional:
-    faults: list[Value] = [*form.faults(text)]
-    return Optional(faults) if faults else NONE
+    errors: list[Value] = [*form.errors(text)]
+    return Optional(errors) if errors else NONE
 
 
-_Faults = Callable[[str], list[str]]
+_Errors = Callable[[str], list[str]]
 
 
-def _name_faults(form: str, rule: str, bytes_max: int, is_prefix: bool, dots: bool = False) -> _Faults:
-    def faults(text: str) -> list[str]:
+def _name_errors(form: str, rule: str, bytes_max: int, is_prefix: bool, dots: bool = False) -> _Errors:
+    def errors(text: str) -> list[str]:
         checked = text[:-1] + "a" if is_prefix and text.endswith("-") and len(text) > 1 else text
         found = []
         if len(checked.encode()) > bytes_max:
@@ -410,22 +395,22 @@ def _name_faults(form: str, rule: str, bytes_max: int, is_prefix: bool, dots: bo
             found.append("must not contain dots" if dots and re.fullmatch(_SUBDOMAIN, checked, re.ASCII) else rule)
         return found
 
-    return faults
+    return errors
 
 
 def _label(is_prefix: bool) -> Callable[[str], list[str]]:
-    return _name_faults(_LABEL, _LABEL_RULE, 63, is_prefix, dots=True)
+    return _name_errors(_LABEL, _LABEL_RULE, 63, is_prefix, dots=True)
 
 
 def _subdomain(is_prefix: bool) -> Callable[[str], list[str]]:
-    return _name_faults(_SUBDOMAIN, _SUBDOMAIN_RULE, 253, is_prefix)
+    return _name_errors(_SUBDOMAIN, _SUBDOMAIN_RULE, 253, is_prefix)
 
 
 def _label_1035(is_prefix: bool) -> Callable[[str], list[str]]:
-    return _name_faults(_LABEL_1035, _LABEL_1035_RULE, 63, is_prefix)
+    return _name_errors(_LABEL_1035, _LABEL_1035_RULE, 63, is_prefix)
 
 
-def _uri_faults(text: str) -> list[str]:
+def _uri_errors(text: str) -> list[str]:
     try:
         url(text)
     except EvaluationFailure as failure:
@@ -433,7 +418,7 @@ def _uri_faults(text: str) -> list[str]:
     return []
 
 
-def _byte_faults(text: str) -> list[str]:
+def _byte_errors(text: str) -> list[str]:
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -441,15 +426,15 @@ def _byte_faults(text: str) -> list[str]:
     return []
 
 
-def _date_faults(text: str) -> list[str]:
-    return _time_faults(f"{text}T00:00:00Z", "invalid date")
+def _date_errors(text: str) -> list[str]:
+    return _time_errors(f"{text}T00:00:00Z", "invalid date")
 
 
-def _time_faults(text: str, complaint: str = "invalid datetime") -> list[str]:
+def _time_errors(text: str, message: str = "invalid datetime") -> list[str]:
     try:
         parse_timestamp(text)
     except TimeError:
-        return [complaint]
+        return [message]
     return []
 
 
@@ -462,11 +447,11 @@ FORMATS = {
     "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _subdomain(True), 60),
     "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _label_1035(True), 30),
     "labelValue": NamedFormat("LabelValue", label_value_faults, 40),
-    "uri": NamedFormat("URI", _uri_faults, 1000),
+    "uri": NamedFormat("URI", _uri_errors, 1000),
     "uuid": NamedFormat("uuid", lambda text: [] if _UUID.fullmatch(text) else ["does not match the UUID format"], 100),
-    "byte": NamedFormat("byte", _byte_faults, 100),
-    "date": NamedFormat("date", _date_faults, 100),
-    "datetime": NamedFormat("datetime", _time_faults, 100),
+    "byte": NamedFormat("byte", _byte_errors, 100),
+    "date": NamedFormat("date", _date_errors, 100),
+    "datetime": NamedFormat("datetime", _time_errors, 100),
 }
 
 

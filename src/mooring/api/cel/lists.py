@@ -1,9 +1,8 @@
-"""Functions of lists and sets: CEL's list extension (version 3), its set extension, and Kubernetes' own.
+"""The functions of lists and sets: CEL's list extension (version 3), its set extension, and those of Kubernetes.
 
-Comes in   lists
-Goes out   rows for the environment
+Output: the rows of these functions for the environment.
 
- 1. Elements that cannot be compared are not equal to each other: looking for one never fails.
+ 1. Elements that cannot be compared are unequal, so a search for an element never fails.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def sets_intersects(left: list[Value], right: list[Value]) -> bool:
     return any(contains(right, element) for element in left)
 
 
-# --- one pass over a list ---------------------------------------------------------------------------------------
+# --- searches and aggregates ------------------------------------------------------------------------------------
 
 
 def is_sorted(elements: list[Value]) -> bool:
@@ -72,7 +71,7 @@ def _sum(zero: Value) -> Callable[[list[Value]], Value]:
 
 
 def _order(left: Value, right: Value) -> int:
-    """Elements of different types have no order among themselves, and that is no failure here."""
+    """Compare two elements. Elements of different types count as equal instead of failing."""
     if not is_comparable(left) or not is_comparable(right):
         raise no_such_overload()
     try:
@@ -81,7 +80,7 @@ def _order(left: Value, right: Value) -> int:
         return 0
 
 
-# --- other lists ------------------------------------------------------------------------------------------------
+# --- functions that return a list or map ------------------------------------------------------------------------
 
 
 def slice_(elements: list[Value], start: int, end: int) -> list[Value]:

@@ -1,24 +1,13 @@
-"""Operators: what `==`, `<`, `+` and their like do with two values, and the words they fail with.
+"""The operators `==`, `<`, `+` and so on, `size` and `in`: their implementation and their rows.
 
-Comes in   values of any type: the checker lets everything through that it cannot be sure of
-Goes out   values, or `EvaluationFailure`
+Input: values of any type, because the checker accepts what it does not know. Output: a value, or `EvaluationFailure`.
 
- 1. Numbers of different types compare by amount, and never mix in arithmetic.
- 2. Arithmetic that leaves 64 bits is a failure, never a wrap-around.
- 3. Values of different types are unequal. Only the types that Kubernetes added (quantities, versions, addresses) fail
-    instead, when they stand on the left.
- 4. A type that does not know an operator at all is told with the operator's name, one that knows it but not for this
-    other value without: the difference is Kubernetes'.
-
-
----
-
-The operators, `size`, `in` and `type`, as the checker sees them.
-
-Comes in   nothing
-Goes out   rows for the environment, and the bindings that serve all overloads of an operator
-
- 1. `&&`, `||`, `?:`, `==`, `!=`, indexing and selection are compiled specially: here they only have types.
+ 1. Numbers of different types compare by amount. Arithmetic does not mix them.
+ 2. Arithmetic beyond 64 bits fails.
+ 3. Values of different types are unequal. Only the types of Kubernetes (quantities, versions, addresses) on the left
+    side fail instead.
+ 4. The error names the operator if the type of the left side does not implement it at all, as in Kubernetes.
+ 5. The compiler implements `&&`, `||`, `?:`, `==`, `!=`, indexing and selection. Here they only have types.
 """
 
 from __future__ import annotations
@@ -64,7 +53,7 @@ _ORDERED = (int, str, bool, bytes, Uint)
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Whether two values are the same to CEL."""
+    """The operator `==`."""
     kind = type(left)
     if kind is type(right) and kind in _SELF_CONTAINED:
         return left == right
@@ -80,7 +69,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def not_equal(left: Value, right: Value) -> bool:
-    """Unlike `equal` it never fails: what cannot be compared is unequal."""
+    """The operator `!=`. It never fails: values that cannot be compared are unequal."""
     try:
         return not equal(left, right)
     except EvaluationFailure:
@@ -97,7 +86,7 @@ def contains(container: Value, wanted: Value) -> bool:
 
 
 def is_equal(left: Value, right: Value) -> bool:
-    """Unlike `equal` it never fails: what cannot be compared is not the same."""
+    """Like `equal`, but values that cannot be compared are unequal."""
     try:
         return equal(left, right)
     except EvaluationFailure:
@@ -105,7 +94,7 @@ def is_equal(left: Value, right: Value) -> bool:
 
 
 def find(container: dict[Value, Value], key: Value) -> tuple[Value, bool]:
-    """The value under a key, and whether there is one. Python takes 1, 1.0 and True for the same key, CEL does not."""
+    """The value of a key, and whether there is one. For CEL 1 and 1.0 are the same key, but not True, as for Python."""
     if type(key) is not str and type(key) is not bool and not _is_number(key):
         return None, False
     if key not in container:
@@ -122,7 +111,7 @@ _BOOL_LIKE = (0, 1)
 
 
 class _StoredKey:
-    """Finds the key of a dict that equals another one: Python's lookup returns the value only."""
+    """Finds the stored key that equals another one. The lookup of a dict returns the value only."""
 
     __slots__ = ("key", "wanted")
 
@@ -141,7 +130,7 @@ class _StoredKey:
 
 
 def compare(operator: str, left: Value, right: Value) -> int:
-    """-1, 0 or 1. The operator's name is for the text of a failure."""
+    """-1, 0 or 1. The name of the operator is for the error text."""
     kind = type(left)
     if kind is type(right) and kind in _ORDERED:
         is_more, is_less = left > right, left < right  # type: ignore[operator]
@@ -295,7 +284,7 @@ ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
 }
 
 
-# --- the parts --------------------------------------------------------------------------------------------------
+# --- comparison -------------------------------------------------------------------------------------------------
 
 
 def _is_number(value: Value) -> TypeGuard[int | float]:
@@ -308,10 +297,10 @@ def _is_whole(value: Value) -> TypeGuard[int]:
 
 def _order_of_numbers(left: int | float, right: int | float) -> int:
     if left != left or right != right:
-        return 1  # a number that is none equals nothing
+        return 1  # NaN equals nothing
     if isinstance(left, float) is isinstance(right, float):
         return (left > right) - (left < right)
-    # Whole numbers are rounded to the nearest double first, unless the double lies beyond all of them.
+    # The integer is rounded to the nearest double, unless the double is out of the range of integers.
     whole, other, sign = (right, left, 1) if isinstance(left, float) else (left, right, -1)
     smallest, largest = (0.0, float(UINT_MAX)) if type(whole) is Uint else (float(INT_MIN), float(INT_MAX))
     if other < smallest:
@@ -322,7 +311,7 @@ def _order_of_numbers(left: int | float, right: int | float) -> int:
 
 
 def _is_equal_element(left: Value, right: Value) -> bool:
-    # Inside of a list or a map, what cannot be compared does not count against equality.
+    # In a list or map, elements that cannot be compared count as equal.
     try:
         return equal(left, right)
     except EvaluationFailure:
@@ -388,7 +377,7 @@ def _divided_floats(left: float, right: float) -> float:
     return left / right
 
 
-# === rows =====================================================================================================
+# --- rows -------------------------------------------------------------------------------------------------------
 
 
 def negated(operand: Value) -> bool:

@@ -95,7 +95,7 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """All tokens except white space and comments, and `END`. Raises `_SyntaxFault`."""
+    """All tokens except white space and comments, then `END`. Raises `_SyntaxError`."""
     found: list[Token] = []
     position = 0
     while position < len(text):
@@ -112,10 +112,10 @@ def tokens_of(text: str) -> list[Token]:
     return found
 
 
-def _unreadable_token(text: str, offset: int) -> _SyntaxFault:
+def _unreadable_token(text: str, offset: int) -> _SyntaxError:
     if re.compile("""[bB]?[rR]?["']""").match(text, offset):
-        return _SyntaxFault(offset, "string is not closed, or has an invalid escape sequence")
-    return _SyntaxFault(offset, f"unexpected character '{escaped(text[offset])}'")
+        return _SyntaxError(offset, "string is not closed, or has an invalid escape sequence")
+    return _SyntaxError(offset, f"unexpected character '{escaped(text[offset])}'")
 
 
 def escaped(text: str) -> str:
@@ -217,18 +217,18 @@ def parse(source: Source) -> Node:
         parser = _Parser(source, tokens_of(source.text))
         tree = parser.expression()
         parser.expect(END)
-    except _SyntaxFault as fault:
-        source.faults.clear()
-        source.report(fault.offset, f"Syntax error: {fault}")
+    except _SyntaxError as error:
+        source.errors.clear()
+        source.report(error.offset, f"Syntax error: {error}")
         return Broken(0)
     except (_TooDeep, RecursionError):
-        source.faults.clear()
+        source.errors.clear()
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
         return Broken(0)
     return tree
 
 
-class _SyntaxFault(Exception):
+class _SyntaxError(Exception):
     """The expression does not follow the grammar."""
 
     def __init__(self, offset: int, text: str) -> None:
@@ -240,9 +240,9 @@ class _TooDeep(Exception):
     """The expression is nested too deeply."""
 
 
-def _unexpected(token: Token, expected: str) -> _SyntaxFault:
+def _unexpected(token: Token, expected: str) -> _SyntaxError:
     shown = "end of expression" if token.kind == END else f"'{escaped(token.text[:TOKEN_SHOWN_MAX])}'"
-    return _SyntaxFault(token.offset, f"unexpected {shown}, expected {expected}")
+    return _SyntaxError(token.offset, f"unexpected {shown}, expected {expected}")
 
 
 class _Parser:

@@ -1,58 +1,16 @@
-"""Frames: where the variables of one evaluation live.
+"""The closures that compiled programs consist of: frames, members, literals, logic, loops.
 
-Comes in   nothing
-Goes out   the shape that all compiled parts share
+Input: the compiled parts of a node. Output: a compiled part, a function over a frame.
 
     slot 0   the device            slot 1   the meter, or None            slots 2…   variables of loops and bindings
 
- 1. Every variable has a slot of its own for the whole expression, so that names are looked up once, at compile time.
-
-
----
-
-Access: `value.name`, `value[key]`, and their optional and presence forms.
-
-Comes in   a value and a key
-Goes out   what is there, whether there is something, or an `EvaluationFailure` that names the key
-
- 1. What is neither a map nor a list has nothing under any key.
- 2. An optional is looked into: nothing in it stays nothing, and what is found comes out as an optional.
-
-
----
-
-Building: literal lists and maps, what loops add to them, and the question whether a constant list holds something.
-
-Comes in   compiled parts
-Goes out   compiled parts, and the functions that they call
-
- 1. An optional element that holds nothing is left out; what is no optional cannot stand in its place.
- 2. The keys of a map are texts, numbers and bools.
-
-
----
-
-Logic: `&&`, `||`, `?:` and comparisons, as fast as they are common.
-
-Comes in   compiled parts
-Goes out   a compiled part
-
- 1. `&&` and `||` absorb failures: `false && failure` is false, on whichever side the failure stands. Only if no side
-    decides does the first failure count.
- 2. Where the checker knows that a side is a bool, nobody looks again.
-
-
----
-
-Loops: quantifiers, `map`, `filter`, and bindings, run over a frame.
-
-Comes in   the compiled parts of a `Comprehension`
-Goes out   a compiled part
-
- 1. A failing step does not end a loop: the failure is carried along as the result so far, because a later step may
-    absorb it (`exists` that finds something after all).
- 2. A loop that collects appends to a list or a dictionary of its own instead of copying it at each step.
- 3. A binding is computed when it is first asked for, and only once; nobody asks, nobody fails.
+ 1. Each variable has a slot of its own, so that names are resolved at compile time.
+ 2. Only maps and lists have members. A member of an optional is an optional; an empty optional stays empty.
+ 3. An optional element without a value is left out of a list or a map. Keys of a map are strings, numbers and bools.
+ 4. `&&` and `||` absorb failures: `false && failure` is false in either order. If no side decides, the first failure is
+    raised.
+ 5. A failing step does not end a loop. The failure is the result so far, and a later step may absorb it.
+ 6. A loop that collects appends to a list or dict of its own. A binding is evaluated at its first use, once.
 """
 
 from __future__ import annotations
@@ -69,7 +27,7 @@ from mooring.api.cel.lists import check_new_key
 from mooring.api.cel.operators import COMPARISONS, equal, find, not_equal
 from mooring.api.cel.values import NONE, DomainMap, Optional, Uint, Value, implementation_name, type_name
 
-# === frames ===================================================================================================
+# --- frames -----------------------------------------------------------------------------------------------------
 
 Frame = list[Value]
 Run = Callable[[Frame], Value]
@@ -78,7 +36,7 @@ DEVICE_SLOT, METER_SLOT, FIRST_FREE_SLOT = 0, 1, 2
 
 
 class Unset:
-    """A binding that nobody has asked for yet."""
+    """The value of a binding before its first use."""
 
 
 UNSET = Unset()
@@ -86,7 +44,7 @@ UNSET = Unset()
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A result that a loop carries along, and that fails whoever asks for it."""
+    """The result so far of a loop whose last step failed."""
 
     failure: EvaluationFailure
 
@@ -99,7 +57,7 @@ class Part:
     is_constant: bool = False
     value: Value = None
     is_attribute: bool = False
-    """A variable, or a member of something: what costs are counted for."""
+    """Whether the node is a variable or a member, which cost one unit."""
 
 
 def constant(value: Value) -> Part:
@@ -107,7 +65,7 @@ def constant(value: Value) -> Part:
 
 
 def failing(text: str) -> Run:
-    """A part of which it is already known that it fails."""
+    """A closure that fails with this text."""
 
     def fail(frame: Frame) -> Value:
         raise EvaluationFailure(text)
@@ -116,7 +74,7 @@ def failing(text: str) -> Run:
 
 
 def charged(run: Run, cost: int) -> Run:
-    """The same, at a fixed cost."""
+    """The closure, with a fixed cost."""
 
     def run_charged(frame: Frame) -> Value:
         result = run(frame)
@@ -128,15 +86,15 @@ def charged(run: Run, cost: int) -> Run:
 
 def meter_of(frame: Frame) -> Meter:
     meter = frame[METER_SLOT]
-    assert isinstance(meter, Meter), "a metered expression runs with a meter"
+    assert isinstance(meter, Meter), "a metered program needs a meter"
     return meter
 
 
-# === members ==================================================================================================
+# --- members ----------------------------------------------------------------------------------------------------
 
 
 def at(value: Value, key: Value) -> Value:
-    """What is under a key. There has to be something."""
+    """The member at a key. Raises `EvaluationFailure` if there is none."""
     if isinstance(value, Optional):
         return optional_at(value, key)
     found, is_there = _look(value, key)
@@ -148,7 +106,7 @@ def at(value: Value, key: Value) -> Value:
 
 
 def optional_at(value: Value, key: Value) -> Value:
-    """What is under a key, as an optional."""
+    """The member at a key, as an optional."""
     if isinstance(value, Optional):
         if not value.has_value:
             return value
@@ -158,14 +116,14 @@ def optional_at(value: Value, key: Value) -> Value:
 
 
 def has(value: Value, key: str) -> bool:
-    """Whether there is something under a key."""
+    """Whether there is a member at a key."""
     if isinstance(value, Optional):
         return value.has_value and has(value.held, key)
     return _look(value, key)[1]
 
 
 def key_text(key: Value) -> str:
-    """A key, as an error text shows it."""
+    """A key in an error text."""
     if type(key) is bool:
         return "true" if key else "false"
     return double_text(key) if isinstance(key, float) else str(key)
@@ -192,13 +150,13 @@ def _index(key: Value) -> int:
     raise EvaluationFailure(f"unsupported index type '{type_name(key)}' in list")
 
 
-# === lists and maps ===========================================================================================
+# --- lists and maps ---------------------------------------------------------------------------------------------
 
 _HASHED = (str, int, bool, Uint, float)
 
 
 def membership(wanted: Part, elements: Value) -> Part | None:
-    """`value in [constants]`, by hash instead of by comparison."""
+    """`value in [constants]`, with a hash lookup. None if a constant cannot be hashed as CEL compares it."""
     assert isinstance(elements, list), elements
     if not elements:
         return constant(False)
@@ -266,7 +224,7 @@ def insert_all(entries: dict[Value, Value], additions: Value) -> None:
         entries[key] = value
 
 
-# === logic ====================================================================================================
+# --- logic ------------------------------------------------------------------------------------------------------
 
 
 def all_of(terms: list[Run], are_bools: bool) -> Run:
@@ -371,7 +329,7 @@ def _absorbed(failure: EvaluationFailure, right: Run, frame: Frame, deciding: bo
         if right(frame) is deciding:
             return deciding
     except EvaluationFailure:
-        pass  # the first failure is the one that counts
+        pass  # the first failure is raised
     raise failure
 
 
@@ -395,12 +353,12 @@ def _many(terms: list[Run], deciding: bool) -> Run:
     return run
 
 
-# === loops ====================================================================================================
+# --- loops ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The parts of a loop. Without a second slot it runs over the elements of a list or the keys of a map."""
+    """The parts of a loop. Without a second slot it iterates over the elements of a list or the keys of a map."""
 
     range: Run
     slot: int
@@ -437,7 +395,7 @@ def loop(parts: Loop) -> Run:
 
 
 def carried(slot: int) -> Run:
-    """The result so far, or the failure that it is."""
+    """The result so far. Raises the failure of the last step."""
 
     def run(frame: Frame) -> Value:
         value = frame[slot]
@@ -461,7 +419,7 @@ def appended(result: Run, element: Run) -> Run:
 
 
 def inserted(result: Run, insertion: Run, insert: Callable[[dict[Value, Value], Value], None]) -> Run:
-    """A map with something added to it, in place."""
+    """`cel.@mapInsert(result, …)`, in place."""
 
     def run(frame: Frame) -> Value:
         entries = result(frame)

@@ -1,22 +1,13 @@
-"""`"%s has %d".format([...])`: a text with places for values.
+"""The functions of strings: CEL's own, the string extension (version 2), `format`, and `find` of Kubernetes.
 
-Comes in   a format and its values; or, before it runs, a format and the types of its values
-Goes out   the text; or a `FormatFault` that says which value does not suit its place
+Output: the rows of these functions for the environment; `clauses_of` and `unsuitable` for the checker.
 
-    %s  anything     %d  whole numbers     %f %e  doubles, with a precision: %.2f     %b %o %x %X  whole numbers, …
+    %s  any value    %d  integers    %f %e  doubles, with a precision: %.2f    %b %o %x %X  integers, …
 
- 1. `clauses_of` is read by both sides, so that what the checker lets through is what can be printed.
-
-
----
-
-Functions of texts: CEL's own, the string extension (version 2), and Kubernetes' `find`.
-
-Comes in   texts, and what is asked of them
-Goes out   rows for the environment
-
- 1. Positions count characters. Sizes that decide about costs are counted where the costs are.
- 2. An empty separator splits between all characters; an empty text to replace is found between all of them.
+ 1. The checker and the evaluation read a format with the same `clauses_of`.
+ 2. Positions count characters.
+ 3. An empty separator splits between all characters. An empty text to replace is found between all of them.
+ 4. A result that would be longer than `TEXT_LENGTH_MAX` raises `CostExceeded` before it is built.
 """
 
 from __future__ import annotations
@@ -33,7 +24,7 @@ from mooring.api.cel.patterns import PatternError, PatternWorkExceeded, compile_
 from mooring.api.cel.types import CelType, Kind
 from mooring.api.cel.values import Duration, Timestamp, Uint, Value, quoted, read_integer, type_name
 
-# === format ===================================================================================================
+# --- format -----------------------------------------------------------------------------------------------------
 
 PRECISION_DEFAULT = 6
 
@@ -74,19 +65,19 @@ _SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.in
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A place for a value, or a piece of plain text (then `letter` is empty)."""
+    """A clause for a value, or a piece of plain text (then `letter` is empty)."""
 
     text: str
     letter: str = ""
     precision: int = PRECISION_DEFAULT
 
 
-class FormatFault(Exception):
-    """A format cannot be read."""
+class FormatError(Exception):
+    """The format is not valid."""
 
 
 def clauses_of(form: str, value_count: int) -> Iterator[Clause]:
-    """The pieces of a format, in order."""
+    """The clauses of a format, in order."""
     position = used = 0
     while position < len(form):
         start = form.find("%", position)
@@ -100,7 +91,7 @@ def clauses_of(form: str, value_count: int) -> Iterator[Clause]:
             position = start + 2
             continue
         if used >= value_count and start + 1 < len(form):
-            raise FormatFault(f"index {used} out of range")
+            raise FormatError(f"index {used} out of range")
         clause, position = _clause(form, start + 1)
         used += 1
         yield clause
@@ -118,13 +109,13 @@ def formatted(form: str, values: list[Value]) -> str:
             check_text_length(length)
     except StopIteration:
         raise EvaluationFailure(f"index {len(values)} out of range") from None
-    except FormatFault as fault:
-        raise EvaluationFailure(str(fault)) from None
+    except FormatError as error:
+        raise EvaluationFailure(str(error)) from None
     return "".join(pieces)
 
 
 def unsuitable(clause: Clause, type_: CelType) -> str:
-    """Why a value of this type does not suit its place, or nothing."""
+    """The error of a value of this type for this clause, or nothing."""
     letter = clause.letter.lower()
     if type_.kind is Kind.DYN or type_.kind in _KINDS[letter]:
         return ""
@@ -133,30 +124,30 @@ def unsuitable(clause: Clause, type_: CelType) -> str:
 
 def _clause(form: str, position: int) -> tuple[Clause, int]:
     if position >= len(form):
-        raise FormatFault("unexpected end of string")
+        raise FormatError("unexpected end of string")
     precision = PRECISION_DEFAULT
     if form[position] == ".":
         end = position + 1
         while end < len(form) and form[end] in "0123456789":
             end += 1
         if end == len(form):
-            raise _clause_fault("error while parsing precision: could not find end of precision specifier")
+            raise _clause_error("error while parsing precision: could not find end of precision specifier")
         digits = form[position + 1 : end]
         if not digits:
             reason = 'error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
-            raise _clause_fault(f"error while parsing precision: {reason}")
+            raise _clause_error(f"error while parsing precision: {reason}")
         precision, position = read_integer(digits), end
     letter = form[position]
     if letter not in "sdfebxXo":
-        raise _clause_fault(f'unrecognized formatting clause "{letter}"')
+        raise _clause_error(f'unrecognized formatting clause "{letter}"')
     return Clause("", letter, precision), position + 1
 
 
-def _clause_fault(reason: str) -> FormatFault:
-    return FormatFault(f"could not parse formatting clause: {reason}")
+def _clause_error(reason: str) -> FormatError:
+    return FormatError(f"could not parse formatting clause: {reason}")
 
 
-# --- printing ---------------------------------------------------------------------------------------------------
+# --- formatting of values ---------------------------------------------------------------------------------------
 
 
 def _printed(clause: Clause, value: Value) -> str:
@@ -235,7 +226,7 @@ def _nested(value: Value) -> str:
 
 
 def _bounded(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces, as long as they are not too long together."""
+    """The pieces. Raises `CostExceeded` when they are too long together."""
     length = 0
     for piece in pieces:
         length += len(piece)
@@ -254,12 +245,12 @@ def _fixed(number: float, precision: int) -> str:
 def _scientific(number: float, precision: int) -> str:
     if not math.isfinite(number):
         return _fixed(number, precision)
-    # The precision is read as a width by Kubernetes v1.36, so six digits are always printed.
+    # Kubernetes v1.36 uses the precision as the width, and always formats six digits.
     mantissa, _, exponent = f"{number:.{PRECISION_DEFAULT}e}".partition("e")
     return f"{mantissa}\u202f×\u202f10{exponent[0].replace('+', '')}{exponent[1:]}".rjust(precision)
 
 
-# === functions ================================================================================================
+# --- functions --------------------------------------------------------------------------------------------------
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}

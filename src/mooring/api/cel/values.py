@@ -1,26 +1,13 @@
-"""Semantic versions: "1.2.3-rc.1+build.5", read strictly and compared by precedence.
+"""The values of CEL, and the names of their types in error texts.
 
-Comes in   the `version` attributes of devices, and the arguments of `semver()`
-Goes out   a `Version`, or a `VersionError` in the words that Kubernetes shows
+   CEL       null  bool  int  uint  double  string  bytes  list  map   type     duration  timestamp  optional
+   Python    None  bool  int  Uint  float   str     bytes  list  dict  CelType  Duration  Timestamp  Optional
 
- 1. Build metadata is read and then ignored: two versions that differ only in it are equal.
- 2. A version with a pre-release comes before the one without; numbers in a pre-release come before words.
-
-
----
-
-Values: what an expression computes with.
-
-Comes in   literals, attributes and capacities of devices
-Goes out   the value classes that Python lacks, and the two names that error texts give to the type of a value
-
-    CEL       null  bool  int  uint  double  string  bytes  list  map   type     duration  timestamp  optional
-    here      None  bool  int  Uint  float   str     bytes  list  dict  CelType  Duration  Timestamp  Optional
-
- 1. Values are never changed once made.
- 2. `bool` is not a number here although Python counts it as one: look at `type(value)`, never at `isinstance(_, int)`.
- 3. A quantity that was computed does not equal one that was written when it stands on the right side: `==` fails there
-    in Kubernetes v1.36, so it has a class of its own.
+1. Values are immutable.
+2. In CEL `bool` is not a number, but in Python it is: use `type(value)`, not `isinstance(value, int)`.
+3. `==` fails if its right side is a computed quantity, as in Kubernetes v1.36, so `ComputedQuantity` is a class.
+4. Versions that differ only in build metadata are equal. A version with a pre-release is lower than the same without;
+   numbers in a pre-release are lower than words.
 """
 
 from __future__ import annotations
@@ -33,17 +20,17 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from mooring.api.cel.types import CelType
 from mooring.api.quantity import Quantity
 
-# === semantic versions ========================================================================================
+# --- semantic versions ------------------------------------------------------------------------------------------
 
 _NUMBERS = re.compile(r"[0-9]+")
 _ALPHANUMERICS = re.compile(r"[0-9A-Za-z-]+")
 
 _Part = tuple[int, int, str]
-"""One part of a pre-release, made so that Python's own comparison is the right one."""
+"""One part of a pre-release. Python compares these tuples by precedence."""
 
 
 class VersionError(ValueError):
-    """A text is not a version."""
+    """The text is not a version."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +56,7 @@ class Version:
 
 
 def parse_version(text: str) -> Version:
-    """The version that a text stands for, to the letter of the standard."""
+    """The version of a text, strictly by the standard."""
     if not text:
         raise VersionError("Version string empty")
     parts = text.split(".", 2)
@@ -86,7 +73,7 @@ def parse_version(text: str) -> Version:
 
 
 def parse_version_leniently(text: str) -> Version:
-    """The same, after a leading "v" and leading zeros are taken away and missing numbers are taken as 0."""
+    """The version of a text that may have a leading "v", leading zeros, or less than three numbers."""
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if "+" in parts[-1] or "-" in parts[-1]:
@@ -153,7 +140,7 @@ _ESCAPES = {
 
 
 def quoted(text: str) -> str:
-    """In double quotes, with everything escaped that cannot be printed, as Go's %q does it."""
+    """The text in double quotes, as of Go's %q."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_escaped(letter) for letter in text) + '"'
@@ -168,7 +155,7 @@ def _escaped(letter: str) -> str:
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# === values ===================================================================================================
+# --- values -----------------------------------------------------------------------------------------------------
 
 Value = object
 
@@ -179,7 +166,7 @@ _DIGITS_MAX = 20
 
 
 def read_integer(text: str, base: int = 10) -> int:
-    """The integer in a text of digits with an optional sign. One beyond 64 bits is only certain to be out of range.
+    """The integer of a text of digits with an optional sign. Beyond 64 bits the result is some number out of range.
 
     Python's `int` raises for texts of more than 4,300 digits.
     """
@@ -189,13 +176,13 @@ def read_integer(text: str, base: int = 10) -> int:
 
 
 class Uint(int):
-    """An unsigned number, which does not mix with signed ones in arithmetic."""
+    """An unsigned integer. Arithmetic does not mix it with signed ones."""
 
     __slots__ = ()
 
 
 class ComputedQuantity(Quantity):
-    """The result of adding or subtracting quantities."""
+    """The sum or difference of quantities."""
 
     __slots__ = ()
 
@@ -207,7 +194,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A point in time, and the offset from UTC in which it was written (it matters only for printing)."""
+    """A time, and the offset from UTC with which it is formatted."""
 
     nanoseconds: int
     offset_s: int = 0
@@ -246,12 +233,12 @@ class Cidr:
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
     name: str
-    faults: Callable[[str], list[str]]
+    errors: Callable[[str], list[str]]
     regex_size: int
 
 
 class DomainMap(dict[str, dict[str, Value]]):
-    """Attributes or capacities by domain. A domain that nothing is known of is an empty one."""
+    """Attributes or capacities by domain. An unknown domain has an empty map."""
 
     __slots__ = ()
 
@@ -268,7 +255,7 @@ def type_name(value: Value) -> str:
 
 
 def implementation_name(value: Value) -> str:
-    """What Kubernetes calls the value in Go, as in "got 'types.Int', expected iterable type"."""
+    """The Go type of a value in Kubernetes, as in "got 'types.Int', expected iterable type"."""
     return _NAMES[type(value)][1]
 
 

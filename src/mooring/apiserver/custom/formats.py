@@ -1,11 +1,10 @@
-"""Formats: texts of a certain form, that a schema can ask for by name.
+"""Validate strings against the `format` of their schema.
 
-Comes in   the name of a format and a text
-Goes out   whether the text has it
+Input: the name of a format and a string. Output: whether the string has the format.
 
- 1. Dashes in names do not count: `date-time` is `datetime`.
- 2. A format that is not known here, or not for the type of its schema, is no format: it is overlooked when objects are
-    checked, and the definition is warned of.
+ 1. Dashes in names are ignored: `date-time` is `datetime`.
+ 2. A format that is unknown, or unknown for the type of its schema, is ignored in validation. The API server warns when
+    such a CRD is created.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NUMBER_FORMATS = frozenset({"float", "double"})
 
 
 def known_format(name: str, type_name: str) -> str:
-    """The format, if there is such a one for the type; else nothing."""
+    """The format, if it is known for the type; otherwise an empty string."""
     match type_name:
         case "" | "string":
             return name if name.replace("-", "") in _CHECKS else ""
@@ -43,7 +42,7 @@ def known_format(name: str, type_name: str) -> str:
 
 
 def check_of(name: str) -> Callable[[str], bool] | None:
-    """How texts of a format are told from others; None if it is no format of texts."""
+    """The check of a format; None if it is not a format of strings."""
     return _CHECKS.get(name.replace("-", ""))
 
 
@@ -85,7 +84,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """As Go writes durations, or as people do: `3 days 4 hours`."""
+    """A duration of Go, or one in words: `3 days 4 hours`."""
     try:
         parse_duration(text)
     except TimeError:
@@ -150,7 +149,7 @@ def _is_range(text: str) -> bool:
     return parse_range(text) is not None
 
 
-# --- numbers that are texts -------------------------------------------------------------------------------------
+# --- numbers in strings -------------------------------------------------------------------------------------
 
 _is_isbn_10_shape = re.compile("[0-9]{9}X|[0-9]{10}").fullmatch
 _is_isbn_13_shape = re.compile("[0-9]{13}").fullmatch
