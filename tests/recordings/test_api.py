@@ -19,6 +19,20 @@ from tests.waiting import LIMIT_S
 TRANSCRIPTS = read_transcripts("api.jsonl.xz")
 DIFFERENCES_SHOWN_MAX = 12
 
+# cel-go reports syntax errors with the texts of its generated parser (ANTLR). Mooring reports one error with a text of
+# its own at the same position. The test compares everything else in these two answers.
+SYNTAX_ERRORS = {
+    ("valid-deviceclasses", "bad cel"): (
+        "no viable alternative at input '.('",
+        "unexpected '(', expected a name",
+    ),
+    ("valid-resourceclaims", "bad cel"): (
+        "mismatched input '<EOF>' expecting {'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, "
+        "NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}",
+        "unexpected end of expression, expected an expression",
+    ),
+}
+
 # The player leaves its connections to the garbage collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -43,10 +57,18 @@ def test_it_answers_as_recorded(name: str, server: Served) -> None:
     options = Namespace(record=False, ignore=[], run=None, keep=False, slow=0)
     transcript = json.loads(json.dumps(TRANSCRIPTS[name]))
     for step in transcript["steps"]:
+        if (name, step["name"]) in SYNTAX_ERRORS:
+            step["expect"] = _with_text(step["expect"], *SYNTAX_ERRORS[name, step["name"]])
         if "collect" in step:  # ends as soon as all events are there
             step["collect"]["seconds"] = LIMIT_S
     results = api_player.Player(client, options).play(transcript)
     assert {result["result"] for result in results} == {"pass"}, _told(results)
+
+
+def _with_text(expected: object, recorded: str, ours: str) -> object:
+    document = json.dumps(expected)
+    assert document.count(json.dumps(recorded)[1:-1]) == 2, "in the message and in its cause"
+    return json.loads(document.replace(json.dumps(recorded)[1:-1], json.dumps(ours)[1:-1]))
 
 
 def _told(results: list[dict[str, object]]) -> str:

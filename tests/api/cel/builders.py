@@ -60,7 +60,7 @@ def answer(expression: str, asked: CelDevice | None = None) -> bool:
     return compile_device_selector(expression).matches(asked or device())
 
 
-def failure(expression: str, asked: CelDevice | None = None) -> str:
+def runtime_error(expression: str, asked: CelDevice | None = None) -> str:
     """The text with which an expression fails when it runs."""
     selector = compile_device_selector(expression)
     try:
@@ -70,7 +70,7 @@ def failure(expression: str, asked: CelDevice | None = None) -> str:
     raise AssertionError(f"{expression} is {result}")
 
 
-def refusal(expression: str) -> str:
+def compile_error(expression: str) -> str:
     """The text with which an expression is not compiled."""
     try:
         compile_device_selector(expression)
@@ -79,6 +79,6 @@ def refusal(expression: str) -> str:
     raise AssertionError(f"{expression} compiles")
 
 
-def fault(expression: str) -> str:
+def first_error(expression: str) -> str:
     """The first line of the report on an expression, without where it is."""
-    return refusal(expression).split("\n")[0].split(": ", 3)[3]
+    return compile_error(expression).split("\n")[0].split(": ", 3)[3]

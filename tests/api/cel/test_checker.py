@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.cel.builders import answer, fault, refusal
+from tests.api.cel.builders import answer, compile_error, first_error
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ from tests.api.cel.builders import answer, fault, refusal
     ],
 )
 def test_faults(expression: str, text: str) -> None:
-    assert fault(expression) == text
+    assert first_error(expression) == text
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_faults(expression: str, text: str) -> None:
     ],
 )
 def test_faults_that_types_do_not_show(expression: str, text: str) -> None:
-    assert fault(expression) == text
+    assert first_error(expression) == text
 
 
 def test_every_fault_is_reported_in_the_order_of_its_place() -> None:
-    shown = [line for line in refusal("bar && foo && 1 + true == 2").split("\n") if "ERROR" in line]
+    shown = [line for line in compile_error("bar && foo && 1 + true == 2").split("\n") if "ERROR" in line]
     assert [line.split("<input>:")[1] for line in shown] == [
         "1:1: undeclared reference to 'bar' (in container '')",
         "1:8: undeclared reference to 'foo' (in container '')",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.cel import COST_MAX, types, worst_selector_cost
-from mooring.api.cel.checker import Environment, check
-from mooring.api.cel.environment import FUNCTIONS
+from mooring.api.cel.call_estimates import Span
+from mooring.api.cel.checker import check
+from mooring.api.cel.environment import FUNCTIONS, Environment
+from mooring.api.cel.errors import Source
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import parse
-from mooring.api.cel.source import Source
-from mooring.api.cel.spans import Span
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_sizes_of_other_variables_can_be_told() -> None:
     source = Source("self.all(x, x.matches('ab'))")
     tree = parse(source)
     check(tree, source, Environment(FUNCTIONS, {"self": types.list_of(types.STRING)}, {}, {}))
-    assert not source.faults
+    assert not source.errors
     sizes = {("self",): Span(0, 10), ("self", "@items"): Span(0, 99)}
     assert worst_cost(tree, sizes.get) == 1 + 1 + 10 * (2 + 1 + 1 + 10)
     assert worst_cost(tree) > COST_MAX

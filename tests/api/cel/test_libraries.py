@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.api.cel.builders import answer, failure
+from tests.api.cel.builders import answer, runtime_error
 
 OPERATORS = [
     "1 + 2 * 3 - 4 == 3",
@@ -144,6 +144,19 @@ def test_it_is_as_true_when_it_is_metered(sentence: str) -> None:
         ("timestamp(0).getHours('Nowhere/Land') == 1", "unknown time zone Nowhere/Land"),
         ("['a', 'a'].transformMapEntry(i, v, {v: i}) == {}", "insert failed: key a already exists"),
         ("'%s'.format(dyn([])) == ''", "index 0 out of range"),
+        (f"int(['{'9' * 5000}'][0]) == 1", "type conversion error from 'string' to 'int'"),
+        (f"int(['-{'9' * 5000}'][0]) == 1", "type conversion error from 'string' to 'int'"),
+        (f"uint(['{'9' * 5000}'][0]) == 1u", "type conversion error from 'string' to 'uint'"),
+        (
+            f"duration(['{'9' * 5000}s'][0]) == duration('1s')",
+            "type conversion error from 'string' to 'google.protobuf.Duration'",
+        ),
+        (f"timestamp(0).getHours('{'9' * 5000}:00') == 1", f"unknown time zone {'9' * 5000}:00"),
+        ("timestamp('0001-01-01T00:00:00Z').getHours('-02:00') == 1", "timestamp overflow"),
+        (
+            f"semver('{'9' * 5000}.0.0') == semver('1.2.3')",
+            'strconv.ParseUint: parsing "' + "9" * 5000 + '": value out of range',
+        ),
         ("semver('1.2.3-') == semver('1.2.3')", "Prerelease is empty"),
         ("semver('1.x.3') == semver('1.2.3')", 'Invalid character(s) found in minor number "x"'),
         (
@@ -153,7 +166,7 @@ def test_it_is_as_true_when_it_is_metered(sentence: str) -> None:
     ],
 )  # fmt: skip
 def test_what_fails(expression: str, text: str) -> None:
-    assert failure(expression) == text
+    assert runtime_error(expression) == text
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
@@ -163,7 +176,7 @@ def test_whole_numbers_are_exact_or_fail(left: int, right: int) -> None:
     if -(2**63) <= expected < 2**63:
         assert answer(sentence)
     else:
-        assert failure(sentence) == "integer overflow"
+        assert runtime_error(sentence) == "integer overflow"
 
 
 @given(st.integers(-100, 100), st.integers(-100, 100).filter(bool))

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.cel import CelDevice, SelectorEvaluationError, compile_device_selector
 from mooring.api.cel.selector import EXPRESSIONS_REMEMBERED_MAX, _selectors
 from mooring.api.views.devices import DeviceAttribute
-from tests.api.cel.builders import amount, answer, device, failure, refusal, version
+from tests.api.cel.builders import amount, answer, compile_error, device, runtime_error, version
 
 A_GPU = device(
     model="a100",
@@ -147,7 +147,7 @@ def test_whether_a_device_suits(expression: str, suits: bool) -> None:
     ],
 )
 def test_what_fails_for_a_device(expression: str, text: str) -> None:
-    assert failure(expression, A_GPU) == text
+    assert runtime_error(expression, A_GPU) == text
 
 
 @pytest.mark.parametrize(
@@ -167,15 +167,7 @@ def test_what_fails_for_a_device(expression: str, text: str) -> None:
         ),
         (
             "?!",
-            "compilation failed: "
-            "ERROR: <input>:1:1: Syntax error: extraneous input '?' expecting {'[', '{', '(', '.', '-', '!', 'true', "
-            "'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n"
-            " | ?!\n"
-            " | ^\n"
-            "ERROR: <input>:1:3: Syntax error: extraneous input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', "
-            "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n"
-            " | ?!\n"
-            " | ..^",
+            "compilation failed: ERROR: <input>:1:1: Syntax error: unexpected '?', expected an expression\n | ?!\n | ^",
         ),
         ('int("x") == 1', "program instantiation failed: type conversion error from 'string' to 'int'"),
         (
@@ -186,14 +178,14 @@ def test_what_fails_for_a_device(expression: str, text: str) -> None:
     ],
 )
 def test_what_is_not_compiled(expression: str, text: str) -> None:
-    assert refusal(expression) == text
+    assert compile_error(expression) == text
 
 
 def test_a_wrong_attribute_fails_every_expression() -> None:
     broken = CelDevice("gpu.example.com", {"empty": DeviceAttribute(), "v": DeviceAttribute(version="x")}, {})
-    assert failure("true", broken) == "attribute empty: unsupported attribute value"
+    assert runtime_error("true", broken) == "attribute empty: unsupported attribute value"
     broken = CelDevice("gpu.example.com", {"v": DeviceAttribute(version="1.02.3")}, {})
-    assert failure("true", broken) == (
+    assert runtime_error("true", broken) == (
         'attribute v: parse semantic version: Minor number must not contain leading zeroes "02"'
     )
 

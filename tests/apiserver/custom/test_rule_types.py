@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.cel import types
-from mooring.api.cel.spans import Span
+from mooring.api.cel.call_estimates import Span
 from mooring.api.cel.types import CelType
 from mooring.api.document import Document
 from mooring.apiserver.custom.rule_types import REQUEST_BYTES_MAX, declared_type, escaped, size_at

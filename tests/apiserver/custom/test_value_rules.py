@@ -191,3 +191,19 @@ def test_what_was_wrong_before_may_stay(old: Document, new: Document, is_let_pas
     short = {"type": "string", "maxLength": 1}
     raw = fields(a=short, b={"type": "integer"}, l={"type": "array", "items": short})
     assert (not value_faults(ValueRules(raw), new, "", Pair(new, old, read_schema(raw)))) is is_let_pass
+
+
+@pytest.mark.parametrize("pattern", ["a*a*a*b", "a+b", "(a+)+b"])
+def test_a_pattern_takes_linear_time(pattern: str) -> None:
+    rules = ValueRules({"type": "string", "pattern": pattern})
+    (fault,) = value_faults(rules, "a" * 900_000)
+    assert f"in body should match '{pattern}'" in fault.detail
+
+
+def test_the_patterns_of_an_object_do_a_bounded_amount_of_work() -> None:
+    rules = ValueRules({"type": "array", "items": {"type": "string", "pattern": "a.{900}c"}})
+    faults = value_faults(rules, ["ab" * 500] * 1_000)
+    assert [fault.detail for fault in (faults[0], faults[-1])] == [
+        "[0] in body should match 'a.{900}c'",
+        "[999] in body is too long to be matched against 'a.{900}c'",
+    ]

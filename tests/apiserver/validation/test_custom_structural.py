@@ -58,6 +58,14 @@ INSIDE = {"x-kubernetes-embedded-resource": True}
             id="a broken pattern",
         ),
         pytest.param(
+            {**TEXT, "pattern": "(((a|b){100}){100}){100}"},
+            [
+                'a.pattern: Invalid value: "(((a|b){100}){100}){100}": must be a valid regular expression, but isn\'t: '
+                "error parsing regexp: invalid repeat count: `{100}`"
+            ],
+            id="a pattern with nested repeats",
+        ),
+        pytest.param(
             {**TEXT, **INSIDE},
             [
                 "a.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without "

@@ -37,9 +37,9 @@ def test_what_is_wrong_with_expressions(expression: str, faults: list[str]) -> N
 
 def test_a_compiler_is_quoted() -> None:
     (fault,) = selectors_faults([{"cel": {"expression": "nope("}}], "s")
-    assert fault.detail.startswith("compilation failed: ERROR: <input>:1:6: Syntax error: mismatched input '<EOF>'")
+    assert fault.detail.startswith("compilation failed: ERROR: <input>:1:6: Syntax error: unexpected end of expression")
     (fault,) = selectors_faults([{"cel": {"expression": ""}}], "s")
-    assert fault.detail.startswith("compilation failed: ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>'")
+    assert fault.detail.startswith("compilation failed: ERROR: <input>:1:0: Syntax error: unexpected end of expression")
     (fault,) = selectors_faults([{"cel": {"expression": "'a'.matches('(')"}}], "s")
     assert "invalid matches argument" in fault.detail
 

@@ -1,17 +1,25 @@
-"""CEL: the expressions that say which devices suit, exactly as kube-scheduler v1.36 reads them.
+"""CEL: compile and evaluate the expressions of device selectors and of CRD validation rules.
 
-Comes in   expressions, and devices
-Goes out   `compile_device_selector`, `CelDevice`, and what they raise; `worst_selector_cost` of what is to be stored
+The language, its functions, costs and error texts are those of kube-apiserver and kube-scheduler v1.36.
 
-The way through the room: `lexer` and `parser` (with `macros`) make a tree (`syntax`), `checker` and `validators` look
-for mistakes with the types (`types`) and functions (`functions`, `environment`, the libraries) that there are, and
-`compiler` (with `logic`, `loops`, `access` and `building`) turns it into one Python function over a frame. `selector`
-is the door.
+Modules in reading order:
 
- 1. Error texts are Kubernetes' to the letter, those of the parser included (`syntax_faults`).
- 2. What an expression can cost at most is estimated (`estimates`, `call_estimates`, with `spans`) before it is stored.
- 3. No expression can run for long: loops and texts that grow are metered (`costs`), and patterns never backtrack
-    (`regex`).
+    parser, macros, syntax      from text to a tree
+    types, values               what the checker and the evaluation work with
+    functions, environment      the declared functions, variables and types
+    operators, conversions,     the functions themselves, one module for each library
+    strings, lists, kubernetes
+    patterns                    regular expressions, on RE2
+    checker                     the types of a tree, and mistakes that types do not show
+    compiler, runtime           from a tree to one Python function, and the closures it consists of
+    costs                       the cost of an evaluation, and its limit
+    estimates, call_estimates   the maximum cost of an expression, before it is stored
+    errors                      exceptions and error reports
+    selector                    device selectors: the interface of this package for the scheduler
+
+ 1. Error texts equal those of Kubernetes, except syntax errors (docs/parity-cluster.md).
+ 2. An evaluation has a limit of cost, which also bounds its memory.
+ 3. Regular expressions take linear time.
 """
 
 from mooring.api.cel.costs import COST_MAX

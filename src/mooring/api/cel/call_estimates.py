@@ -1,11 +1,11 @@
-"""Call estimates: what a call of a library function can cost at most, and how large its result can be.
+"""Estimate the maximum cost of a call of a library function, and the size of its result.
 
-Comes in   a function, the overload that is meant, and what is known of its target and arguments
-Goes out   an `Estimate`; None for functions that cost one unit, and for operators, which `estimates` knows
+Input: a function, its overload, and what is known of its target and arguments. Output: an `Estimate`, or None for
+operators and functions that cost one unit, which `estimates` handles. A `Span` is a range of sizes or costs.
 
- 1. The figures are those of Kubernetes, oddities included: whoever writes an expression is refused by them, so a better
-    guess would be another answer.
- 2. The elements of a list that is written down are never known: `["a", "b"].max()` is as dear as can be.
+ 1. The figures are those of Kubernetes, including its oddities: the API server refuses expressions by them.
+ 2. The sizes of the elements of a literal list are unknown, so `["a", "b"].max()` has the maximum cost.
+ 3. Both ends of a span stop at `MOST`, which means unknown. They never wrap around.
 """
 
 from __future__ import annotations
@@ -13,10 +13,50 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from mooring.api.cel.spans import MOST, NOTHING, ONE, UNKNOWN, Span, exactly
 from mooring.api.cel.syntax import EQUALS, Literal, Node
 from mooring.api.cel.types import CIDR, IP_ADDRESS, NAMED_FORMAT, QUANTITY, SEMVER, URL, Kind
+
+# --- spans ------------------------------------------------------------------------------------------------------
+
+MOST = 2**64 - 1
+
+
+class Span(NamedTuple):
+    low: int
+    high: int
+
+    def plus(self, other: Span) -> Span:
+        return Span(min(self.low + other.low, MOST), min(self.high + other.high, MOST))
+
+    def times(self, other: Span) -> Span:
+        return Span(min(self.low * other.low, MOST), min(self.high * other.high, MOST))
+
+    def scaled(self, factor: float) -> Span:
+        return Span(_scaled(self.low, factor), _scaled(self.high, factor))
+
+    def joined(self, other: Span) -> Span:
+        """The smallest span that contains both."""
+        return Span(min(self.low, other.low), max(self.high, other.high))
+
+
+def exactly(amount: int) -> Span:
+    return Span(amount, amount)
+
+
+NOTHING, ONE = exactly(0), exactly(1)
+UNKNOWN = Span(0, MOST)
+NEVER = Span(MOST, 0)
+"""The neutral element of `joined`."""
+
+
+def _scaled(amount: int, factor: float) -> int:
+    product = float(amount) * factor
+    return MOST if product >= float(MOST) else math.ceil(product)
+
+
+# --- calls ------------------------------------------------------------------------------------------------------
 
 TEXT_FACTOR, REGEX_FACTOR = 0.1, 0.25
 LIST_COST = 10
@@ -45,7 +85,7 @@ class Operand:
         return bool(parameters) and parameters[0].kind in (Kind.STRING, Kind.BYTES)
 
     def whole_number(self, otherwise: int) -> int:
-        """The number that is written there, if one is."""
+        """The value of a literal integer that is not negative."""
         value = self.node.value if isinstance(self.node, Literal) else None
         return value if type(value) is int and value >= 0 else otherwise
 
@@ -77,7 +117,7 @@ _CHEAP = frozenset(
 )
 
 
-# --- texts --------------------------------------------------------------------------------------------------------
+# --- strings ----------------------------------------------------------------------------------------------------
 
 
 def _same_size(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
@@ -93,7 +133,7 @@ def _replace(overload: str, target: Operand, arguments: list[Operand]) -> Estima
 
 
 def _replacements(length: int, wanted: int, is_kept: bool) -> tuple[int, int]:
-    """How often something is replaced in a text of this length, and how much of the text stays."""
+    """The number of replacements in a text of this length, and the length of the rest."""
     if not wanted:
         return min(length + 1, MOST), length
     return (0, length) if is_kept else (math.ceil(length / wanted), 0)
@@ -119,11 +159,11 @@ def _find(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
     return Estimate(text_cost.times(arguments[0].size.scaled(REGEX_FACTOR)), Span(0, target.size.high))
 
 
-# --- lists --------------------------------------------------------------------------------------------------------
+# --- lists ------------------------------------------------------------------------------------------------------
 
 
 def _compared(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
-    """Each element is looked at; `indexOf` of a text walks through the text."""
+    """Functions that read each element of a list, or each character of a text."""
     if not target.node.type.parameters:
         return Estimate(target.size.scaled(TEXT_FACTOR))
     element = ONE.plus(target.element_size.scaled(TEXT_FACTOR)) if target.is_text_list else ONE
@@ -131,7 +171,7 @@ def _compared(overload: str, target: Operand, arguments: list[Operand]) -> Estim
 
 
 def _made(factor: float, size: Span) -> Estimate:
-    """A call that makes a list of this size."""
+    """A call that returns a list of this size."""
     return Estimate(size.scaled(factor).plus(exactly(1 + LIST_COST)), size)
 
 
@@ -158,7 +198,7 @@ def _sets(factor: float) -> Callable[[str, list[Operand]], Estimate]:
     return lambda overload, arguments: Estimate(arguments[0].size.times(arguments[1].size).scaled(factor).plus(ONE))
 
 
-# --- Kubernetes' own types ------------------------------------------------------------------------------------------
+# --- Kubernetes' own types --------------------------------------------------------------------------------------
 
 
 def _parsed(factor: float = TEXT_FACTOR) -> Callable[[str, list[Operand]], Estimate]:
@@ -170,7 +210,7 @@ def _url(overload: str, arguments: list[Operand]) -> Estimate:
 
 
 def _contained(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
-    """Whether a network contains an address or a network; a text is parsed first."""
+    """`containsIP` and `containsCIDR`. A text is parsed first."""
     length = Span(4, 16)
     cost = length.plus(length).scaled(TEXT_FACTOR)
     if "containsCIDR" in overload:

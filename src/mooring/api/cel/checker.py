@@ -1,21 +1,24 @@
-"""The checker: which types the parts of an expression have, and which functions its calls can mean.
+"""Check the types of an expression, and the mistakes that types do not show.
 
-Comes in   a tree, and the `Environment` of declared functions and variables
-Goes out   the same tree with `type` and the possible overloads filled in; faults are reported to the source
+Input: a tree, and the `Environment` of functions and variables. Output: the same tree with the type of each node and
+the possible overloads of each call; errors are reported to the source.
 
- 1. A part with a fault has the type `error`, which goes with everything, so that one mistake is reported once.
- 2. All overloads that could take the arguments are kept: if there are several, the values decide when it runs.
- 3. Variables of a macro hide what is outside; the result of a loop no longer sees its iteration variables.
+ 1. A node with an error has the type `error`, which is assignable to every type, so that one mistake is reported once.
+ 2. A call keeps all overloads that accept its arguments. If there are several, the values decide at run time.
+ 3. The variables of a macro hide outer variables of the same name. The result of a loop cannot use its iteration
+    variables.
+ 4. `validate` runs on trees without type errors. It reports literal durations, timestamps and patterns that cannot be
+    parsed, lists and maps of mixed types, and `format` clauses that do not fit their arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from mooring.api.cel import types
+from mooring.api.cel.environment import Environment
+from mooring.api.cel.errors import EvaluationFailure, Source
 from mooring.api.cel.functions import Function
-from mooring.api.cel.source import Source
+from mooring.api.cel.patterns import PatternError, compile_pattern
+from mooring.api.cel.strings import Clause, FormatError, clauses_of, unsuitable
 from mooring.api.cel.syntax import (
     AND,
     OPTIONAL_SELECT,
@@ -29,6 +32,7 @@ from mooring.api.cel.syntax import (
     Node,
     Select,
     StructLiteral,
+    children,
     descendants,
     qualified_name,
 )
@@ -36,19 +40,8 @@ from mooring.api.cel.types import BOOL, DYN, ERROR, INT, Bindings, CelType, Kind
 from mooring.api.cel.values import Uint
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Everything that an expression may name."""
-
-    functions: Mapping[str, Function]
-    variables: Mapping[str, CelType]
-    type_names: Mapping[str, CelType]
-    fields: Mapping[str, Mapping[str, CelType]]
-    """Of each struct type, by its name."""
-
-
 def check(tree: Node, source: Source, environment: Environment) -> None:
-    """Fills in the types of a tree. Look at the source's faults before you use it."""
+    """Set the types of a tree. They are valid only if the source has no errors afterwards."""
     checker = _Checker(source, environment)
     checker.check(tree)
     checker.settle(tree)
@@ -92,10 +85,10 @@ class _Checker:
             case Comprehension():
                 self._check_comprehension(node)
             case _:
-                raise AssertionError(f"a broken tree is never checked: {node}")
+                raise AssertionError(f"trees with syntax errors are not checked: {node}")
 
     def settle(self, tree: Node) -> None:
-        """Puts what was found out last into the types of everything; what stayed open becomes `dyn`."""
+        """Replace type parameters by what they are bound to, or by `dyn`."""
         for node in descendants(tree):
             if node.type.kind is Kind.PARAMETER or node.type.parameters:
                 node.type = substituted(self.bindings, node.type, free_becomes_dyn=True)
@@ -258,7 +251,7 @@ class _Checker:
         node.type = types.map_of(key_type or self._fresh(), value_type or self._fresh())
 
     def _check_struct(self, node: StructLiteral) -> None:
-        # No type that a selector can name has fields to set: devices come from drivers.
+        # No type of this environment can be constructed by an expression.
         self._undeclared(node, node.type_name)
 
     def _held_by_optional(self, node: Node) -> CelType:
@@ -312,7 +305,7 @@ class _Checker:
                 )
                 return ERROR, ERROR
 
-    # --- the parts ---
+    # --- assignments and errors ---
 
     def _assign(self, given: CelType, wanted: CelType) -> bool:
         attempt = is_assignable(self.bindings, (given,), (wanted,))
@@ -335,3 +328,104 @@ class _Checker:
     def _undeclared(self, node: Node, name: str) -> None:
         self.source.report(node.offset, f"undeclared reference to '{name}' (in container '')")
         node.type = ERROR
+
+
+# --- validators -------------------------------------------------------------------------------------------------
+
+
+def validate(tree: Node, source: Source, environment: Environment) -> None:
+    """Report mistakes in a tree without type errors."""
+    nodes = descendants(tree)
+    for function in ("duration", "timestamp", "matches"):
+        for node in nodes:
+            if isinstance(node, Call) and node.function == function and node.arguments:
+                _check_literal(node, node.arguments[0], source, environment)
+    in_formats = {id(inner) for node in nodes if _is_format(node) for inner in descendants(node)[1:]}
+    for node in nodes:
+        if isinstance(node, ListLiteral) and id(node) not in in_formats:
+            _check_elements(node, source)
+    for node in nodes:
+        if isinstance(node, MapLiteral) and id(node) not in in_formats:
+            _check_entries(node, source)
+    for node in nodes:
+        _check_format(node, source)
+
+
+def _check_literal(call: Call, argument: Node, source: Source, environment: Environment) -> None:
+    if not isinstance(argument, Literal):
+        return
+    try:
+        if call.function != "matches":
+            environment.functions[call.function].dispatch(argument.value)
+        elif isinstance(argument.value, str):
+            compile_pattern(argument.value)
+    except (EvaluationFailure, PatternError):
+        source.report(argument.offset, f"invalid {call.function} argument")
+
+
+def _check_elements(node: ListLiteral, source: Source) -> None:
+    first: CelType | None = None
+    for position, element in enumerate(node.elements):
+        type_ = element.type.parameters[0] if position in node.optional_positions else element.type
+        if first is None:
+            first = type_
+        elif not types.is_equivalent(first, type_):
+            _mismatch(element, first, type_, source)
+            return
+
+
+def _check_entries(node: MapLiteral, source: Source) -> None:
+    first: tuple[CelType, CelType] | None = None
+    for entry in node.entries:
+        value_type = entry.value.type.parameters[0] if entry.is_optional else entry.value.type
+        if first is None:
+            first = (entry.key.type, value_type)
+            continue
+        if not types.is_equivalent(first[0], entry.key.type):
+            _mismatch(entry.key, first[0], entry.key.type, source)
+        if not types.is_equivalent(first[1], value_type):
+            _mismatch(entry.value, first[1], value_type, source)
+
+
+def _mismatch(node: Node, wanted: CelType, found: CelType, source: Source) -> None:
+    source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
+
+
+def _is_format(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "format"
+
+
+def _check_format(node: Node, source: Source) -> None:
+    match node:
+        case Call(function="format", target=Literal(value=str() as form), arguments=[ListLiteral() as values]):
+            pass
+        case _:
+            return
+    used = 0
+    try:
+        for clause in clauses_of(form, len(values.elements)):
+            if not clause.letter:
+                continue
+            found = _first_unsuitable(clause.letter, values.elements[used])
+            message = unsuitable(clause, found.type) if found is not None else ""
+            if found is not None and message:
+                source.report(found.offset, message)
+                return
+            used += 1
+    except FormatError as error:
+        source.report(node.offset, str(error))
+        return
+    if len(values.elements) > used:
+        counts = f"(expected {used}, got {len(values.elements)})"
+        source.report(node.offset, f"too many arguments supplied to string.format {counts}")
+
+
+def _first_unsuitable(letter: str, node: Node) -> Node | None:
+    """The value itself, or the first element of a literal list or map that `%s` does not accept."""
+    if letter != "s" or not isinstance(node, (ListLiteral, MapLiteral)):
+        return node
+    for inner in children(node):
+        found = _first_unsuitable(letter, inner)
+        if found is not None and unsuitable(Clause("", letter), found.type):
+            return found
+    return None

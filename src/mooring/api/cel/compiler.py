@@ -1,13 +1,12 @@
-"""The compiler: from a checked tree to one Python function.
+"""Compile a checked tree into one Python function.
 
-Comes in   a checked tree
-Goes out   a `Program`, which answers for a frame
+Input: a checked tree. Output: a `Program` that evaluates a frame of variables.
 
- 1. A node becomes a closure over the closures of its children. The path to an attribute, a comparison with a constant
-    and calls of one or two arguments have closures of their own: they are what selectors are made of.
- 2. Constant lists, maps, conversions and patterns are computed here. If that fails, no program exists: Kubernetes says
-    so before it has seen a device. Constant quantities and versions are computed here too, but fail when they are run.
- 3. A metered program charges for each step as Kubernetes does; a program that needs no meter has no trace of one.
+ 1. A node becomes a closure over the closures of its children. Paths to attributes, comparisons with a constant, and
+    calls with one or two arguments have closures of their own, because most selectors consist of them.
+ 2. Constant lists, maps, conversions and patterns are computed here, and if that fails there is no program, as in
+    Kubernetes. Constant quantities and versions are computed here, too, but their errors are raised at run time.
+ 3. A metered program charges each step to its meter. A program without a meter has no code for it.
 """
 
 from __future__ import annotations
@@ -16,30 +15,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.api.cel import syntax
-from mooring.api.cel.access import at, has, optional_at
-from mooring.api.cel.building import insert_all, list_with_optionals, map_of, membership
-from mooring.api.cel.checker import Environment
 from mooring.api.cel.conversions import CONVERTING_FUNCTIONS
-from mooring.api.cel.costs import LIST_COST, MAP_COST, Meter, call_cost
+from mooring.api.cel.costs import LIST_COST, MAP_COST, Meter, argument_cost, result_cost
+from mooring.api.cel.environment import Environment
 from mooring.api.cel.errors import EvaluationFailure, ProgramFailure, no_such_key
-from mooring.api.cel.frames import (
+from mooring.api.cel.functions import Binding
+from mooring.api.cel.macros import MAP_INSERT
+from mooring.api.cel.operators import equal, not_equal
+from mooring.api.cel.patterns import PatternError, compile_pattern
+from mooring.api.cel.runtime import (
     DEVICE_SLOT,
     FIRST_FREE_SLOT,
     METER_SLOT,
     Frame,
+    Loop,
     Part,
     Run,
+    all_of,
+    any_of,
+    appended,
+    at,
+    binding,
+    bound,
+    carried,
     charged,
+    comparison,
+    conditional,
     constant,
+    equality,
     failing,
+    has,
+    insert_all,
+    inserted,
+    list_with_optionals,
+    loop,
+    map_of,
+    membership,
     meter_of,
+    optional_at,
 )
-from mooring.api.cel.functions import Binding
-from mooring.api.cel.logic import all_of, any_of, comparison, conditional, equality
-from mooring.api.cel.loops import Loop, appended, binding, bound, carried, inserted, loop
-from mooring.api.cel.macros import MAP_INSERT
-from mooring.api.cel.operations import equal, not_equal
-from mooring.api.cel.regex import RegexError, compiled_regex
 from mooring.api.cel.syntax import (
     Call,
     Comprehension,
@@ -55,7 +69,7 @@ from mooring.api.cel.types import BOOL, CelType
 from mooring.api.cel.values import Optional, Value
 
 DEVICE = "device"
-"""The one variable of device selectors. Rules of custom kinds have others."""
+"""The variable of device selectors. Rules of CRDs have others."""
 
 _FOLDED_FUNCTIONS = frozenset({"quantity", "semver", "ip", "cidr", "url"})
 _PATTERN_FUNCTIONS = frozenset({"find", "findAll"})
@@ -75,7 +89,7 @@ class Program:
         return self.run(frame)
 
     def evaluate_all(self, values: Sequence[Value], meter: Meter) -> Value:
-        """The answer for the values of several variables, in their order. What it cost is charged to the meter."""
+        """The result for the values of all variables, in the order of their declaration. The meter has the cost."""
         frame: Frame = [None] * self.slot_count
         frame[DEVICE_SLOT] = values[0]
         frame[METER_SLOT] = meter
@@ -160,7 +174,7 @@ class _Compiler:
         return Part(run, is_attribute=True)
 
     def _device_path(self, node: Node) -> Run | None:
-        """A quick way to `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
+        """A fast closure for `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
         if self.is_metered or DEVICE not in self.scopes[0] or any(DEVICE in scope for scope in self.scopes[1:]):
             return None
         match constant_path(node):
@@ -197,7 +211,7 @@ class _Compiler:
             case "or" | "orValue":
                 return self._or(node)
             case syntax.NOT_STRICTLY_FALSE:
-                raise AssertionError("loops read their conditions themselves")
+                raise AssertionError("only conditions of loops use it")
         return self._function_call(node)
 
     def _conditional(self, node: Call) -> Part:
@@ -237,17 +251,21 @@ class _Compiler:
     def _charged_call(self, node: Call, parts: list[Part]) -> Run:
         given = (*([node.target.type] if node.target is not None else []), *(part.type for part in node.arguments))
         function = self._binding_of(node, given)
-        cost = call_cost(node.function, node.overload_ids)
+        before = argument_cost(node.function, node.overload_ids)
+        after = result_cost(node.function, node.overload_ids)
         runs = [part.run for part in parts]
 
         def run(frame: Frame) -> Value:
             arguments = tuple(run(frame) for run in runs)
+            meter = meter_of(frame)
+            cost = before(arguments)
+            meter.require(cost)
             try:
                 result = function(*arguments)
             except EvaluationFailure:
-                meter_of(frame).charge(1)
+                meter.charge(1)
                 raise
-            meter_of(frame).charge(cost(arguments, result))
+            meter.charge(cost + after(result))
             return result
 
         return run
@@ -280,8 +298,8 @@ class _Compiler:
     def _check_pattern(self, pattern: Value) -> None:
         try:
             if isinstance(pattern, str):
-                compiled_regex(pattern)
-        except RegexError as error:
+                compile_pattern(pattern)
+        except PatternError as error:
             raise ProgramFailure(str(error)) from None
 
     # --- literals ---
@@ -366,7 +384,7 @@ class _Compiler:
         return self.slot_count - 1
 
 
-# --- the parts --------------------------------------------------------------------------------------------------
+# --- closures ---------------------------------------------------------------------------------------------------
 
 
 def _variable(slot: int) -> Part:

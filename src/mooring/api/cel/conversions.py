@@ -1,10 +1,12 @@
-"""Conversions: `int("3")`, `string(2.5)`, `duration("90s")`, and how a value is printed in a text.
+"""Conversions between types, and durations and timestamps: parsing, formatting, parts.
 
-Comes in   values
-Goes out   values of another type, or an `EvaluationFailure`; rows for the environment
+Input: values and texts such as "1h30m" and "2026-03-01T12:00:00Z". Output: values of another type, or an
+`EvaluationFailure`; the rows of these functions for the environment.
 
- 1. A text that cannot be read fails with the names of the two types and nothing else.
- 2. Doubles become whole numbers by cutting off, and fail where the result would not fit.
+ 1. A text that cannot be parsed fails with the names of the two types only.
+ 2. A double is truncated to an integer, and fails if the result does not fit into 64 bits.
+ 3. A time zone is a name of the system's table or an offset such as "+02:00".
+ 4. Months, days of the year and days of the month count from 0, as in CEL. `getDate` counts from 1.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 from mooring.api.cel import types
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.functions import Binding, Row
-from mooring.api.cel.operations import SECOND_NS, timestamp_within, within_int, within_uint
-from mooring.api.cel.times import TimeError, duration_text, parse_duration, parse_timestamp, timestamp_text
+from mooring.api.cel.operators import SECOND_NS, timestamp_within, within_int, within_uint
 from mooring.api.cel.types import CelType
 from mooring.api.cel.values import (
     INT_MAX,
@@ -29,13 +33,162 @@ from mooring.api.cel.values import (
     Timestamp,
     Uint,
     Value,
+    quoted,
+    read_integer,
     type_name,
 )
+
+# --- durations and timestamps -----------------------------------------------------------------------------------
+
+_SECOND_NS = 10**9
+_UNITS_NS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_TIMESTAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
+_FRACTION_DIGITS_MAX = 20
+_DAY_M = 24 * 60
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TimeError(ValueError):
+    """The text is not a duration or timestamp."""
+
+
+def parse_duration(text: str) -> int:
+    """The nanoseconds of a duration such as "1h15m30.5s"."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0
+    if not rest:
+        raise TimeError(text)
+    total = Fraction(0)
+    position = 0
+    while position < len(rest):
+        part = _PART.match(rest, position)
+        if part is None or not (part[1] or part[2]):
+            raise TimeError(text)
+        fraction = (part[2] or "0")[:_FRACTION_DIGITS_MAX]
+        amount = read_integer(part[1] or "0") + Fraction(int(fraction), 10 ** len(fraction))
+        total += int(amount * _UNITS_NS[part[3]])
+        position = part.end()
+    if total > INT_MAX + (sign < 0):
+        raise TimeError(text)
+    return sign * int(total)
+
+
+def parse_timestamp(text: str) -> tuple[int, int]:
+    """The nanoseconds since 1970 of an RFC 3339 text, and its offset from UTC in seconds."""
+    parts = _TIMESTAMP.fullmatch(text)
+    if parts is None:
+        raise TimeError(text)
+    try:
+        moment = datetime(*(int(parts[number]) for number in range(1, 7)), tzinfo=UTC)  # type: ignore[misc,arg-type]
+    except ValueError:
+        raise TimeError(text) from None
+    offset_s = 0
+    if parts[8]:
+        if int(parts[9]) > 24 or int(parts[10]) > 60:
+            raise TimeError(text)
+        offset_s = (int(parts[9]) * 3600 + int(parts[10]) * 60) * (-1 if parts[8] == "-" else 1)
+    fraction_ns = int((parts[7] or "0").ljust(9, "0")[:9])
+    since = moment - _EPOCH
+    return (since.days * 86400 + since.seconds - offset_s) * _SECOND_NS + fraction_ns, offset_s
+
+
+def duration_text(nanoseconds: int) -> str:
+    """A duration in seconds: "5400s", "0.25s"."""
+    whole, rest = divmod(abs(nanoseconds), _SECOND_NS)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{'-' if nanoseconds < 0 else ''}{whole}{fraction}s"
+
+
+def timestamp_text(nanoseconds: int, offset_s: int = 0) -> str:
+    """A timestamp in RFC 3339, without trailing zeros of the fraction."""
+    seconds, rest = divmod(nanoseconds, _SECOND_NS)
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds + offset_s)
+    except OverflowError:
+        raise EvaluationFailure("timestamp overflow") from None
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    zone = f"{'-' if offset_s < 0 else '+'}{abs(offset_s) // 3600:02d}:{abs(offset_s) % 3600 // 60:02d}"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + (zone if offset_s else "Z")
+
+
+# --- parts ------------------------------------------------------------------------------------------------------
+
+_TIMESTAMP_PARTS: dict[str, Callable[[datetime, int], int]] = {
+    "getFullYear": lambda moment, _: moment.year,
+    "getMonth": lambda moment, _: moment.month - 1,
+    "getDayOfYear": lambda moment, _: moment.timetuple().tm_yday - 1,
+    "getDayOfMonth": lambda moment, _: moment.day - 1,
+    "getDate": lambda moment, _: moment.day,
+    "getDayOfWeek": lambda moment, _: moment.isoweekday() % 7,
+    "getHours": lambda moment, _: moment.hour,
+    "getMinutes": lambda moment, _: moment.minute,
+    "getSeconds": lambda moment, _: moment.second,
+    "getMilliseconds": lambda _, fraction_ns: fraction_ns // 10**6,
+}
+_DURATION_PARTS_NS = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSeconds": 10**9, "getMilliseconds": 10**6}
+
+
+def _timestamp_part(part: Callable[[datetime, int], int]) -> Callable[..., int]:
+    def part_of(moment: Timestamp, zone: str = "UTC") -> int:
+        seconds, fraction_ns = divmod(moment.nanoseconds, _SECOND_NS)
+        try:
+            return part((_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone)), fraction_ns)
+        except OverflowError:  # the local time is before the year 1 or after the year 9999
+            raise EvaluationFailure("timestamp overflow") from None
+
+    return part_of
+
+
+def _duration_part(unit_ns: int) -> Callable[[Duration], int]:
+    def part_of(duration: Duration) -> int:
+        return int(Fraction(duration.nanoseconds, unit_ns))
+
+    return part_of
+
+
+def _zone(name: str) -> tzinfo:
+    hours, colon, minutes = name.partition(":")
+    if colon:
+        offset_m = _number(hours) * 60 + (-_number(minutes) if name[0] == "-" else _number(minutes))
+        if abs(offset_m) >= _DAY_M:
+            raise EvaluationFailure(f"unknown time zone {name}")
+        return timezone(timedelta(minutes=offset_m))
+    try:
+        return UTC if name in ("", "UTC") else ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise EvaluationFailure(f"unknown time zone {name}") from None
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise EvaluationFailure(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    return read_integer(text)
+
+
+TIME_ROWS = [
+    *(Row(f"(timestamp).{name}(): int", _timestamp_part(part)) for name, part in _TIMESTAMP_PARTS.items()),
+    *(Row(f"(timestamp).{name}(string): int", _timestamp_part(part)) for name, part in _TIMESTAMP_PARTS.items()),
+    *(Row(f"(duration).{name}(): int", _duration_part(unit_ns)) for name, unit_ns in _DURATION_PARTS_NS.items()),
+]
+
+
+# --- conversions ------------------------------------------------------------------------------------------------
 
 CONVERTING_FUNCTIONS = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
-"""Those whose constant arguments are converted when the expression is compiled, not when it runs."""
+"""The compiler calls these functions if their arguments are constant."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _UNSIGNED = re.compile(r"[0-9]+")
@@ -71,7 +224,7 @@ RUNTIME_TYPES = {
 
 
 def double_text(value: float) -> str:
-    """The shortest text that reads back as the same number, as Go's %g writes it."""
+    """The shortest text with the same value, as of Go's %g."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -87,7 +240,7 @@ def double_text(value: float) -> str:
 
 
 def fixed_text(value: float) -> str:
-    """The same without an exponent, whatever the size."""
+    """The shortest text with the same value and no exponent."""
     if value == 0 or not math.isfinite(value):
         return double_text(value)
     digits, exponent = _shortest_digits(value)
@@ -101,19 +254,19 @@ def string_of_bytes(value: bytes) -> str:
         raise EvaluationFailure("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-# --- from texts -------------------------------------------------------------------------------------------------
+# --- from strings -----------------------------------------------------------------------------------------------
 
 
 def _int_of_string(text: str) -> int:
-    if not _INTEGER.fullmatch(text) or not INT_MIN <= int(text) <= INT_MAX:
+    if not _INTEGER.fullmatch(text) or not INT_MIN <= read_integer(text) <= INT_MAX:
         raise _unreadable(types.INT)
-    return int(text)
+    return read_integer(text)
 
 
 def _uint_of_string(text: str) -> Uint:
-    if not _UNSIGNED.fullmatch(text) or int(text) > UINT_MAX:
+    if not _UNSIGNED.fullmatch(text) or read_integer(text) > UINT_MAX:
         raise _unreadable(types.UINT)
-    return Uint(text)
+    return Uint(read_integer(text))
 
 
 def _double_of_string(text: str) -> float:
@@ -182,6 +335,7 @@ ROWS = [
     *_rows("double", {"double": _same, "int": float, "string": _double_of_string, "uint": float}),
     *_rows("duration", {"duration": _same, "int": _duration_of_int, "string": _duration_of_string}),
     Row("dyn(A): dyn"),
+    Row("type(A): type(A)"),
     *_rows(
         "int",
         {
@@ -227,7 +381,7 @@ ROWS = [
     Row("string(cidr): string", lambda value: _address_text(value)),
 ]
 
-BINDINGS: dict[str, Binding] = {"dyn": _same}
+BINDINGS: dict[str, Binding] = {"dyn": _same, "type": runtime_type}
 
 
 def _address_text(value: IpAddress | Cidr) -> str:

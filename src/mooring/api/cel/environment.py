@@ -1,44 +1,49 @@
-"""The environment of device selectors: every function, type and variable that an expression can name.
+"""The functions, types and variables that an expression can name.
 
-Comes in   the libraries
-Goes out   `DEVICE_ENVIRONMENT`, built once when the package is imported; `FUNCTIONS`, which other environments share
+Output: `FUNCTIONS`, all functions of kube-apiserver v1.36; `DEVICE_ENVIRONMENT`, the environment of device selectors.
 
- 1. It is the one in which kube-scheduler v1.36 reads stored expressions: everything of that version is there, whatever
-    the feature gates say, so that what an API server once accepted keeps its meaning.
- 2. An attribute is of type `any`: whether it is a text or a number shows when the expression runs.
+ 1. All functions of that version are declared, independent of feature gates, so that a stored expression keeps its
+    meaning.
+ 2. An attribute of a device has the type `any`: its type is known at run time only.
 """
 
 from __future__ import annotations
 
-from mooring.api.cel import (
-    conversions,
-    library_collections,
-    library_kubernetes,
-    library_network,
-    library_operators,
-    library_strings,
-    times,
-    types,
-)
-from mooring.api.cel.checker import Environment
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.api.cel import conversions, kubernetes, lists, operators, strings, types
 from mooring.api.cel.conversions import RUNTIME_TYPES
-from mooring.api.cel.functions import functions_of
+from mooring.api.cel.functions import Function, functions_of
+from mooring.api.cel.types import CelType
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What an expression may name."""
+
+    functions: Mapping[str, Function]
+    variables: Mapping[str, CelType]
+    type_names: Mapping[str, CelType]
+    fields: Mapping[str, Mapping[str, CelType]]
+    """The fields of each struct type."""
+
 
 FUNCTIONS = functions_of(
     [
-        *library_operators.ROWS,
+        *operators.ROWS,
         *conversions.ROWS,
-        *times.ROWS,
-        *library_strings.ROWS,
-        *library_collections.ROWS,
-        *library_kubernetes.ROWS,
-        *library_network.ROWS,
+        *conversions.TIME_ROWS,
+        *strings.ROWS,
+        *lists.ROWS,
+        *kubernetes.ROWS,
+        *kubernetes.NETWORK_ROWS,
     ],
     {
-        **library_operators.BINDINGS,
+        **operators.BINDINGS,
         **conversions.BINDINGS,
-        **library_strings.BINDINGS,
-        **library_collections.BINDINGS,
+        **strings.BINDINGS,
+        **lists.BINDINGS,
     },
 )
 

@@ -1,15 +1,15 @@
-"""Estimates: what an expression can cost at most, whatever the device.
+"""Estimate the maximum cost of an expression.
 
-Comes in   a checked tree; for other variables than a device, how large their parts can be
-Goes out   the worst cost, in the unit of `costs`; above `COST_MAX` the API server refuses the expression
+Input: a checked tree; for variables other than a device, the sizes of their parts. Output: the maximum cost in the unit
+of `costs`. The API server refuses an expression whose maximum is above `COST_MAX`.
 
-    device.attributes["a"].b.matches("x")        cheap: an attribute is a text of 64 letters at most
-    device.attributes.a.b.matches("x")           as dear as can be: this path is unknown to Kubernetes
+    device.attributes["a"].b.matches("x")        cheap: an attribute has at most 64 characters
+    device.attributes.a.b.matches("x")           unknown: Kubernetes does not know the size at this path
 
- 1. Sizes come from what is written in the expression, from the path through the device that a part stands for, and
-    from types of fixed size; otherwise they are unknown, and whatever looks at such a value is as dear as can be.
- 2. A loop costs its largest range times its dearest step; of two alternatives the dearer counts.
- 3. The figures are Kubernetes' (`call_estimates` for its libraries), oddities included.
+ 1. A size comes from a literal, from the path of a value in the device, or from its type. Every function of a value of
+    unknown size has the maximum cost.
+ 2. A loop costs its largest range times its most expensive step. Of two alternatives the more expensive one counts.
+ 3. The figures are those of Kubernetes, including its oddities.
 """
 
 from __future__ import annotations
@@ -17,8 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mooring.api.cel.call_estimates import LIST_COST, REGEX_FACTOR, TEXT_FACTOR, Estimate, Operand, call_estimate
-from mooring.api.cel.spans import NEVER, NOTHING, ONE, UNKNOWN, Span, exactly
+from mooring.api.cel.call_estimates import (
+    LIST_COST,
+    NEVER,
+    NOTHING,
+    ONE,
+    REGEX_FACTOR,
+    TEXT_FACTOR,
+    UNKNOWN,
+    Estimate,
+    Operand,
+    Span,
+    call_estimate,
+    exactly,
+)
 from mooring.api.cel.syntax import (
     ADD,
     AND,
@@ -44,16 +56,16 @@ SizeAt = Callable[[Path], Span | None]
 
 
 def worst_cost(tree: Node, size_at: SizeAt | None = None) -> int:
-    """What the expression costs at most. `size_at` tells how large values are, if they are not those of a device."""
+    """The maximum cost of the expression. `size_at` returns sizes of values, if they are not parts of a device."""
     return _Estimator(size_at or _device_size).cost(tree).high
 
 
-# --- what is known of devices ---------------------------------------------------------------------------------------
+# --- sizes in devices -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A part of a device: how large it can be, and what is in it."""
+    """A part of a device: its maximum size, and its parts."""
 
     size_max: int
     keys: _Shape | None = None
@@ -93,16 +105,16 @@ def _below(shape: _Shape, name: str) -> _Shape | None:
         case "@keys":
             return shape.keys
         case _:
-            # Any name is an attribute, but Kubernetes does not say so of domains and capacities.
+            # Kubernetes knows the size at any name below a domain of attributes, but not of other maps.
             return shape.fields.get(name) or (_ATTRIBUTE if shape.values is _ATTRIBUTE else None)
 
 
-# --- the walk -------------------------------------------------------------------------------------------------------
+# --- the estimator ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """How large the keys and the values of a list or a map are."""
+    """The sizes of the keys and values of a list or map."""
 
     is_list: bool
     keys: Span
@@ -309,7 +321,7 @@ class _Estimator:
         return entries.values if entries is not None else None
 
     def _core_estimate(self, node: Call, overload: str, target: Operand | None, arguments: list[Operand]) -> Estimate:
-        """What the functions of the language itself cost, arguments not included."""
+        """The cost of a function of the language itself, without its arguments."""
         match overload:
             case "(string).format(list(dyn)): string":
                 assert target is not None

@@ -1,16 +1,16 @@
-"""Functions: what can be called, with which types, and what is run then.
+"""Declare functions: their signatures, and the Python functions that implement them.
 
-Comes in   rows of libraries, each a signature and the Python function behind it:
+Input: the rows of the libraries, each a signature and a Python function:
 
     Row("(string).charAt(int): string", char_at)        called as text.charAt(1)
     Row("sets.contains(list(T), list(T)): bool", ...)    called as sets.contains(a, b)
 
-Goes out   `Function`s with their overloads in the order in which the rows came
+Output: a `Function` for each name, with its overloads in the order of the rows.
 
- 1. A signature is also the name of its overload.
- 2. An overload looks at the types of its arguments before it runs, if the checker could not be sure of them: of a list
-    or a map only at the first element, as Kubernetes does.
- 3. A function may instead have one binding for all of its overloads, which looks for itself.
+ 1. The signature is the ID of its overload.
+ 2. An overload checks the types of its arguments at run time if the checker could not. Of a list or a map it checks the
+    first element only, as Kubernetes does.
+ 3. A function may have one binding for all overloads, which checks its arguments itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Binding = Callable[..., Value]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a library. Without a binding, the function's own one is run."""
+    """One overload of a library function. Without a binding it uses the binding of its function."""
 
     signature: str
     binding: Binding | None = None
@@ -51,7 +51,7 @@ class Overload:
         return len(arguments) == len(self.parameters) and all(map(is_instance, arguments, self.parameters))
 
     def guarded(self, binding: Binding, are_sure: list[bool]) -> Binding:
-        """The binding, behind a look at the arguments that the checker was not sure of."""
+        """The binding with a check of the arguments whose types the checker does not know."""
         if not self.is_guarded or all(are_sure):
             return binding
         if are_sure == [False, True] and self.parameters[0].kind in _SIMPLE_KINDS:
@@ -65,7 +65,7 @@ class Overload:
         return guarded_binding
 
     def _guarded_first(self, binding: Binding, name: str) -> Binding:
-        # The usual one: an attribute of a device is compared with a constant.
+        # The most frequent case: an attribute of a device and a constant.
         def guarded_binding(first: Value, second: Value) -> Value:
             if type_name(first) != name:
                 raise no_such_overload_for(self.function, (first, second))
@@ -81,14 +81,14 @@ class Function:
     binding: Binding | None = None
 
     def dispatch(self, *arguments: Value) -> Value:
-        """Runs the first overload that takes these arguments."""
+        """Call the first overload that accepts these arguments."""
         for overload in self.overloads:
             if overload.binding is not None and overload.accepts(arguments):
                 return overload.binding(*arguments)
         raise no_such_overload_for(self.name, arguments)
 
     def bound(self, overload_ids: tuple[str, ...], given: tuple[CelType, ...]) -> Binding:
-        """What to run, for the overloads that the checker left possible and the types that it found."""
+        """The Python function for the overloads and argument types that the checker found."""
         if self.binding is not None:
             return self.binding
         if len(overload_ids) != 1:
@@ -101,7 +101,7 @@ class Function:
 
 
 def functions_of(rows: Iterable[Row], bindings: dict[str, Binding]) -> dict[str, Function]:
-    """The functions that a list of rows declares, by name."""
+    """The functions of these rows, by name."""
     functions: dict[str, Function] = {}
     for row in rows:
         overload = _overload(row)
@@ -117,7 +117,7 @@ def no_such_overload_for(function: str, arguments: tuple[Value, ...]) -> Evaluat
 
 
 def is_instance(value: Value, type_: CelType) -> bool:
-    """Whether a value is of a type, as far as a quick look can tell."""
+    """Whether a value has a type, judging lists and maps by their first element."""
     if type_.is_dynamic or type_.kind is Kind.PARAMETER:
         return True
     if type_name(value) != type_.name:
@@ -144,7 +144,7 @@ _SIMPLE_KINDS = {
 
 
 def _is_sure(given: CelType, wanted: CelType) -> bool:
-    """Whether the checker's word is enough. `null` passes the checker as a struct, so only equal types will do."""
+    """Whether the checker has proved the type. `null` is assignable to structs, so only equal types count."""
     return wanted.is_dynamic or (given == wanted and wanted.kind in _SIMPLE_KINDS)
 
 

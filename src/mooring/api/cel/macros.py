@@ -1,11 +1,10 @@
-"""Macros: calls that are rewritten while the expression is read, because their arguments are not values.
+"""Expand macros: calls whose arguments are not values.
 
-Comes in   every call, as it is parsed
-Goes out   what it stands for: `has(a.b)` a presence test; `all`, `exists`, `map`, `filter`, `cel.bind` and their
-           like a `Comprehension`; any other call itself
+Input: each call while it is parsed. Output: a presence test for `has(a.b)`; a `Comprehension` for `all`, `exists`,
+`map`, `filter`, `cel.bind` and similar; any other call unchanged.
 
- 1. The parts that a macro adds are reported, if need be, at the place of its opening bracket.
- 2. A macro with arguments that it cannot use is reported, and leaves a broken node.
+ 1. The nodes that a macro adds have the offset of its opening bracket.
+ 2. A macro with wrong arguments is reported and becomes a `Broken` node.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mooring.api.cel.source import Source
+from mooring.api.cel.errors import Source
 from mooring.api.cel.syntax import (
     ACCUMULATOR,
     ADD,
@@ -43,18 +42,18 @@ MAP_INSERT = "cel.@mapInsert"
 
 
 def expanded(source: Source, call: Call) -> Node:
-    """What a call stands for."""
+    """The expansion of a call, or the call."""
     macro = _MACROS.get((call.function, len(call.arguments), call.target is not None))
     if macro is None or (macro is _bind and not source.may_bind):
         return call
     try:
         return macro(call)
-    except _MacroFault as fault:
-        source.report(fault.offset, fault.text)
+    except _MacroError as error:
+        source.report(error.offset, error.text)
         return Broken(call.offset)
 
 
-class _MacroFault(Exception):
+class _MacroError(Exception):
     def __init__(self, node: Node, text: str) -> None:
         super().__init__(text)
         self.offset = node.offset
@@ -64,7 +63,7 @@ class _MacroFault(Exception):
 def _has(call: Call) -> Node:
     argument = call.arguments[0]
     if not isinstance(argument, Select) or argument.is_presence_test:
-        raise _MacroFault(argument, "invalid argument to has() macro")
+        raise _MacroError(argument, "invalid argument to has() macro")
     return Select(call.offset, argument.operand, argument.name, is_presence_test=True)
 
 
@@ -139,20 +138,20 @@ def _loop(call: Call, initial: Node, condition: Node, step: Node) -> Comprehensi
 
 def _variables(call: Call) -> list[str]:
     is_plain = call.function in ("map", "filter")
-    complaint = "argument is not an identifier" if is_plain else "argument must be a simple name"
+    message = "argument is not an identifier" if is_plain else "argument must be a simple name"
     nodes = call.arguments[: _VARIABLE_COUNTS.get((call.function, len(call.arguments)), 1)]
-    names = [_simple_name(node, complaint) for node in nodes]
+    names = [_simple_name(node, message) for node in nodes]
     if len(names) == 2 and names[0] == names[1]:
-        raise _MacroFault(nodes[1], f"duplicate variable name: {names[0]}")
+        raise _MacroError(nodes[1], f"duplicate variable name: {names[0]}")
     for node, name in zip(nodes, names):
         if name in (ACCUMULATOR, "__result__"):
-            raise _MacroFault(node, "iteration variable overwrites accumulator variable")
+            raise _MacroError(node, "iteration variable overwrites accumulator variable")
     return names
 
 
-def _simple_name(node: Node, complaint: str) -> str:
+def _simple_name(node: Node, message: str) -> str:
     if not isinstance(node, Identifier):
-        raise _MacroFault(node, complaint)
+        raise _MacroError(node, message)
     return node.name
 
 
@@ -194,8 +193,8 @@ def _if_it_has_a_value(call: Call, mapped: Node) -> Node:
 def _sort_by(call: Call) -> Node:
     if not isinstance(call.target, (ListLiteral, Select, Identifier, Comprehension, Call)):
         assert call.target is not None, call
-        complaint = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise _MacroFault(call.target, complaint)
+        message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise _MacroError(call.target, message)
     at = call.offset
     keys = _map(Call(at, "map", call.arguments, Identifier(at, SORT_BY_INPUT)))
     ordered = Call(at, "@sortByAssociatedKeys", [keys], Identifier(at, SORT_BY_INPUT))
@@ -208,7 +207,7 @@ def _binding(at: int, name: str, value: Node, result: Node) -> Comprehension:
 
 
 def _copied(node: Node) -> Node:
-    """The same tree again, with nodes of its own: the checker writes its findings into them."""
+    """A deep copy of a tree: the checker sets the types of each node."""
     match node:
         case Select(operand=operand):
             return replace(node, operand=_copied(operand))

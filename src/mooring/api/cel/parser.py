@@ -1,7 +1,6 @@
-"""The parser: from words to a tree.
+"""Parse an expression into a syntax tree: tokens, literals, grammar.
 
-Comes in   a `Source`
-Goes out   the tree, with macros expanded; what is wrong is reported to the source
+Input: a `Source`. Output: the tree of `syntax`, with macros expanded; errors are reported to the source.
 
     expression   = or [ "?" or ":" expression ]          or = and { "||" and }       and = relation { "&&" relation }
     relation     = sum { ("<" | "<=" | ">=" | ">" | "==" | "!=" | "in") sum }
@@ -9,28 +8,19 @@ Goes out   the tree, with macros expanded; what is wrong is reported to the sour
     unary        = member | "!" { "!" } member | "-" { "-" } member
     member       = primary { "." [ "?" ] name [ "(" arguments ")" ] | "[" [ "?" ] expression "]" }
 
- 1. A fault of syntax ends the parsing here; `syntax_faults` then reads the words again, slowly, and reports all of them
-    as Kubernetes does. So the usual, faultless expression pays nothing for good reports.
- 2. Faults of meaning (a reserved name, a macro with wrong arguments) are reported, and parsing goes on.
- 3. Nesting has a limit, because parsing, checking and evaluating all descend with it.
+ 1. The first syntax error ends parsing, with one message at its token.
+ 2. Other errors (a reserved name, a literal out of range, a macro with wrong arguments) leave a `Broken` node, and
+    parsing goes on.
+ 3. Nesting has a limit, because the parser, the checker and the compiler recurse.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from mooring.api.cel import lexer
-from mooring.api.cel.lexer import END, ESCAPED_IDENTIFIER, IDENTIFIER, Token, tokens_of
-from mooring.api.cel.literals import (
-    LiteralError,
-    bytes_literal,
-    float_literal,
-    int_literal,
-    string_literal,
-    uint_literal,
-)
+from mooring.api.cel.errors import NOWHERE, Source
 from mooring.api.cel.macros import expanded
-from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import (
     AND,
     BINARY_OPERATORS,
@@ -53,11 +43,12 @@ from mooring.api.cel.syntax import (
     Select,
     StructLiteral,
 )
-from mooring.api.cel.syntax_faults import report_syntax_faults
-from mooring.api.cel.values import Value
+from mooring.api.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint, Value, read_integer
 
 NESTING_MAX = 250
 NESTED_TOO_DEEPLY = f"expression recursion limit exceeded: {NESTING_MAX}"
+
+TOKEN_SHOWN_MAX = 64
 
 RESERVED_NAMES = re.compile(
     "as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while"
@@ -66,41 +57,192 @@ _PRECEDENCE = {"<": 1, "<=": 1, ">=": 1, ">": 1, "==": 1, "!=": 1, "in": 1, "+":
 _CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
+# --- tokens -----------------------------------------------------------------------------------------------------
+
+END = "<end>"
+FLOAT, INT, UINT = "NUM_FLOAT", "NUM_INT", "NUM_UINT"
+STRING, BYTES, IDENTIFIER, ESCAPED_IDENTIFIER = "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER"
+
+KEYWORDS = frozenset({"in", "true", "false", "null"})
+
+_STRING_BODY = r"""
+      [rR](?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"[^\"\n\r]*\"|'[^'\n\r]*')
+    | \"\"\"(?:{escape}|[^\\])*?\"\"\" | '''(?:{escape}|[^\\])*?'''
+    | \"(?:{escape}|[^\\\"\n\r])*\" | '(?:{escape}|[^\\'\n\r])*'
+"""
+_ESCAPED_CHARACTER = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"""
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>[\t \r\n\f]+ | //[^\n]*)
+    | (?P<NUM_FLOAT>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | \.[0-9]+(?:[eE][+-]?[0-9]+)?)
+    | (?P<NUM_UINT>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
+    | (?P<NUM_INT>0x[0-9a-fA-F]+|[0-9]+)
+    | (?P<BYTES>[bB](?:{_STRING_BODY}))
+    | (?P<STRING>{_STRING_BODY})
+    | (?P<IDENTIFIER>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<ESC_IDENTIFIER>`[A-Za-z0-9_.\-/\ ]+`)
+    | (?P<symbol>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])
+    """.replace("{escape}", _ESCAPED_CHARACTER),
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str
+    text: str
+    offset: int
+
+
+def tokens_of(text: str) -> list[Token]:
+    """All tokens except white space and comments, then `END`. Raises `_SyntaxError`."""
+    found: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _unreadable_token(text, position)
+        kind = match.lastgroup
+        if kind == "symbol" or (kind == IDENTIFIER and match[0] in KEYWORDS):
+            found.append(Token(match[0], match[0], position))
+        elif kind is not None and kind != "space":
+            found.append(Token(kind, match[0], position))
+        position = match.end()
+    found.append(Token(END, END, len(text)))
+    return found
+
+
+def _unreadable_token(text: str, offset: int) -> _SyntaxError:
+    if re.compile("""[bB]?[rR]?["']""").match(text, offset):
+        return _SyntaxError(offset, "string is not closed, or has an invalid escape sequence")
+    return _SyntaxError(offset, f"unexpected character '{escaped(text[offset])}'")
+
+
+def escaped(text: str) -> str:
+    """Part of an expression for an error message, on one line."""
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+# --- literals ---------------------------------------------------------------------------------------------------
+
+
+class LiteralError(ValueError):
+    """The literal has no value."""
+
+
+def int_literal(text: str, is_negative: bool) -> int:
+    amount = _integer(text)
+    value = -amount if is_negative else amount
+    if not INT_MIN <= value <= INT_MAX:
+        raise LiteralError("invalid int literal")
+    return value
+
+
+def _integer(text: str) -> int:
+    return read_integer(text[2:], 16) if text.startswith("0x") else read_integer(text)
+
+
+def uint_literal(text: str) -> Uint:
+    value = _integer(text[:-1])
+    if value > UINT_MAX:
+        raise LiteralError("invalid uint literal")
+    return Uint(value)
+
+
+def float_literal(text: str, is_negative: bool) -> float:
+    value = float(text)
+    if value == float("inf"):
+        raise LiteralError("invalid double literal")
+    return -value if is_negative else value
+
+
+def string_literal(text: str) -> str:
+    is_raw, body = _body(text)
+    if is_raw or "\\" not in body:
+        return body
+    return _ESCAPE.sub(_letter, body)
+
+
+def bytes_literal(text: str) -> bytes:
+    is_raw, body = _body(text[1:])
+    if is_raw or "\\" not in body:
+        return body.encode()
+    return b"".join(_bytes_of(part) for part in _ESCAPE_OR_LETTER.findall(body))
+
+
+_ESCAPE = re.compile(r"\\(?:[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPE_OR_LETTER = re.compile(rf"{_ESCAPE.pattern}|[^\\]", re.DOTALL)
+_SINGLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def _body(text: str) -> tuple[bool, str]:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    is_raw = text[0] in "rR"
+    if is_raw:
+        text = text[1:]
+    quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
+    return is_raw, text[quotes:-quotes]
+
+
+def _letter(match: re.Match[str]) -> str:
+    code = _code(match[0])
+    if code is None:
+        return _SINGLE.get(match[0][1], match[0][1])
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise LiteralError("invalid unicode code point")
+    return chr(code)
+
+
+def _bytes_of(part: str) -> bytes:
+    if part[0] != "\\":
+        return part.encode()
+    if part[1] in "uU":
+        raise LiteralError("unable to unescape string")
+    code = _code(part)
+    return _SINGLE.get(part[1], part[1]).encode() if code is None else bytes((code & 0xFF,))
+
+
+def _code(escape: str) -> int | None:
+    if escape[1] in "xXuU":
+        return int(escape[2:], 16)
+    return int(escape[1:], 8) if escape[1] in "0123" else None
+
+
+# --- grammar ----------------------------------------------------------------------------------------------------
+
+
 def parse(source: Source) -> Node:
-    """The tree of an expression. Look at the source's faults before you use it."""
-    tokens = tokens_of(source)
-    parser = _Parser(source, tokens)
+    """The tree of an expression. It is valid only if the source has no errors afterwards."""
     try:
+        parser = _Parser(source, tokens_of(source.text))
         tree = parser.expression()
         parser.expect(END)
-    except _SyntaxFault:
-        del source.faults[parser.faults_of_lexer :]
-        return _reported(source, tokens)
+    except _SyntaxError as error:
+        source.errors.clear()
+        source.report(error.offset, f"Syntax error: {error}")
+        return Broken(0)
     except (_TooDeep, RecursionError):
-        return _reported_as_too_deep(source)
+        source.errors.clear()
+        source.report(NOWHERE, NESTED_TOO_DEEPLY)
+        return Broken(0)
     return tree
 
 
-def _reported(source: Source, tokens: list[Token]) -> Node:
-    try:
-        report_syntax_faults(source, tokens)
-    except RecursionError:
-        return _reported_as_too_deep(source)
-    return Broken(0)
+class _SyntaxError(Exception):
+    """The expression does not follow the grammar."""
 
-
-def _reported_as_too_deep(source: Source) -> Node:
-    source.faults[:] = []
-    source.report(NOWHERE, NESTED_TOO_DEEPLY)
-    return Broken(0)
-
-
-class _SyntaxFault(Exception):
-    """The words do not form an expression."""
+    def __init__(self, offset: int, text: str) -> None:
+        super().__init__(text)
+        self.offset = offset
 
 
 class _TooDeep(Exception):
     """The expression is nested too deeply."""
+
+
+def _unexpected(token: Token, expected: str) -> _SyntaxError:
+    shown = "end of expression" if token.kind == END else f"'{escaped(token.text[:TOKEN_SHOWN_MAX])}'"
+    return _SyntaxError(token.offset, f"unexpected {shown}, expected {expected}")
 
 
 class _Parser:
@@ -110,7 +252,6 @@ class _Parser:
         self.position = 0
         self.ahead = tokens[0].kind
         self.depth = 0
-        self.faults_of_lexer = len(source.faults)
 
     # --- words ---
 
@@ -123,7 +264,7 @@ class _Parser:
 
     def expect(self, kind: str) -> Token:
         if self.ahead != kind:
-            raise _SyntaxFault
+            raise _unexpected(self.tokens[self.position], _shown_kind(kind))
         return self.take()
 
     def take_if(self, kind: str) -> bool:
@@ -179,7 +320,7 @@ class _Parser:
         if sign != "!" and sign != "-":
             return self._member()
         offset, count = self.tokens[self.position].offset, 0
-        is_number = self.tokens[self.position + 1].kind in (lexer.INT, lexer.FLOAT)
+        is_number = self.tokens[self.position + 1].kind in (INT, FLOAT)
         if sign == "-" and is_number:
             return self._member()
         while self.take_if(sign):
@@ -211,7 +352,7 @@ class _Parser:
         if name.kind == ESCAPED_IDENTIFIER:
             return self._report(node.offset if is_optional else _start(node), "unsupported syntax: '`'")
         if name.kind != IDENTIFIER:
-            raise _SyntaxFault
+            raise _unexpected(name, "a name")
         if is_optional:
             return Call(dot.offset, OPTIONAL_SELECT, [node, Literal(name.offset, name.text)])
         return Select(dot.offset, node, name.text)
@@ -236,8 +377,10 @@ class _Parser:
 
     def _primary(self, allows_sign: bool) -> Node:
         token = self.take()
+        if token.kind == IDENTIFIER:
+            return self._named(token)
         match token.kind:
-            case "." | lexer.IDENTIFIER:
+            case ".":
                 return self._named(token)
             case "(":
                 nested = self.expression()
@@ -270,7 +413,7 @@ class _Parser:
 
     def _literal(self, token: Token, allows_sign: bool) -> Node:
         offset, is_negative = token.offset, False
-        if token.kind == "-" and allows_sign and self.ahead in (lexer.INT, lexer.FLOAT):
+        if token.kind == "-" and allows_sign and self.ahead in (INT, FLOAT):
             is_negative, token = True, self.take()
         try:
             return Literal(offset, _literal_value(token, is_negative))
@@ -286,7 +429,7 @@ class _Parser:
                 if self.ahead == "]":
                     break
                 if not elements:
-                    raise _SyntaxFault
+                    raise _unexpected(self.tokens[self.position], "']'")
             if self.take_if("?"):
                 optional.add(len(elements))
             elements.append(self.expression())
@@ -301,7 +444,7 @@ class _Parser:
                 if self.ahead == "}":
                     break
                 if not entries:
-                    raise _SyntaxFault
+                    raise _unexpected(self.tokens[self.position], "'}'")
             is_optional = self.take_if("?")
             key = self.expression()
             colon = self.expect(":")
@@ -326,11 +469,11 @@ class _Parser:
                 if self.ahead == "}":
                     break
                 if not fields:
-                    raise _SyntaxFault
+                    raise _unexpected(self.tokens[self.position], "'}'")
             is_optional = self.take_if("?")
             field_name = self.take()
             if field_name.kind not in (IDENTIFIER, ESCAPED_IDENTIFIER):
-                raise _SyntaxFault
+                raise _unexpected(field_name, "a name")
             colon = self.expect(":")
             if field_name.kind == ESCAPED_IDENTIFIER:
                 self._report(offset, "unsupported syntax: '`'")
@@ -351,23 +494,21 @@ class _Parser:
 
 
 def _literal_value(token: Token, is_negative: bool) -> Value:
-    match token.kind:
-        case lexer.STRING:
-            return string_literal(token.text)
-        case lexer.INT:
-            return int_literal(token.text, is_negative)
-        case lexer.FLOAT:
-            return float_literal(token.text, is_negative)
-        case lexer.UINT:
-            return uint_literal(token.text)
-        case lexer.BYTES:
-            return bytes_literal(token.text)
-        case _:
-            raise _SyntaxFault
+    if token.kind == STRING:
+        return string_literal(token.text)
+    if token.kind == INT:
+        return int_literal(token.text, is_negative)
+    if token.kind == FLOAT:
+        return float_literal(token.text, is_negative)
+    if token.kind == UINT:
+        return uint_literal(token.text)
+    if token.kind == BYTES:
+        return bytes_literal(token.text)
+    raise _unexpected(token, "an expression")
 
 
 def _start(node: Node) -> int:
-    """Where a path of members begins."""
+    """The offset at which a path of members begins."""
     while True:
         match node:
             case Select(operand=operand):
@@ -378,3 +519,7 @@ def _start(node: Node) -> int:
                 node = first
             case _:
                 return node.offset
+
+
+def _shown_kind(kind: str) -> str:
+    return {END: "end of expression", IDENTIFIER: "a name"}.get(kind, f"'{kind}'")

@@ -1,14 +1,14 @@
-"""Device selectors: does a device suit, by an expression that somebody wrote?
+"""Compile and evaluate device selectors.
 
-Comes in   the expressions of device classes and requests; devices, as drivers publish them
-Goes out   `compile_device_selector(expression).matches(device)`; or the error text that users see from Kubernetes
+Input: the expressions of device classes and requests; devices as drivers publish them. Output:
+`compile_device_selector(expression).matches(device)`, or an exception with the text of Kubernetes.
 
     device.driver == "gpu.example.com" && device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0
 
- 1. Compiled expressions are remembered, up to a limit; what does not compile is not, so its text is made each time.
- 2. A `CelDevice` is made once for a device and asked many times. An attribute that cannot be read fails every
-    expression, even one that does not ask for it, and only when it is evaluated.
- 3. An attribute without a domain belongs to the domain of its driver.
+ 1. Compiled expressions are cached. Expressions that do not compile are not.
+ 2. A `CelDevice` is built once for each device. An attribute without a valid value fails the evaluation of every
+    expression, even of one that does not use it.
+ 3. An attribute without a domain has the domain of its driver.
 """
 
 from __future__ import annotations
@@ -16,38 +16,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mooring.api.cel.checker import check
+from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.costs import needs_meter
 from mooring.api.cel.environment import DEVICE_ENVIRONMENT
 from mooring.api.cel.errors import (
+    NOWHERE,
     CostExceeded,
     DeviceSelectorError,
     EvaluationFailure,
     ProgramFailure,
     SelectorEvaluationError,
+    Source,
 )
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import Node
 from mooring.api.cel.types import ANY, BOOL
-from mooring.api.cel.validators import validate
-from mooring.api.cel.values import DomainMap, Optional, Value, type_name
-from mooring.api.cel.versions import VersionError, parse_version
+from mooring.api.cel.values import DomainMap, Optional, Value, VersionError, parse_version, type_name
 from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import DeviceAttribute
 
 EXPRESSIONS_REMEMBERED_MAX = 1_024
-"""kube-scheduler keeps 10; a compiled expression takes a few kilobytes."""
+"""kube-scheduler caches 10. A compiled expression takes a few kilobytes."""
 
 
 class CelDevice:
-    """A device, laid out for expressions."""
+    """A device as the variable of expressions."""
 
-    __slots__ = ("fault", "fields")
+    __slots__ = ("error", "fields")
 
     def __init__(
         self,
@@ -56,14 +55,14 @@ class CelDevice:
         capacity: Mapping[str, RawQuantity],
         allow_multiple_allocations: bool | None = None,
     ) -> None:
-        self.fault = ""
+        self.error = ""
         by_domain, amounts = DomainMap(), DomainMap()
         for qualified, attribute in attributes.items():
             domain, name = _domain_and_name(qualified, driver)
             try:
                 by_domain.setdefault(domain, {})[name] = _attribute_value(attribute)
             except _UnreadableAttribute as error:
-                self.fault = self.fault or f"attribute {qualified}: {error}"
+                self.error = self.error or f"attribute {qualified}: {error}"
         for qualified, amount in capacity.items():
             domain, name = _domain_and_name(qualified, driver)
             amounts.setdefault(domain, {})[name] = parse_quantity(amount)
@@ -83,9 +82,9 @@ class DeviceSelector:
     program: Program
 
     def matches(self, device: CelDevice) -> bool:
-        """Whether the device suits. Raises `SelectorEvaluationError` if the expression has no answer."""
-        if device.fault:
-            raise SelectorEvaluationError(device.fault)
+        """Whether the selector matches the device. Raises `SelectorEvaluationError` if there is no result."""
+        if device.error:
+            raise SelectorEvaluationError(device.error)
         try:
             result = self.program.evaluate(device.fields)
         except (EvaluationFailure, CostExceeded) as failure:
@@ -96,7 +95,7 @@ class DeviceSelector:
 
 
 def compile_device_selector(expression: str) -> DeviceSelector:
-    """The selector that an expression stands for. Raises `DeviceSelectorError`."""
+    """The compiled selector. Raises `DeviceSelectorError`."""
     known = _selectors.get(expression)
     return known if known is not None else _selectors.keep(expression, _compiled(expression))
 
@@ -105,14 +104,14 @@ _selectors: Memory[str, DeviceSelector] = Memory(EXPRESSIONS_REMEMBERED_MAX)
 
 
 def worst_selector_cost(expression: str) -> int:
-    """What an expression that compiles can cost at most, whatever the device. Only who stores expressions asks."""
+    """The maximum cost of an expression that compiles, on any device."""
     known = _costs.get(expression)
     if known is not None:
         return known
     source = Source(expression)
     tree = parse(source)
     check(tree, source, DEVICE_ENVIRONMENT)
-    assert not source.faults, f"it was compiled before: {expression}"
+    assert not source.errors, f"the caller compiles the expression first: {expression}"
     return _costs.keep(expression, worst_cost(tree))
 
 
@@ -124,18 +123,18 @@ def _compiled(expression: str) -> DeviceSelector:
     try:
         return _checked_and_compiled(expression, source, parse(source))
     except RecursionError:
-        source.faults[:] = []
+        source.errors.clear()
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
-        raise DeviceSelectorError(f"compilation failed: {source.shown_faults()}") from None
+        raise DeviceSelectorError(f"compilation failed: {source.error_report()}") from None
 
 
 def _checked_and_compiled(expression: str, source: Source, tree: Node) -> DeviceSelector:
-    if not source.faults:
+    if not source.errors:
         check(tree, source, DEVICE_ENVIRONMENT)
-    if not source.faults:
+    if not source.errors:
         validate(tree, source, DEVICE_ENVIRONMENT)
-    if source.faults:
-        raise DeviceSelectorError(f"compilation failed: {source.shown_faults()}")
+    if source.errors:
+        raise DeviceSelectorError(f"compilation failed: {source.error_report()}")
     if tree.type not in (BOOL, ANY):
         raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {tree.type.declared}")
     try:
@@ -149,7 +148,7 @@ def _checked_and_compiled(expression: str, source: Source, tree: Node) -> Device
 
 
 class _UnreadableAttribute(Exception):
-    """An attribute has no value, or one that is none."""
+    """The attribute has no valid value."""
 
 
 def _domain_and_name(qualified: str, driver: str) -> tuple[str, str]:
@@ -172,9 +171,9 @@ def _attribute_value(attribute: DeviceAttribute) -> Value:
         raise _UnreadableAttribute(f"parse semantic version: {error}") from None
 
 
-# --- answers that are none --------------------------------------------------------------------------------------
+# --- results that are not bools ---------------------------------------------------------------------------------
 
-_NATIVE_FAULTS = {
+_CONVERSION_ERRORS = {
     "int": "unsupported type conversion from 'int' to bool",
     "uint": "unsupported type conversion from 'uint' to bool",
     "double": "type conversion error from Double to 'bool'",
@@ -201,5 +200,5 @@ def _not_a_bool(result: Value) -> bool:
         held = held.held
     if isinstance(held, bool):
         return held
-    fault = "optional.none() dereference" if isinstance(held, Optional) else _NATIVE_FAULTS[type_name(held)]
-    raise SelectorEvaluationError(f"CEL result of type {type_name(result)} could not be converted to bool: {fault}")
+    reason = "optional.none() dereference" if isinstance(held, Optional) else _CONVERSION_ERRORS[type_name(held)]
+    raise SelectorEvaluationError(f"CEL result of type {type_name(result)} could not be converted to bool: {reason}")

@@ -1,12 +1,9 @@
-"""The tree of an expression: what the parser builds, the checker types and the compiler turns into functions.
+"""The syntax tree of an expression.
 
-Comes in   nothing: these are plain values
-Goes out   one class for each kind of node
-
- 1. Operators are calls with the names that Kubernetes shows in its error texts (`_==_`, `_[_]`, `!_`, `_?_:_`).
- 2. A node knows the offset at which a fault of it is reported: a call's is its operator or its opening bracket.
- 3. `type` and what was resolved are filled in by the checker, once; a tree is never shared between compilations.
- 4. Quantifiers, `map`, `filter` and `cel.bind` are all one node, `Comprehension`, a loop that carries a result along.
+1. Operators are calls with the names that Kubernetes uses in error texts (`_==_`, `_[_]`, `!_`, `_?_:_`).
+2. The offset of a node is the position of its errors: that of a call is its operator or opening bracket.
+3. The checker sets `type` and the resolved names, once. Compilations never share a tree.
+4. Quantifiers, `map`, `filter` and `cel.bind` are one kind of node, `Comprehension`: a loop with an accumulator.
 """
 
 from __future__ import annotations
@@ -64,7 +61,7 @@ class Select(Node):
     name: str
     is_presence_test: bool = False
     type_name: str = field(default="", init=False)
-    """Set when the whole path turned out to be the name of a type, such as `google.protobuf.Duration`."""
+    """Set by the checker if the path is the name of a type, such as `google.protobuf.Duration`."""
 
 
 @dataclass(slots=True)
@@ -121,17 +118,17 @@ class Comprehension(Node):
 
     @property
     def is_binding(self) -> bool:
-        """A loop over nothing: only its initial value and its result matter."""
+        """Whether this is `cel.bind`: no iteration, only the initial value and the result."""
         return self.variable == UNUSED_VARIABLE
 
 
 @dataclass(slots=True)
 class Broken(Node):
-    """Stands where a fault was already reported."""
+    """A part with an error that was reported."""
 
 
 def qualified_name(node: Node | None) -> str | None:
-    """The path, if it consists of plain names: "a.b.c"."""
+    """The path "a.b.c", if the node is one."""
     match node:
         case Identifier(name=name):
             return name
@@ -143,7 +140,7 @@ def qualified_name(node: Node | None) -> str | None:
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly below, in the order in which they are written or evaluated."""
+    """The nodes directly below, in the order of the text or of evaluation."""
     match node:
         case Select(operand=operand):
             return [operand]
@@ -162,7 +159,7 @@ def children(node: Node) -> list[Node]:
 
 
 def descendants(node: Node) -> list[Node]:
-    """The node and everything below it, parents first."""
+    """The node and all nodes below it, parents first."""
     found = [node]
     for position_node in found:
         found.extend(children(position_node))
@@ -170,7 +167,7 @@ def descendants(node: Node) -> list[Node]:
 
 
 def constant_path(node: Node) -> list[Value] | None:
-    """The names and constant keys from a variable to a member of it."""
+    """The variable, names and constant keys of a member, if all are constant."""
     match node:
         case Identifier(name=name, is_type=False):
             return [name]

@@ -1,12 +1,9 @@
-"""Types: what the checker knows of a value before there is one.
+"""The types of CEL: which type is assignable to which, and how error texts name them.
 
-Comes in   types of operands and of declared parameters
-Goes out   whether one can stand for the other, and how a type is written in an error text
-
- 1. `any` (a device attribute) and `dyn` can stand for everything, and everything for them; what they hold is looked at
-    when the expression runs.
- 2. A type parameter is bound at its first use. `Bindings` hold what is bound; a failed attempt leaves them alone.
- 3. Two spellings exist: `shown` in the faults of the checker ("any"), `declared` elsewhere ("google.protobuf.Any").
+1. `any` (an attribute of a device) and `dyn` are assignable to every type, and every type to them. Their values are
+   checked at run time.
+2. A type parameter is bound at its first use. A failed attempt leaves the `Bindings` unchanged.
+3. A type has two spellings: `shown` in errors of the checker ("any"), `declared` elsewhere ("google.protobuf.Any").
 """
 
 from __future__ import annotations
@@ -44,14 +41,14 @@ class CelType:
 
     @property
     def shown(self) -> str:
-        """As the checker's faults write it."""
+        """The name in errors of the checker."""
         if self.kind in _SHOWN_BY_KIND:
             return self.kind.value
         return self._with_parameters([parameter.shown for parameter in self.parameters])
 
     @property
     def declared(self) -> str:
-        """As every other text writes it."""
+        """The name in other texts."""
         if self.kind is Kind.PARAMETER:
             return f"<{self.name}>"
         return self._with_parameters([parameter.declared for parameter in self.parameters])
@@ -110,7 +107,7 @@ def parameter(name: str) -> CelType:
 
 
 def without_optional(type_: CelType) -> tuple[CelType, bool]:
-    """What an optional holds, and whether it was one."""
+    """The type in an optional, and whether the type is an optional."""
     if type_.kind is Kind.OPAQUE and type_.name == "optional_type":
         return type_.parameters[0], True
     return type_, False
@@ -120,7 +117,7 @@ Bindings = dict[str, CelType]
 
 
 def is_assignable(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType, ...]) -> Bindings | None:
-    """The bindings under which each given type can stand for the wanted one, or None."""
+    """The bindings under which the given types are assignable to the wanted ones, or None."""
     if len(given) != len(wanted):
         return None
     attempt = dict(bindings)
@@ -131,7 +128,7 @@ def is_assignable(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[
 
 
 def substituted(bindings: Bindings, type_: CelType, free_becomes_dyn: bool = False) -> CelType:
-    """The type with everything in it that is bound put in its place."""
+    """The type, with bound type parameters replaced."""
     if type_.kind is Kind.PARAMETER:
         bound = bindings.get(type_.name)
         if bound is not None:
@@ -144,12 +141,12 @@ def substituted(bindings: Bindings, type_: CelType, free_becomes_dyn: bool = Fal
 
 
 def most_general(one: CelType, other: CelType) -> CelType:
-    """The wider of two types that are known to go together."""
+    """The more general of two types of which one is assignable to the other."""
     return one if _is_as_general(one, other) else other
 
 
 def is_equivalent(one: CelType, other: CelType) -> bool:
-    """The same type, with `any` and `dyn` taken literally."""
+    """Whether two types are the same. `any` and `dyn` equal only themselves."""
     return (
         one.kind is other.kind
         and one.name == other.name
@@ -188,7 +185,7 @@ def _unify(bindings: Bindings, given: CelType, wanted: CelType) -> bool:
 
 
 def _bind(bindings: Bindings, type_: CelType, free: CelType) -> tuple[bool, bool]:
-    """Whether the type can stand for a type parameter, and whether that one had been bound before."""
+    """Whether the type is assignable to a type parameter, and whether the parameter is bound."""
     if type_ == free:
         return True, True
     bound = bindings.get(free.name)

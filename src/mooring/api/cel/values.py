@@ -1,40 +1,188 @@
-"""Values: what an expression computes with.
+"""The values of CEL, and the names of their types in error texts.
 
-Comes in   literals, attributes and capacities of devices
-Goes out   the value classes that Python lacks, and the two names that error texts give to the type of a value
+   CEL       null  bool  int  uint  double  string  bytes  list  map   type     duration  timestamp  optional
+   Python    None  bool  int  Uint  float   str     bytes  list  dict  CelType  Duration  Timestamp  Optional
 
-    CEL       null  bool  int  uint  double  string  bytes  list  map   type     duration  timestamp  optional
-    here      None  bool  int  Uint  float   str     bytes  list  dict  CelType  Duration  Timestamp  Optional
-
- 1. Values are never changed once made.
- 2. `bool` is not a number here although Python counts it as one: look at `type(value)`, never at `isinstance(_, int)`.
- 3. A quantity that was computed does not equal one that was written when it stands on the right side: `==` fails there
-    in Kubernetes v1.36, so it has a class of its own.
+1. Values are immutable.
+2. In CEL `bool` is not a number, but in Python it is: use `type(value)`, not `isinstance(value, int)`.
+3. `==` fails if its right side is a computed quantity, as in Kubernetes v1.36, so `ComputedQuantity` is a class.
+4. Versions that differ only in build metadata are equal. A version with a pre-release is lower than the same without;
+   numbers in a pre-release are lower than words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
 from mooring.api.cel.types import CelType
-from mooring.api.cel.versions import Version
 from mooring.api.quantity import Quantity
+
+# --- semantic versions ------------------------------------------------------------------------------------------
+
+_NUMBERS = re.compile(r"[0-9]+")
+_ALPHANUMERICS = re.compile(r"[0-9A-Za-z-]+")
+
+_Part = tuple[int, int, str]
+"""One part of a pre-release. Python compares these tuples by precedence."""
+
+
+class VersionError(ValueError):
+    """The text is not a version."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    major: int
+    minor: int
+    patch: int
+    pre_release: tuple[_Part, ...] = ()
+    precedence: tuple[int, int, int, bool, tuple[_Part, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        precedence = (self.major, self.minor, self.patch, not self.pre_release, self.pre_release)
+        object.__setattr__(self, "precedence", precedence)
+
+    def __eq__(self, other: object) -> bool:
+        return self.precedence == other.precedence if isinstance(other, Version) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.precedence)
+
+    def compared_to(self, other: Version) -> int:
+        return (self.precedence > other.precedence) - (self.precedence < other.precedence)
+
+
+def parse_version(text: str) -> Version:
+    """The version of a text, strictly by the standard."""
+    if not text:
+        raise VersionError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise VersionError("No Major.Minor.Patch elements found")
+    major, minor = _number("major", parts[0]), _number("minor", parts[1])
+    rest, plus, build = parts[2].partition("+")
+    patch_text, dash, pre_release = rest.partition("-")
+    patch = _number("patch", patch_text)
+    pre_release_parts = tuple(_pre_release_part(part) for part in pre_release.split(".")) if dash else ()
+    if plus:
+        _check_build(build)
+    return Version(major, minor, patch, pre_release_parts)
+
+
+def parse_version_leniently(text: str) -> Version:
+    """The version of a text that may have a leading "v", leading zeros, or less than three numbers."""
+    parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
+    if len(parts) < 3:
+        if "+" in parts[-1] or "-" in parts[-1]:
+            raise VersionError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return parse_version(".".join(parts))
+
+
+def _without_leading_zeros(part: str) -> str:
+    if len(part) <= 1:
+        return part
+    stripped = part.lstrip("0")
+    return stripped if stripped and stripped[0] in "0123456789" else "0" + stripped
+
+
+def _number(name: str, text: str) -> int:
+    if text and not _NUMBERS.fullmatch(text):
+        raise VersionError(f"Invalid character(s) found in {name} number {quoted(text)}")
+    if len(text) > 1 and text[0] == "0":
+        raise VersionError(f"{name.capitalize()} number must not contain leading zeroes {quoted(text)}")
+    return _uint64(text)
+
+
+def _pre_release_part(text: str) -> _Part:
+    if not text:
+        raise VersionError("Prerelease is empty")
+    if _NUMBERS.fullmatch(text):
+        if len(text) > 1 and text[0] == "0":
+            raise VersionError(f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}")
+        return (0, _uint64(text), "")
+    if not _ALPHANUMERICS.fullmatch(text):
+        raise VersionError(f"Invalid character(s) found in prerelease {quoted(text)}")
+    return (1, 0, text)
+
+
+def _check_build(build: str) -> None:
+    for part in build.split("."):
+        if not part:
+            raise VersionError("Build meta data is empty")
+        if not _ALPHANUMERICS.fullmatch(part):
+            raise VersionError(f"Invalid character(s) found in build meta data {quoted(part)}")
+
+
+def _uint64(text: str) -> int:
+    if not text:
+        raise VersionError('strconv.ParseUint: parsing "": invalid syntax')
+    value = read_integer(text)
+    if value > UINT_MAX:
+        raise VersionError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    return value
+
+
+_ESCAPES = {
+    "\\": "\\\\",
+    '"': '\\"',
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\v": "\\v",
+}
+
+
+def quoted(text: str) -> str:
+    """The text in double quotes, as of Go's %q."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_escaped(letter) for letter in text) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+# --- values -----------------------------------------------------------------------------------------------------
 
 Value = object
 
 INT_MAX, INT_MIN, UINT_MAX = 2**63 - 1, -(2**63), 2**64 - 1
 
 
+_DIGITS_MAX = 20
+
+
+def read_integer(text: str, base: int = 10) -> int:
+    """The integer of a text of digits with an optional sign. Beyond 64 bits the result is some number out of range.
+
+    Python's `int` raises for texts of more than 4,300 digits.
+    """
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    amount = int(digits, base) if len(digits) <= _DIGITS_MAX else UINT_MAX + 1
+    return -amount if text.startswith("-") else amount
+
+
 class Uint(int):
-    """An unsigned number, which does not mix with signed ones in arithmetic."""
+    """An unsigned integer. Arithmetic does not mix it with signed ones."""
 
     __slots__ = ()
 
 
 class ComputedQuantity(Quantity):
-    """The result of adding or subtracting quantities."""
+    """The sum or difference of quantities."""
 
     __slots__ = ()
 
@@ -46,7 +194,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A point in time, and the offset from UTC in which it was written (it matters only for printing)."""
+    """A time, and the offset from UTC with which it is formatted."""
 
     nanoseconds: int
     offset_s: int = 0
@@ -85,12 +233,12 @@ class Cidr:
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
     name: str
-    faults: Callable[[str], list[str]]
+    errors: Callable[[str], list[str]]
     regex_size: int
 
 
 class DomainMap(dict[str, dict[str, Value]]):
-    """Attributes or capacities by domain. A domain that nothing is known of is an empty one."""
+    """Attributes or capacities by domain. An unknown domain has an empty map."""
 
     __slots__ = ()
 
@@ -107,7 +255,7 @@ def type_name(value: Value) -> str:
 
 
 def implementation_name(value: Value) -> str:
-    """What Kubernetes calls the value in Go, as in "got 'types.Int', expected iterable type"."""
+    """The Go type of a value in Kubernetes, as in "got 'types.Int', expected iterable type"."""
     return _NAMES[type(value)][1]
 
 

@@ -1,25 +1,24 @@
-"""Compiling rules: from `x-kubernetes-validations` of a schema to programs, or to what is wrong with them.
+"""Compile the CEL validation rules of a CRD.
 
-Comes in   the rules of one node of a schema, and the type of its values
-Goes out   a `CompiledRule` for each, in the same order
+Input: the rules of one node of a schema, and the type of its values. Output: a `CompiledRule` for each, in the same
+order.
 
- 1. A rule that does not compile has a fault and no program; so does its message.
+ 1. A rule or `messageExpression` that does not compile has an error text and no program.
+ 2. Every program is metered, because the size of its values is not bounded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.api.cel.checker import Environment, check
+from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
-from mooring.api.cel.costs import needs_meter
-from mooring.api.cel.errors import ProgramFailure
+from mooring.api.cel.environment import Environment
+from mooring.api.cel.errors import NOWHERE, ProgramFailure, Source
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.source import NOWHERE, Source
 from mooring.api.cel.syntax import Identifier, Node, descendants
 from mooring.api.cel.types import BOOL, STRING, CelType
-from mooring.api.cel.validators import validate
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.rule_types import OLD_SELF, REQUEST_BYTES_MAX, SELF, Declared, environment_of, size_at
@@ -28,7 +27,7 @@ from mooring.apiserver.custom.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule, ready to be asked."""
+    """A rule with its programs."""
 
     rule: Document
     program: Program | None = None
@@ -39,7 +38,7 @@ class CompiledRule:
     message_fault: str = ""
     message_cost_max: int = 0
     field_path: str = ""
-    """Where a fault is told, if not at the value itself; relative to it."""
+    """The path of the error, relative to the value."""
 
     @property
     def is_old_optional(self) -> bool:
@@ -47,7 +46,7 @@ class CompiledRule:
 
 
 def compiled_rules(schema: Schema, declared: Declared) -> list[CompiledRule]:
-    """The rules of a node, compiled."""
+    """The compiled rules of a node."""
     if not schema.rules:
         return []
     plain = environment_of(declared, is_old_optional=False)
@@ -58,12 +57,12 @@ def compiled_rules(schema: Schema, declared: Declared) -> list[CompiledRule]:
 
 
 def cardinality_max(declared: Declared) -> int:
-    """How many values of a type fit into one request, if nothing else limits them."""
+    """The maximum number of values of a type in one request."""
     return REQUEST_BYTES_MAX // (declared.bytes_min + 1)
 
 
 class _Fault(Exception):
-    """An expression does not compile."""
+    """The expression does not compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +109,19 @@ def _expression(
     source = Source(text, may_bind=False)
     try:
         tree = parse(source)
-        if not source.faults:
+        if not source.errors:
             check(tree, source, environment)
-        if not source.faults:
+        if not source.errors:
             validate(tree, source, environment)
-        if source.faults:
-            raise _Fault(f"{called}compilation failed: {source.shown_faults()}")
+        if source.errors:
+            raise _Fault(f"{called}compilation failed: {source.error_report()}")
         if tree.type != wanted:
             raise _Fault(otherwise)
-        program = compile_tree(tree, environment, needs_meter(tree, len(text)), (SELF, OLD_SELF))
+        program = compile_tree(tree, environment, True, (SELF, OLD_SELF))
     except RecursionError:
-        source.faults[:] = []
+        source.errors.clear()
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
-        raise _Fault(f"{called}compilation failed: {source.shown_faults()}") from None
+        raise _Fault(f"{called}compilation failed: {source.error_report()}") from None
     except ProgramFailure as failure:
         raise _Fault(f"{called or 'program '}instantiation failed: {failure}") from None
     return _Expression(tree, program, worst_cost(tree, lambda path: size_at(declared, path)))

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.api.cel import types
-from mooring.api.cel.checker import Environment
+from mooring.api.cel.call_estimates import Span
 from mooring.api.cel.conversions import RUNTIME_TYPES
-from mooring.api.cel.environment import FUNCTIONS
+from mooring.api.cel.environment import FUNCTIONS, Environment
 from mooring.api.cel.estimates import Path
-from mooring.api.cel.spans import Span
 from mooring.api.cel.types import CelType, Kind
 from mooring.apiserver.custom.schema import Schema, noted
 

@@ -12,7 +12,7 @@ import base64
 import binascii
 from typing import Any
 
-from mooring.api.cel.times import TimeError, parse_duration, parse_timestamp
+from mooring.api.cel.conversions import TimeError, parse_duration, parse_timestamp
 from mooring.api.cel.values import Duration, Timestamp, Value
 from mooring.apiserver.custom.rule_types import escaped, with_object_meta
 from mooring.apiserver.custom.schema import Schema

@@ -1,11 +1,11 @@
-"""Rules: what the CEL expressions of a schema say about an object.
+"""Evaluate the CEL validation rules of a CRD for a custom resource.
 
-Comes in   a schema with `x-kubernetes-validations`; an object, and what it was before
-Goes out   faults; and warnings, for what was wrong before and did not change
+Input: a schema with `x-kubernetes-validations`; an object, and its old version. Output: field errors, and warnings for
+unchanged parts that break a rule.
 
- 1. A rule that speaks of the old value is asked only where there is one, unless it says that it can do without.
- 2. All rules together may spend `BUDGET` on one object: then the rest is not asked, which is a fault.
- 3. A message that cannot be computed is replaced by the one that is written, or by the rule itself.
+ 1. A rule that uses the old value runs only if there is one, unless the rule has `optionalOldSelf`.
+ 2. All rules of one object together have a budget. When it is spent, no further rule runs, which is an error.
+ 3. If `messageExpression` fails, the error has the static message, or the rule.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REASONS = {
 
 
 def rules_of(schema: Schema, *, is_root: bool = True) -> SchemaRules | None:
-    """The rules in a schema; None if there are none."""
+    """The rules of a schema; None if it has none."""
     if not schema.rules and not schema.has_rules_below:
         return None
     node = _node(schema, declared_type(schema, is_root=is_root), is_root=is_root)
@@ -71,7 +71,7 @@ class SchemaRules:
         self._root = root
 
     def check(self, obj: Any, old: Any, pair: Pair | None, path: str = "") -> RuleResult:
-        """Ask the rules about an object. Without a pair nothing is let pass."""
+        """Evaluate the rules. Without a pair, errors of unchanged parts are not turned into warnings."""
         result = RuleResult()
         with suppress(_OutOfBudget):
             _Check(result).node(self._root, obj, old, path, pair, None, is_top=True)
@@ -103,7 +103,7 @@ def _node(schema: Schema, declared: Declared | None, *, is_root: bool = False) -
 
 
 class _OutOfBudget(Exception):
-    """No further rule is asked."""
+    """The budget is spent."""
 
 
 class _Check:
@@ -121,7 +121,7 @@ class _Check:
         *,
         is_top: bool = False,
     ) -> None:
-        """`above` is the nearest pair on the way, where the value itself has none."""
+        """`above` is the nearest pair of an ancestor, used if the value has no pair."""
         if value is None:
             return
         if node.rules:
@@ -145,7 +145,7 @@ class _Check:
                 inner, place = node.additional, f"{path}[{name}]"
             if inner is None:
                 continue
-            # Old and new are read in the same version, so that nobody sees whether these changed.
+            # Both objects are read in the same version, so a change of these fields is not visible.
             is_hidden = is_top and name in ("apiVersion", "kind")
             below = pair.field(name) if pair is not None and not is_hidden else None
             self.node(inner, value, before.get(name), place, below, None if is_hidden else pair or above)
@@ -171,7 +171,7 @@ class _Check:
     def _holds(
         self, node: _Node, compiled: CompiledRule, program: Program, values: tuple[Value, Value], path: str
     ) -> bool:
-        """Whether a rule holds, or could not be asked: then its fault is told here."""
+        """Whether a rule holds. If the evaluation fails, this method reports the error and returns True."""
         if self._result.budget <= 0:
             self._stop(self._at(node, path, _EXHAUSTED))
         meter = Meter()
@@ -216,7 +216,7 @@ class _Check:
             self._result.faults.append(fault)
 
     def _message(self, compiled: CompiledRule, values: tuple[Value, Value]) -> str:
-        """The message that a rule computes; empty if it computes none that can be shown."""
+        """The result of `messageExpression`; empty if there is none that can be shown."""
         if compiled.message is None:
             return ""
         meter = Meter()

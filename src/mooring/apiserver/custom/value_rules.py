@@ -1,12 +1,13 @@
-"""Value rules: is a value what its schema says it is?
+"""Validate a value of a custom resource against the OpenAPI schema of its CRD.
 
-Comes in   a schema as it was written; a value, its path, and the old value for which it stands
-Goes out   findings, in the words of kube-apiserver, and a count of what was right
+Input: a schema as written in the CRD; a value, its path, and the old value that it replaces. Output: findings with the
+texts of kube-apiserver, and a count of the checks that passed.
 
- 1. Rules are read once from a schema and asked many times.
- 2. `anyOf` and `oneOf` tell the findings of the alternative that came closest: that is what the count is for.
- 3. A part that did not change is let pass, whatever is wrong with it. What stands in `allOf` and its like is not.
- 4. The same words are told once.
+ 1. `ValueRules` reads a schema once and checks many values.
+ 2. `anyOf` and `oneOf` report the findings of the alternative with the most passed checks.
+ 3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
+ 4. Findings with the same text are reported once.
+ 5. All patterns together do a bounded amount of work for one object (`PatternBudget`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from mooring.api.cel.regex import compiled_regex
+from mooring.api.cel.patterns import PatternBudget, PatternWorkExceeded, compile_pattern
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.apiserver.custom.correlation import Pair, same_json
@@ -48,7 +49,7 @@ class Found(NamedTuple):
 
 def value_faults(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[Fault]:
     """What is wrong with a value that stands at a path."""
-    return [_placed(finding, path) for finding in rules.check(value, "", pair).findings]
+    return [_placed(finding, path) for finding in rules.check(value, "", pair, PatternBudget()).findings]
 
 
 def _placed(finding: Finding, path: str) -> Fault:
@@ -88,7 +89,7 @@ class ValueRules:
         self._not = ValueRules(raw["not"]) if raw.get("not") is not None else None
         self._has_choices = bool(self._all_of or self._any_of or self._one_of or self._not)
 
-    def check(self, value: Any, path: str, pair: Pair | None) -> Found:
+    def check(self, value: Any, path: str, pair: Pair | None, budget: PatternBudget) -> Found:
         """Everything that is wrong with a value and below it."""
         findings: list[Finding] = []
         matches = self._check_type(value, path, findings)
@@ -96,19 +97,19 @@ class ValueRules:
             self._check_enum(value, path, findings)
         else:
             matches += 2 if self._types or self._format else 1
-            matches += self._check_choices(value, path, findings) + 1
+            matches += self._check_choices(value, path, findings, budget) + 1
             if isinstance(value, str):
-                matches += self._check_text(value, path, findings)
+                matches += self._check_text(value, path, findings, budget)
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 matches += 2
                 for words, place, fault in self._numbers.findings(value, path):
                     _add(findings, Finding(words, place, fault))
             elif isinstance(value, list):
-                matches += self._check_items(value, path, findings, pair) + 1
+                matches += self._check_items(value, path, findings, pair, budget) + 1
             self._check_enum(value, path, findings)
             matches += 1
             if isinstance(value, dict):
-                matches += self._check_fields(value, path, findings, pair) + 1
+                matches += self._check_fields(value, path, findings, pair, budget) + 1
         if findings and pair is not None and pair.is_same:
             findings = []
         return Found(findings, matches)
@@ -144,7 +145,7 @@ class ValueRules:
             words = f"{path} in body should be one of {choices}"
             _add(findings, Finding(words, path, lambda field: not_supported(field, value, choices)))
 
-    def _check_text(self, value: str, path: str, findings: list[Finding]) -> int:
+    def _check_text(self, value: str, path: str, findings: list[Finding], budget: PatternBudget) -> int:
         length, words = len(value), ""
         if self._length_max is not None and length > self._length_max:
             length_max: int = self._length_max
@@ -153,21 +154,35 @@ class ValueRules:
         elif self._length_min is not None and length < self._length_min:
             words = f"{path} in body should be at least {self._length_min} chars long"
             _add(findings, _plain(words, path, value))
-        elif self._pattern and not compiled_regex(self._pattern).is_found_in(value):
-            _add(findings, _plain(f"{path} in body should match '{self._pattern}'", path, value))
+        elif self._pattern:
+            self._check_pattern(value, path, findings, budget)
         if self._format_check is None:
             return 1
         if not self._format_check(value):
             _add(findings, _wrong_type(path, self._format, value))
         return 2
 
+    def _check_pattern(self, value: str, path: str, findings: list[Finding], budget: PatternBudget) -> None:
+        pattern = compile_pattern(self._pattern)
+        try:
+            budget.spend(pattern.work(value))
+            is_found = pattern.is_found_in(value)
+        except PatternWorkExceeded:
+            _add(findings, _plain(f"{path} in body is too long to be matched against '{self._pattern}'", path, value))
+        else:
+            if not is_found:
+                _add(findings, _plain(f"{path} in body should match '{self._pattern}'", path, value))
+
     # ------------------------------------------------------------------------------------------- what is inside
 
-    def _check_items(self, items: list[Any], path: str, findings: list[Finding], pair: Pair | None) -> int:
+    def _check_items(
+        self, items: list[Any], path: str, findings: list[Finding], pair: Pair | None, budget: PatternBudget
+    ) -> int:
         matches = 1
         if self._items is not None:
             for index, item in enumerate(items):
-                inner = self._items.check(item, f"{path}[{index}]", pair.item(index) if pair is not None else None)
+                below = pair.item(index) if pair is not None else None
+                inner = self._items.check(item, f"{path}[{index}]", below, budget)
                 matches += _merge(findings, inner)
         count = len(items)
         if self._count_min is not None and count < self._count_min:
@@ -181,7 +196,9 @@ class ValueRules:
             _add(findings, _plain(f"{path} in body shouldn't contain duplicates", path, ""))
         return matches
 
-    def _check_fields(self, fields: Document, path: str, findings: list[Finding], pair: Pair | None) -> int:
+    def _check_fields(
+        self, fields: Document, path: str, findings: list[Finding], pair: Pair | None, budget: PatternBudget
+    ) -> int:
         matches, count = 0, len(fields)
         if self._fields_min is not None and count < self._fields_min:
             words = f"{path} in body should have at least {self._fields_min} properties"
@@ -197,12 +214,13 @@ class ValueRules:
         elif self._additional is not None:
             for name, value in fields.items():
                 if name not in self._properties:
-                    inner = self._additional.check(value, f"{path}.{name}", _pair_below(pair, path, name))
+                    inner = self._additional.check(value, f"{path}.{name}", _pair_below(pair, path, name), budget)
                     matches += _merge(findings, inner)
         for name, rules in self._properties.items():
             if name in fields:
                 below = f"{path}.{name}" if path else name
-                matches += _merge(findings, rules.check(fields[name], below, _pair_below(pair, path, name)))
+                inner = rules.check(fields[name], below, _pair_below(pair, path, name), budget)
+                matches += _merge(findings, inner)
         for name in self._required:
             if name not in fields:
                 _add(findings, Finding(f"{path}.{name} in body is required", f"{path}.{name}", required))
@@ -210,29 +228,29 @@ class ValueRules:
 
     # --------------------------------------------------------------------------------------------- alternatives
 
-    def _check_choices(self, value: Any, path: str, findings: list[Finding]) -> int:
+    def _check_choices(self, value: Any, path: str, findings: list[Finding], budget: PatternBudget) -> int:
         if not self._has_choices:
             return 1
         matches = 1
         if self._any_of:
-            matches += self._check_any(value, path, findings)
+            matches += self._check_any(value, path, findings, budget)
         if self._one_of:
-            matches += self._check_one(value, path, findings)
+            matches += self._check_one(value, path, findings, budget)
         if self._all_of:
-            results = [rules.check(value, path, None) for rules in self._all_of]
+            results = [rules.check(value, path, None, budget) for rules in self._all_of]
             matches += sum(_merge(findings, result) for result in results)
             failed = sum(bool(result.findings) for result in results)
             if failed:
                 none = ". None validated" if failed == len(results) else ""
                 _add(findings, _nowhere(f"{quoted(path)} must validate all the schemas (allOf){none}"))
-        if self._not is not None and not self._not.check(value, path, None).findings:
+        if self._not is not None and not self._not.check(value, path, None, budget).findings:
             _add(findings, _nowhere(f"{quoted(path)} must not validate the schema (not)"))
         return matches
 
-    def _check_any(self, value: Any, path: str, findings: list[Finding]) -> int:
+    def _check_any(self, value: Any, path: str, findings: list[Finding], budget: PatternBudget) -> int:
         best: Found | None = None
         for rules in self._any_of:
-            result = rules.check(value, path, None)
+            result = rules.check(value, path, None, budget)
             if not result.findings:
                 return result.matches
             if best is None or result.matches > best.matches:
@@ -240,8 +258,8 @@ class ValueRules:
         _add(findings, _nowhere(f"{quoted(path)} must validate at least one schema (anyOf)"))
         return _merge(findings, best) if best is not None else 0
 
-    def _check_one(self, value: Any, path: str, findings: list[Finding]) -> int:
-        results = [rules.check(value, path, None) for rules in self._one_of]
+    def _check_one(self, value: Any, path: str, findings: list[Finding], budget: PatternBudget) -> int:
+        results = [rules.check(value, path, None, budget) for rules in self._one_of]
         valid = [result for result in results if not result.findings]
         if len(valid) == 1:
             return valid[0].matches

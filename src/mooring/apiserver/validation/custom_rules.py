@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mooring.api.cel.spans import MOST
+from mooring.api.cel.call_estimates import MOST
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.rule_compiling import CompiledRule, cardinality_max, compiled_rules

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from mooring.api.cel.regex import RegexError, compiled_regex
+from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import schemas_in
 from mooring.apiserver.faults import Fault, forbidden, invalid, required
@@ -150,8 +150,8 @@ def _restriction_faults(raw: Document, path: str, *, skips_any: bool, skips_firs
         yield from _nested_faults(raw["not"], f"{path}.not")
     if raw.get("pattern"):
         try:
-            compiled_regex(raw["pattern"])
-        except RegexError as error:
+            compile_pattern(raw["pattern"])
+        except PatternError as error:
             why = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", raw["pattern"], why)
 

@@ -1,9 +1,8 @@
-"""Functions of lists and sets: CEL's list extension (version 3), its set extension, and Kubernetes' own.
+"""The functions of lists and sets: CEL's list extension (version 3), its set extension, and those of Kubernetes.
 
-Comes in   lists
-Goes out   rows for the environment
+Output: the rows of these functions for the environment.
 
- 1. Elements that cannot be compared are not equal to each other: looking for one never fails.
+ 1. Elements that cannot be compared are unequal, so a search for an element never fails.
 """
 
 from __future__ import annotations
@@ -12,14 +11,10 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
 
-from mooring.api.cel.errors import EvaluationFailure, no_such_overload
+from mooring.api.cel.errors import EvaluationFailure, check_element_count, no_such_overload
 from mooring.api.cel.functions import Binding, Row
-from mooring.api.cel.operations import add, compare, contains, is_comparable, is_equal, unknown_operator
+from mooring.api.cel.operators import add, compare, contains, is_comparable, is_equal, unknown_operator
 from mooring.api.cel.values import Duration, Uint, Value, type_name
-
-RANGE_SIZE_MAX = 1_000_000
-"""A list that is longer costs more than any expression may."""
-
 
 # --- sets -------------------------------------------------------------------------------------------------------
 
@@ -36,7 +31,7 @@ def sets_intersects(left: list[Value], right: list[Value]) -> bool:
     return any(contains(right, element) for element in left)
 
 
-# --- one pass over a list ---------------------------------------------------------------------------------------
+# --- searches and aggregates ------------------------------------------------------------------------------------
 
 
 def is_sorted(elements: list[Value]) -> bool:
@@ -76,7 +71,7 @@ def _sum(zero: Value) -> Callable[[list[Value]], Value]:
 
 
 def _order(left: Value, right: Value) -> int:
-    """Elements of different types have no order among themselves, and that is no failure here."""
+    """Compare two elements. Elements of different types count as equal instead of failing."""
     if not is_comparable(left) or not is_comparable(right):
         raise no_such_overload()
     try:
@@ -85,7 +80,7 @@ def _order(left: Value, right: Value) -> int:
         return 0
 
 
-# --- other lists ------------------------------------------------------------------------------------------------
+# --- functions that return a list or map ------------------------------------------------------------------------
 
 
 def slice_(elements: list[Value], start: int, end: int) -> list[Value]:
@@ -109,6 +104,7 @@ def flatten(elements: Value, depth: Value = 1) -> list[Value]:
     flat: list[Value] = []
     for element in elements:
         flat.extend(flatten(element, depth - 1) if isinstance(element, list) else [element])
+        check_element_count(len(flat))
     return flat
 
 
@@ -149,19 +145,24 @@ def distinct(elements: list[Value]) -> list[Value]:
 
 
 def range_(end: int) -> list[Value]:
-    return list(range(min(end, RANGE_SIZE_MAX + 1)))
+    check_element_count(end)
+    return list(range(end))
 
 
 def map_insert(target: dict[Value, Value], key: Value, value: Value) -> dict[Value, Value]:
-    if contains(target, key):
-        raise EvaluationFailure(f"insert failed: key {key} already exists")
+    check_new_key(target, key)
     return {**target, key: value}
 
 
+def check_new_key(target: dict[Value, Value], key: Value) -> None:
+    if contains(target, key):
+        raise EvaluationFailure(f"insert failed: key {key} already exists")
+
+
 def map_insert_all(target: dict[Value, Value], entries: dict[Value, Value]) -> dict[Value, Value]:
-    for key, value in entries.items():
-        target = map_insert(target, key, value)
-    return target
+    for key in entries:
+        check_new_key(target, key)
+    return {**target, **entries}
 
 
 _COMPARABLE = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]

@@ -1,14 +1,13 @@
-"""Operators: what `==`, `<`, `+` and their like do with two values, and the words they fail with.
+"""The operators `==`, `<`, `+` and so on, `size` and `in`: their implementation and their rows.
 
-Comes in   values of any type: the checker lets everything through that it cannot be sure of
-Goes out   values, or `EvaluationFailure`
+Input: values of any type, because the checker accepts what it does not know. Output: a value, or `EvaluationFailure`.
 
- 1. Numbers of different types compare by amount, and never mix in arithmetic.
- 2. Arithmetic that leaves 64 bits is a failure, never a wrap-around.
- 3. Values of different types are unequal. Only the types that Kubernetes added (quantities, versions, addresses) fail
-    instead, when they stand on the left.
- 4. A type that does not know an operator at all is told with the operator's name, one that knows it but not for this
-    other value without: the difference is Kubernetes'.
+ 1. Numbers of different types compare by amount. Arithmetic does not mix them.
+ 2. Arithmetic beyond 64 bits fails.
+ 3. Values of different types are unequal. Only the types of Kubernetes (quantities, versions, addresses) on the left
+    side fail instead.
+ 4. The error names the operator if the type of the left side does not implement it at all, as in Kubernetes.
+ 5. The compiler implements `&&`, `||`, `?:`, `==`, `!=`, indexing and selection. Here they only have types.
 """
 
 from __future__ import annotations
@@ -17,7 +16,13 @@ import math
 from collections.abc import Callable
 from typing import TypeGuard
 
-from mooring.api.cel.errors import EvaluationFailure, no_such_overload
+from mooring.api.cel.errors import (
+    EvaluationFailure,
+    check_element_count,
+    check_text_length,
+    no_such_overload,
+)
+from mooring.api.cel.functions import Binding, Row
 from mooring.api.cel.types import CelType
 from mooring.api.cel.values import (
     INT_MAX,
@@ -34,8 +39,8 @@ from mooring.api.cel.values import (
     Uint,
     Url,
     Value,
+    Version,
 )
-from mooring.api.cel.versions import Version
 from mooring.api.quantity import Quantity
 
 SECOND_NS = 10**9
@@ -48,7 +53,7 @@ _ORDERED = (int, str, bool, bytes, Uint)
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Whether two values are the same to CEL."""
+    """The operator `==`."""
     kind = type(left)
     if kind is type(right) and kind in _SELF_CONTAINED:
         return left == right
@@ -64,7 +69,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def not_equal(left: Value, right: Value) -> bool:
-    """Unlike `equal` it never fails: what cannot be compared is unequal."""
+    """The operator `!=`. It never fails: values that cannot be compared are unequal."""
     try:
         return not equal(left, right)
     except EvaluationFailure:
@@ -81,7 +86,7 @@ def contains(container: Value, wanted: Value) -> bool:
 
 
 def is_equal(left: Value, right: Value) -> bool:
-    """Unlike `equal` it never fails: what cannot be compared is not the same."""
+    """Like `equal`, but values that cannot be compared are unequal."""
     try:
         return equal(left, right)
     except EvaluationFailure:
@@ -89,18 +94,43 @@ def is_equal(left: Value, right: Value) -> bool:
 
 
 def find(container: dict[Value, Value], key: Value) -> tuple[Value, bool]:
-    """The value under a key, and whether there is one. Python takes 1, 1.0 and True for the same key, CEL does not."""
-    if type(key) is str:
-        return (container[key], True) if key in container else (None, False)
-    if type(key) is bool or _is_number(key):
-        for candidate, value in container.items():
-            if (type(candidate) is bool) is (type(key) is bool) and candidate == key:
-                return value, True
-    return None, False
+    """The value of a key, and whether there is one. For CEL 1 and 1.0 are the same key, but not True, as for Python."""
+    if type(key) is not str and type(key) is not bool and not _is_number(key):
+        return None, False
+    if key not in container:
+        return None, False
+    if key in _BOOL_LIKE:
+        stored = _StoredKey(key)
+        container.get(stored)
+        if (type(stored.key) is bool) is not (type(key) is bool):
+            return None, False
+    return container[key], True
+
+
+_BOOL_LIKE = (0, 1)
+
+
+class _StoredKey:
+    """Finds the stored key that equals another one. The lookup of a dict returns the value only."""
+
+    __slots__ = ("key", "wanted")
+
+    def __init__(self, wanted: Value) -> None:
+        self.wanted = wanted
+        self.key: Value = None
+
+    def __hash__(self) -> int:
+        return hash(self.wanted)
+
+    def __eq__(self, stored: object) -> bool:
+        if stored != self.wanted:
+            return False
+        self.key = stored
+        return True
 
 
 def compare(operator: str, left: Value, right: Value) -> int:
-    """-1, 0 or 1. The operator's name is for the text of a failure."""
+    """-1, 0 or 1. The name of the operator is for the error text."""
     kind = type(left)
     if kind is type(right) and kind in _ORDERED:
         is_more, is_less = left > right, left < right  # type: ignore[operator]
@@ -132,10 +162,13 @@ def add(left: Value, right: Value) -> Value:
     if type(left) is int and type(right) is int:
         return within_int(left + right)
     if isinstance(left, str) and isinstance(right, str):
+        check_text_length(len(left) + len(right))
         return left + right
     if isinstance(left, list) and isinstance(right, list):
+        check_element_count(len(left) + len(right))
         return left + right
     if isinstance(left, bytes) and isinstance(right, bytes):
+        check_text_length(len(left) + len(right))
         return left + right
     if isinstance(left, float) and isinstance(right, float):
         return left + right
@@ -251,7 +284,7 @@ ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
 }
 
 
-# --- the parts --------------------------------------------------------------------------------------------------
+# --- comparison -------------------------------------------------------------------------------------------------
 
 
 def _is_number(value: Value) -> TypeGuard[int | float]:
@@ -264,10 +297,10 @@ def _is_whole(value: Value) -> TypeGuard[int]:
 
 def _order_of_numbers(left: int | float, right: int | float) -> int:
     if left != left or right != right:
-        return 1  # a number that is none equals nothing
+        return 1  # NaN equals nothing
     if isinstance(left, float) is isinstance(right, float):
         return (left > right) - (left < right)
-    # Whole numbers are rounded to the nearest double first, unless the double lies beyond all of them.
+    # The integer is rounded to the nearest double, unless the double is out of the range of integers.
     whole, other, sign = (right, left, 1) if isinstance(left, float) else (left, right, -1)
     smallest, largest = (0.0, float(UINT_MAX)) if type(whole) is Uint else (float(INT_MIN), float(INT_MAX))
     if other < smallest:
@@ -278,7 +311,7 @@ def _order_of_numbers(left: int | float, right: int | float) -> int:
 
 
 def _is_equal_element(left: Value, right: Value) -> bool:
-    # Inside of a list or a map, what cannot be compared does not count against equality.
+    # In a list or map, elements that cannot be compared count as equal.
     try:
         return equal(left, right)
     except EvaluationFailure:
@@ -342,3 +375,107 @@ def _divided_floats(left: float, right: float) -> float:
             return math.nan
         return math.copysign(math.inf, left) * math.copysign(1.0, right)
     return left / right
+
+
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+def negated(operand: Value) -> bool:
+    if operand is True:
+        return False
+    if operand is False:
+        return True
+    raise no_such_overload()
+
+
+def _comparison(name: str) -> Binding:
+    return {
+        "_<_": lambda left, right: compare("_<_", left, right) < 0,
+        "_<=_": lambda left, right: compare("_<=_", left, right) <= 0,
+        "_>_": lambda left, right: compare("_>_", left, right) > 0,
+        "_>=_": lambda left, right: compare("_>=_", left, right) >= 0,
+    }[name]
+
+
+COMPARISONS = {name: _comparison(name) for name in ("_<_", "_<=_", "_>_", "_>=_")}
+
+_COMPARABLE_PAIRS = [
+    "bool, bool",
+    "int, int",
+    "int, double",
+    "int, uint",
+    "uint, uint",
+    "uint, double",
+    "uint, int",
+    "double, double",
+    "double, int",
+    "double, uint",
+    "string, string",
+    "bytes, bytes",
+    "timestamp, timestamp",
+    "duration, duration",
+]
+
+ROWS = [
+    Row("_?_:_(bool, A, A): A"),
+    Row("_&&_(bool, bool): bool"),
+    Row("_||_(bool, bool): bool"),
+    Row("!_(bool): bool"),
+    Row("@not_strictly_false(bool): bool"),
+    Row("_==_(A, A): bool"),
+    Row("_!=_(A, A): bool"),
+    Row("_+_(bytes, bytes): bytes"),
+    Row("_+_(double, double): double"),
+    Row("_+_(duration, duration): duration"),
+    Row("_+_(duration, timestamp): timestamp"),
+    Row("_+_(timestamp, duration): timestamp"),
+    Row("_+_(int, int): int"),
+    Row("_+_(list(A), list(A)): list(A)"),
+    Row("_+_(string, string): string"),
+    Row("_+_(uint, uint): uint"),
+    Row("_/_(double, double): double"),
+    Row("_/_(int, int): int"),
+    Row("_/_(uint, uint): uint"),
+    Row("_%_(int, int): int"),
+    Row("_%_(uint, uint): uint"),
+    Row("_*_(double, double): double"),
+    Row("_*_(int, int): int"),
+    Row("_*_(uint, uint): uint"),
+    Row("-_(double): double"),
+    Row("-_(int): int"),
+    Row("_-_(double, double): double"),
+    Row("_-_(duration, duration): duration"),
+    Row("_-_(int, int): int"),
+    Row("_-_(timestamp, duration): timestamp"),
+    Row("_-_(timestamp, timestamp): duration"),
+    Row("_-_(uint, uint): uint"),
+    *(Row(f"{operator}({pair}): bool") for operator in COMPARISONS for pair in _COMPARABLE_PAIRS),
+    Row("_[_](list(A), int): A"),
+    Row("_[_](map(A, B), A): B"),
+    Row("_[_](optional(list(V)), int): optional(V)"),
+    Row("_[_](optional(map(K, V)), K): optional(V)"),
+    Row("_[?_](list(V), int): optional(V)"),
+    Row("_[?_](optional(list(V)), int): optional(V)"),
+    Row("_[?_](map(K, V), K): optional(V)"),
+    Row("_[?_](optional(map(K, V)), K): optional(V)"),
+    Row("_?._(dyn, string): optional(V)"),
+    Row("@in(A, list(A)): bool"),
+    Row("@in(A, map(A, B)): bool"),
+    Row("size(bytes): int"),
+    Row("(bytes).size(): int"),
+    Row("size(list(A)): int"),
+    Row("(list(A)).size(): int"),
+    Row("size(map(A, B)): int"),
+    Row("(map(A, B)).size(): int"),
+    Row("size(string): int"),
+    Row("(string).size(): int"),
+]
+
+BINDINGS: dict[str, Binding] = {
+    **ARITHMETIC,
+    **COMPARISONS,
+    "!_": negated,
+    "-_": negate,
+    "@in": lambda wanted, container: contains(container, wanted),
+    "size": size,
+}

@@ -1,10 +1,11 @@
-"""Addresses: `url()`, `ip()`, `cidr()`, and the named formats of `format.named()`.
+"""The functions of Kubernetes: quantities, versions, optionals, URLs, addresses, named formats.
 
-Comes in   texts
-Goes out   rows for the environment
+Output: the rows of these functions for the environment.
 
- 1. Addresses are strict: no zones, no IPv4 inside of IPv6, no leading zeros.
- 2. A URL is absolute, or an absolute path.
+ 1. The result of adding or subtracting quantities is a `ComputedQuantity`.
+ 2. The functions of the authorizer are declared, as Kubernetes declares them everywhere. No expression here has an
+    authorizer, so they are never called.
+ 3. Addresses are strict: no zones, no IPv4 in IPv6, no leading zeros. A URL is absolute, or an absolute path.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from ipaddress import (
     AddressValueError,
     IPv4Address,
@@ -23,12 +25,206 @@ from ipaddress import (
 )
 from urllib.parse import unquote, unquote_plus
 
+from mooring.api.cel.conversions import TimeError, parse_timestamp
 from mooring.api.cel.errors import EvaluationFailure
 from mooring.api.cel.functions import Row
-from mooring.api.cel.times import TimeError, parse_timestamp
-from mooring.api.cel.values import NONE, Cidr, IpAddress, NamedFormat, Optional, Url, Value
-from mooring.api.cel.versions import quoted
+from mooring.api.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    Cidr,
+    ComputedQuantity,
+    Duration,
+    IpAddress,
+    NamedFormat,
+    Optional,
+    Timestamp,
+    Url,
+    Value,
+    Version,
+    VersionError,
+    parse_version,
+    parse_version_leniently,
+    quoted,
+)
+from mooring.api.errors import QuantityError
 from mooring.api.label_syntax import label_key_faults, label_value_faults
+from mooring.api.quantity import NANO, Format, Quantity, parse_quantity
+
+_QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_QUANTITY_SUFFIX = "unable to parse quantity's suffix"
+
+
+# --- quantities -------------------------------------------------------------------------------------------------
+
+
+def quantity(text: str) -> Quantity:
+    try:
+        if text != text.strip():
+            raise QuantityError(text)
+        return parse_quantity(text)
+    except QuantityError as error:
+        raise EvaluationFailure(_QUANTITY_SUFFIX if "suffix" in str(error) else _QUANTITY_FORM) from None
+
+
+def is_quantity(text: str) -> bool:
+    try:
+        quantity(text)
+    except EvaluationFailure:
+        return False
+    return True
+
+
+def compare_quantities(left: Quantity, right: Quantity) -> int:
+    return (left.amount_nano > right.amount_nano) - (left.amount_nano < right.amount_nano)
+
+
+def is_integer(amount: Quantity) -> bool:
+    return amount.amount_nano % NANO == 0 and INT_MIN <= amount.amount_nano // NANO <= INT_MAX
+
+
+def as_integer(amount: Quantity) -> int:
+    if not is_integer(amount):
+        raise EvaluationFailure("cannot convert value to integer")
+    return amount.amount_nano // NANO
+
+
+def add_quantities(left: Quantity, right: Quantity) -> ComputedQuantity:
+    return _computed(left + right)
+
+
+def subtract_quantities(left: Quantity, right: Quantity) -> ComputedQuantity:
+    return _computed(left - right)
+
+
+def _computed(result: Quantity) -> ComputedQuantity:
+    return ComputedQuantity(result.amount_nano, result.format)
+
+
+def _whole(value: int) -> Quantity:
+    return Quantity(value * NANO, Format.DECIMAL_EXPONENT)
+
+
+def _sign(amount: Quantity) -> int:
+    return (amount.amount_nano > 0) - (amount.amount_nano < 0)
+
+
+# --- versions ---------------------------------------------------------------------------------------------------
+
+
+def semver(text: str, is_lenient: bool = False) -> Version:
+    try:
+        return parse_version_leniently(text) if is_lenient else parse_version(text)
+    except VersionError as error:
+        raise EvaluationFailure(str(error)) from None
+
+
+def is_semver(text: str, is_lenient: bool = False) -> bool:
+    try:
+        semver(text, is_lenient)
+    except EvaluationFailure:
+        return False
+    return True
+
+
+# --- optionals --------------------------------------------------------------------------------------------------
+
+
+def value_of(optional: Optional) -> Value:
+    if not optional.has_value:
+        raise EvaluationFailure("optional.none() dereference")
+    return optional.held
+
+
+def of_non_zero(value: Value) -> Optional:
+    is_zero = (
+        value is None
+        or (isinstance(value, (bool, int, float, str, bytes, list, dict)) and not value)
+        or (isinstance(value, Duration) and value.nanoseconds == 0)
+        or (isinstance(value, Timestamp) and value.nanoseconds == -62_135_596_800 * NANO)
+    )
+    return NONE if is_zero else Optional(value)
+
+
+def unwrapped(elements: list[Value]) -> list[Value]:
+    held: list[Value] = []
+    for element in elements:
+        if not isinstance(element, Optional):
+            raise EvaluationFailure(f"value {element} is not optional")
+        if element.has_value:
+            held.append(element.held)
+    return held
+
+
+_AUTHORIZER_ROWS = """
+(Authorizer).path(string): PathCheck
+(Authorizer).group(string): GroupCheck
+(Authorizer).serviceAccount(string, string): Authorizer
+(GroupCheck).resource(string): ResourceCheck
+(ResourceCheck).subresource(string): ResourceCheck
+(ResourceCheck).namespace(string): ResourceCheck
+(ResourceCheck).name(string): ResourceCheck
+(PathCheck).check(string): Decision
+(ResourceCheck).check(string): Decision
+(Decision).errored(): bool
+(Decision).error(): string
+(Decision).allowed(): bool
+(Decision).reason(): string
+(ResourceCheck).fieldSelector(string): ResourceCheck
+(ResourceCheck).labelSelector(string): ResourceCheck
+"""
+_AUTHORIZER_TYPES = ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+
+
+def _never(*arguments: Value) -> Value:
+    raise AssertionError(f"no device has an authorizer: {arguments}")
+
+
+def _authorizer_row(signature: str) -> Row:
+    for name in _AUTHORIZER_TYPES:
+        signature = signature.replace(f"({name})", f"(kubernetes.authorization.{name})")
+        signature = signature.replace(f": {name}", f": kubernetes.authorization.{name}")
+    return Row(signature, _never)
+
+
+ROWS = [
+    *(_authorizer_row(line) for line in _AUTHORIZER_ROWS.split("\n") if line),
+    Row("quantity(string): quantity", quantity),
+    Row("isQuantity(string): bool", is_quantity),
+    Row("sign(quantity): int", _sign),
+    Row("(quantity).isGreaterThan(quantity): bool", lambda left, right: left.amount_nano > right.amount_nano),
+    Row("(semver).isGreaterThan(semver): bool", lambda left, right: left.precedence > right.precedence),
+    Row("(quantity).isLessThan(quantity): bool", lambda left, right: left.amount_nano < right.amount_nano),
+    Row("(semver).isLessThan(semver): bool", lambda left, right: left.precedence < right.precedence),
+    Row("(quantity).compareTo(quantity): int", compare_quantities),
+    Row("(semver).compareTo(semver): int", Version.compared_to),
+    Row("(quantity).asApproximateFloat(): double", lambda amount: float(Fraction(amount.amount_nano, NANO))),
+    Row("(quantity).asInteger(): int", as_integer),
+    Row("(quantity).isInteger(): bool", is_integer),
+    Row("(quantity).add(quantity): quantity", add_quantities),
+    Row("(quantity).add(int): quantity", lambda left, right: add_quantities(left, _whole(right))),
+    Row("(quantity).sub(quantity): quantity", subtract_quantities),
+    Row("(quantity).sub(int): quantity", lambda left, right: subtract_quantities(left, _whole(right))),
+    Row("semver(string): semver", semver),
+    Row("semver(string, bool): semver", semver),
+    Row("isSemver(string): bool", is_semver),
+    Row("isSemver(string, bool): bool", is_semver),
+    Row("(semver).major(): int", lambda version: version.major),
+    Row("(semver).minor(): int", lambda version: version.minor),
+    Row("(semver).patch(): int", lambda version: version.patch),
+    Row("optional.of(V): optional(V)", Optional),
+    Row("optional.ofNonZeroValue(V): optional(V)", of_non_zero),
+    Row("optional.none(): optional(V)", lambda: NONE),
+    Row("(optional(V)).value(): V", value_of),
+    Row("(optional(V)).hasValue(): bool", lambda optional: optional.has_value),
+    Row("(optional(V)).or(optional(V)): optional(V)"),
+    Row("(optional(V)).orValue(V): V"),
+    Row("(list(V)).last(): optional(V)", lambda elements: Optional(elements[-1]) if elements else NONE),
+    Row("(list(V)).first(): optional(V)", lambda elements: Optional(elements[0]) if elements else NONE),
+    Row("optional.unwrap(list(optional(V))): list(V)", unwrapped),
+    Row("(list(optional(V))).unwrapOpt(): list(V)", unwrapped),
+]
+
 
 # --- addresses --------------------------------------------------------------------------------------------------
 
@@ -40,7 +236,7 @@ def ip(text: str) -> IpAddress:
         address = ip_address(text)
     except (AddressValueError, ValueError):
         wrapped = f"IP Address {quoted(text)} parse error during conversion from string: "
-        raise EvaluationFailure(f"{wrapped}ParseAddr({quoted(text)}): {_address_fault(text)}") from None
+        raise EvaluationFailure(f"{wrapped}ParseAddr({quoted(text)}): {_address_error(text)}") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationFailure(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return IpAddress(address)
@@ -59,7 +255,7 @@ def cidr(text: str) -> Cidr:
     except (AddressValueError, NetmaskValueError, ValueError):
         reason = f"netip.ParsePrefix({quoted(text)}): prefix length out of range"
         if not _is_address(address):
-            reason = f"netip.ParsePrefix({quoted(text)}): ParseAddr({quoted(address)}): {_address_fault(address)}"
+            reason = f"netip.ParsePrefix({quoted(text)}): ParseAddr({quoted(address)}): {_address_error(address)}"
         raise EvaluationFailure(f"{wrapped}{wrapped}{reason}") from None
     if isinstance(interface.ip, IPv6Address) and interface.ip.ipv4_mapped is not None:
         raise EvaluationFailure(f"{wrapped}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
@@ -90,7 +286,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _address_fault(text: str) -> str:
+def _address_error(text: str) -> str:
     return "unable to parse IP" if "." not in text and ":" not in text else "unexpected character"
 
 
@@ -182,15 +378,15 @@ _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 
 
 def validate(form: NamedFormat, text: str) -> Optional:
-    faults: list[Value] = [*form.faults(text)]
-    return Optional(faults) if faults else NONE
+    errors: list[Value] = [*form.errors(text)]
+    return Optional(errors) if errors else NONE
 
 
-_Faults = Callable[[str], list[str]]
+_Errors = Callable[[str], list[str]]
 
 
-def _name_faults(form: str, rule: str, bytes_max: int, is_prefix: bool, dots: bool = False) -> _Faults:
-    def faults(text: str) -> list[str]:
+def _name_errors(form: str, rule: str, bytes_max: int, is_prefix: bool, dots: bool = False) -> _Errors:
+    def errors(text: str) -> list[str]:
         checked = text[:-1] + "a" if is_prefix and text.endswith("-") and len(text) > 1 else text
         found = []
         if len(checked.encode()) > bytes_max:
@@ -199,22 +395,22 @@ def _name_faults(form: str, rule: str, bytes_max: int, is_prefix: bool, dots: bo
             found.append("must not contain dots" if dots and re.fullmatch(_SUBDOMAIN, checked, re.ASCII) else rule)
         return found
 
-    return faults
+    return errors
 
 
 def _label(is_prefix: bool) -> Callable[[str], list[str]]:
-    return _name_faults(_LABEL, _LABEL_RULE, 63, is_prefix, dots=True)
+    return _name_errors(_LABEL, _LABEL_RULE, 63, is_prefix, dots=True)
 
 
 def _subdomain(is_prefix: bool) -> Callable[[str], list[str]]:
-    return _name_faults(_SUBDOMAIN, _SUBDOMAIN_RULE, 253, is_prefix)
+    return _name_errors(_SUBDOMAIN, _SUBDOMAIN_RULE, 253, is_prefix)
 
 
 def _label_1035(is_prefix: bool) -> Callable[[str], list[str]]:
-    return _name_faults(_LABEL_1035, _LABEL_1035_RULE, 63, is_prefix)
+    return _name_errors(_LABEL_1035, _LABEL_1035_RULE, 63, is_prefix)
 
 
-def _uri_faults(text: str) -> list[str]:
+def _uri_errors(text: str) -> list[str]:
     try:
         url(text)
     except EvaluationFailure as failure:
@@ -222,7 +418,7 @@ def _uri_faults(text: str) -> list[str]:
     return []
 
 
-def _byte_faults(text: str) -> list[str]:
+def _byte_errors(text: str) -> list[str]:
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -230,15 +426,15 @@ def _byte_faults(text: str) -> list[str]:
     return []
 
 
-def _date_faults(text: str) -> list[str]:
-    return _time_faults(f"{text}T00:00:00Z", "invalid date")
+def _date_errors(text: str) -> list[str]:
+    return _time_errors(f"{text}T00:00:00Z", "invalid date")
 
 
-def _time_faults(text: str, complaint: str = "invalid datetime") -> list[str]:
+def _time_errors(text: str, message: str = "invalid datetime") -> list[str]:
     try:
         parse_timestamp(text)
     except TimeError:
-        return [complaint]
+        return [message]
     return []
 
 
@@ -251,11 +447,11 @@ FORMATS = {
     "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _subdomain(True), 60),
     "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _label_1035(True), 30),
     "labelValue": NamedFormat("LabelValue", label_value_faults, 40),
-    "uri": NamedFormat("URI", _uri_faults, 1000),
+    "uri": NamedFormat("URI", _uri_errors, 1000),
     "uuid": NamedFormat("uuid", lambda text: [] if _UUID.fullmatch(text) else ["does not match the UUID format"], 100),
-    "byte": NamedFormat("byte", _byte_faults, 100),
-    "date": NamedFormat("date", _date_faults, 100),
-    "datetime": NamedFormat("datetime", _time_faults, 100),
+    "byte": NamedFormat("byte", _byte_errors, 100),
+    "date": NamedFormat("date", _date_errors, 100),
+    "datetime": NamedFormat("datetime", _time_errors, 100),
 }
 
 
@@ -268,7 +464,7 @@ def named_format(name: str) -> Optional:
     return NONE if form is None else Optional(form)
 
 
-ROWS = [
+NETWORK_ROWS = [
     Row("url(string): url", url),
     Row("(url).getScheme(): string", lambda address: address.scheme),
     Row("(url).getHost(): string", lambda address: address.host),
