@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.client import http_answer
-from mooring.client.http_answer import AnswerReader, BrokenAnswerError, headers_in
+from mooring.client.http_answer import AnswerReader, BrokenAnswerError, TooLongAnswerError, headers_in
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -120,3 +120,19 @@ def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: 
 def test_headers_are_found_however_they_are_written() -> None:
     head = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER:  3 \r\ncontent-type: text/plain\r\nX-Odd\r\n"
     assert headers_in(head) == {"Retry-After": "3", "Content-Type": "text/plain"}
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        pytest.param(b"Content-Length: 5\r\n\r\n", b"hello", id="a length"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n", b"3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", id="chunks"),
+        pytest.param(b"\r\n", b"hello", id="the end of the connection"),
+    ],
+)
+def test_a_body_has_a_limit(head: bytes, body: bytes) -> None:
+    reader = AnswerReader(5)
+    reader.feed(OK + head + body)
+    assert reader.answer().body == b"hello"
+    with pytest.raises(TooLongAnswerError, match="more than 4 bytes"):
+        AnswerReader(4).feed(OK + head + body)

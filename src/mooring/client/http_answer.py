@@ -14,6 +14,7 @@ other headers are looked at only if something is wrong with it. See docs/adr/001
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from enum import Enum, auto
 
@@ -29,6 +30,14 @@ _LENGTH = b"\r\ncontent-length:"
 
 class BrokenAnswerError(ConnectionError):
     """What came is no answer of HTTP, or only half of one."""
+
+
+class ConnectionClosedError(BrokenAnswerError):
+    """The server closed the connection before the first byte of an answer."""
+
+
+class TooLongAnswerError(BrokenAnswerError):
+    """The body of an answer has more bytes than its reader accepts."""
 
 
 class Answer:
@@ -57,9 +66,21 @@ class _Framing(Enum):
 class AnswerReader:
     """Reads one answer."""
 
-    __slots__ = ("_framing", "_is_last_chunk", "_left", "_rest", "code", "head", "is_complete", "keeps_alive", "pieces")
+    __slots__ = (
+        "_body_bytes",
+        "_body_bytes_max",
+        "_framing",
+        "_is_last_chunk",
+        "_left",
+        "_rest",
+        "code",
+        "head",
+        "is_complete",
+        "keeps_alive",
+        "pieces",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, body_bytes_max: int = sys.maxsize) -> None:
         self.code = 0
         """0 until the head has been read."""
         self.head = b""
@@ -67,6 +88,8 @@ class AnswerReader:
         """What has come of the body. Whoever reads bit by bit takes them out."""
         self.is_complete = False
         self.keeps_alive = True
+        self._body_bytes = 0
+        self._body_bytes_max = body_bytes_max
         self._framing = _Framing.LENGTH
         self._left = 0  # of the body, or of the chunk
         self._is_last_chunk = False
@@ -85,16 +108,18 @@ class AnswerReader:
         elif self._framing is _Framing.CHUNKS:
             self._read_chunks(data)
         elif data:
+            self._announce(len(data))
             self.pieces.append(data)
 
     def end(self) -> None:
         """The connection has ended. Raises `BrokenAnswerError` if the answer has not."""
         if self.code and self._framing is _Framing.END_OF_CONNECTION:
             self.is_complete = True
-        if not self.is_complete:
-            raise BrokenAnswerError(
-                "the server hung up in the middle of an answer" if self.code else "the server hung up"
-            )
+        if self.is_complete:
+            return
+        if not self.code and not self._rest:
+            raise ConnectionClosedError("the server hung up")
+        raise BrokenAnswerError("the server hung up in the middle of an answer" if self.code else "the server hung up")
 
     def answer(self) -> Answer:
         pieces = self.pieces
@@ -133,6 +158,7 @@ class AnswerReader:
             if not length.isdigit():
                 raise BrokenAnswerError(f"the server announced an answer of {length!r} bytes")
             self._left = int(length)
+            self._announce(self._left)
             self.is_complete = not self._left
         else:
             self._framing = _Framing.END_OF_CONNECTION
@@ -168,11 +194,18 @@ class AnswerReader:
             position = end + 2
             if line and not self._is_last_chunk:
                 self._left = _chunk_bytes(line)
+                self._announce(self._left)
                 self._is_last_chunk = not self._left
             elif not line and self._is_last_chunk:
                 self.is_complete = True
                 self.keeps_alive = self.keeps_alive and position == len(data)
                 return
+
+    def _announce(self, size: int) -> None:
+        """So many bytes of the body come next."""
+        self._body_bytes += size
+        if self._body_bytes > self._body_bytes_max:
+            raise TooLongAnswerError(f"the answer has more than {self._body_bytes_max} bytes")
 
     def _put_by(self, rest: bytes) -> None:
         if len(rest) > HEADER_BYTES_MAX:

@@ -12,13 +12,16 @@ Goes out   a `Wire`; or a `DialError` that says why not
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import aiohappyeyeballs
 
+from mooring.client.http_answer import ConnectionClosedError
 from mooring.client.http_connection import Connection
 from mooring.client.http_credentials import basic
 from mooring.client.http_proxy import SOCKS
@@ -30,6 +33,14 @@ NEXT_ADDRESS_S = 0.25
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 _PORTS = {"https": 443, "http": 80, **dict.fromkeys(SOCKS, 1080)}
+
+
+class ConnectError(OSError):
+    """No connection to an address. The text is the one that Go's `net` package has for it: people search for it."""
+
+    def __init__(self, error: OSError, host: str, address: str) -> None:
+        super().__init__(_connect_text(error, host, address))
+        self.error = error
 
 
 class DialError(OSError):
@@ -65,35 +76,26 @@ class Dialler:
                         self._proxy, security if self._is_secure else None, self._server_name, onwards=self._server
                     )
                 return await self._connect_through(self._proxy, security)
-        except ssl.SSLCertVerificationError as error:
-            raise DialError(f"the server cannot be trusted: {error}") from error
         except DialError:
             raise
         except TimeoutError as error:
             raise DialError(f"cannot connect: nobody answered in {CONNECT_S_MAX:.0f} s") from error
         except OSError as error:
-            raise DialError(f"cannot connect: {error.strerror or error}") from error
+            cause = error.error if isinstance(error, ConnectError) else error
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise DialError(f"the server cannot be trusted: {cause}") from cause
+            raise DialError(f"cannot connect: {cause.strerror or cause}") from cause
 
     async def _connect(
         self, address: SplitResult, security: ssl.SSLContext | None, name: str, onwards: SplitResult | None = None
     ) -> Wire:
-        loop = asyncio.get_running_loop()
-        port = address.port or _PORTS[address.scheme]
-        found = await loop.getaddrinfo(address.hostname, port, type=socket.SOCK_STREAM)
-        joined = await aiohappyeyeballs.start_connection(
-            found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_kept_alive_socket
-        )
-        try:
+        async def pass_on(joined: socket.socket) -> None:
             if onwards is not None:
                 where = onwards.hostname or "", onwards.port or _PORTS[onwards.scheme]
                 await connect_onwards(joined, *where, _user(address))
-            _, wire = await loop.create_connection(
-                lambda: Wire(loop), sock=joined, ssl=security, server_hostname=name if security is not None else None
-            )
-        except BaseException:
-            joined.close()
-            raise
-        return wire
+
+        port = address.port or _PORTS[address.scheme]
+        return await connect(address.hostname or "", port, security, name, before_tls=pass_on)
 
     async def _connect_through(self, proxy: SplitResult, security: ssl.SSLContext | None) -> Wire:
         wire = await self._connect(proxy, security if proxy.scheme == "https" else None, proxy.hostname or "")
@@ -116,6 +118,83 @@ class Dialler:
         if authorization := _authorization(proxy):
             lines.append(f"Proxy-Authorization: {authorization}")
         return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def connect(
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
+    server_name: str = "",
+    *,
+    timeout_s: float | None = None,
+    before_tls: Callable[[socket.socket], Awaitable[None]] | None = None,
+) -> Wire:
+    """Connect to a host, without a proxy. Raises `ConnectError`.
+
+    `server_name` is the name that the server's certificate must bear; empty: the host.
+    """
+    loop = asyncio.get_running_loop()
+    address = address_text(host, port)
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            address = address_text(str(found[0][4][0]), port)
+            joined = await aiohappyeyeballs.start_connection(
+                found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_kept_alive_socket
+            )
+            try:
+                if before_tls is not None:
+                    await before_tls(joined)
+                _, wire = await loop.create_connection(
+                    lambda: Wire(loop),
+                    sock=joined,
+                    ssl=tls,
+                    server_hostname=(server_name or host) if tls is not None else None,
+                )
+            except BaseException:
+                joined.close()
+                raise
+            return wire
+    except OSError as error:
+        raise ConnectError(error, host, address) from error
+
+
+def address_text(host: str, port: int) -> str:
+    """`host:port`, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def exchange_error_text(error: OSError, address: str) -> str:
+    """What went wrong on a connection, in the words of Go's `net/http`."""
+    if isinstance(error, ConnectError):
+        return str(error)
+    if isinstance(error, ssl.SSLError):
+        return _tls_text(error)
+    if isinstance(error, ConnectionClosedError):
+        return "EOF"
+    if error.errno:
+        return f"read tcp {address}: read: {os.strerror(error.errno).lower()}"
+    return str(error) or type(error).__name__
+
+
+def _connect_text(error: OSError, host: str, address: str) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {host}: no such host"
+    if isinstance(error, ssl.SSLError):
+        return _tls_text(error)
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"dial tcp {address}: i/o timeout"
+    if error.errno:
+        return f"dial tcp {address}: connect: {os.strerror(error.errno).lower()}"
+    return f"dial tcp {address}: {error}"
+
+
+def _tls_text(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: {error.verify_message}"
+    if error.reason == "WRONG_VERSION_NUMBER":
+        return "http: server gave HTTP response to HTTPS client"
+    return f"tls: {(error.reason or 'handshake failure').lower().replace('_', ' ')}"
 
 
 def _authorization(proxy: SplitResult) -> str:

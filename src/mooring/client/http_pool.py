@@ -9,7 +9,7 @@ Goes out   a wire, for as long as the request takes
  4. A wire that comes back in the middle of something is closed: somebody stopped waiting for its answer.
  5. A request that takes longer than `request_s_max`, the time in line included, ends its wire, at most an eighth later:
     requests are looked at eight times in that time. Setting an alarm for each would cost a tenth of what a request
-    costs.
+    costs. Without a `request_s_max` a request may take as long as it takes.
  6. After `renew` no wire from before is used again.
 """
 
@@ -29,7 +29,7 @@ LOOKS = 8
 class WirePool:
     """Wires to one server."""
 
-    def __init__(self, dial: Callable[[], Awaitable[Wire]], *, wires_max: int, request_s_max: float) -> None:
+    def __init__(self, dial: Callable[[], Awaitable[Wire]], *, wires_max: int, request_s_max: float | None) -> None:
         self._dial = dial
         self._wires_max = wires_max
         self._request_s_max = request_s_max
@@ -167,7 +167,7 @@ class WirePool:
             self._go_on_looking()
 
     def _go_on_looking(self) -> None:
-        if self._look_alarm is None:
+        if self._look_alarm is None and self._request_s_max is not None:
             look_s = self._request_s_max / LOOKS
             self._look_alarm = asyncio.get_running_loop().call_later(look_s, self._look_for_overdue)
 

@@ -56,6 +56,15 @@ class _ResumingContext(ssl.SSLContext):
         return self._sessions.get(server_hostname)
 
 
+def unverified_tls() -> ssl.SSLContext:
+    """A context that accepts any server certificate and shows none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.SSLContext:
     """Raises `TlsError` for what the connection says, `CredentialsError` for the certificate."""
     context = _ResumingContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -60,6 +60,17 @@ class HttpStream:
             pieces.append(piece)
         return b"".join(pieces)
 
+    async def read_first(self, bytes_max: int) -> bytes:
+        """The body, or its first `bytes_max` bytes."""
+        body = b""
+        while len(body) < bytes_max and (piece := await self._wire.read_any()):
+            body += piece
+        return body[:bytes_max]
+
+    def close(self) -> None:
+        """End the connection at once. A polite end over TLS would wait for the server."""
+        self._wire.abort()
+
 
 class HttpTransport:
     """Sockets to one API server."""

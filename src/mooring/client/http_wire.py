@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import Mapping
 from typing import cast
 
@@ -52,13 +53,13 @@ class Wire(asyncio.BufferedProtocol):
         """Whether a request may be sent on it."""
         return self._reader is None and self._failure is None and self._transport is not None
 
-    def ask(self, request: bytes) -> asyncio.Future[Answer]:
+    def ask(self, request: bytes, *, body_bytes_max: int = sys.maxsize) -> asyncio.Future[Answer]:
         """Send a request. Whoever stops waiting for the answer must abort the wire."""
         waiter = self._waiter = self._loop.create_future()
         if self._transport is None:  # it went between being taken and being asked
             waiter.set_exception(self._failure or ConnectionResetError("the server hung up"))
             return waiter
-        self._reader = AnswerReader()
+        self._reader = AnswerReader(body_bytes_max)
         self._transport.write(request)
         return waiter
 

@@ -48,6 +48,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import About
@@ -311,8 +312,5 @@ class Scheduler:
 
 def _asker(engine: Engine, transport: Transport | None, standstill: Standstill) -> Asker:
     if transport is None:
-        # Imported only where there are extenders: it takes longer than all of the scheduler.
-        from mooring.scheduler.extenders.http import HttpTransport
-
         transport = HttpTransport(engine.extenders)
     return Asker(engine, transport, standstill)
