@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.http_connection import Connection, FixedCredentials
-from mooring.client.http_credentials import FileCredentials
+from mooring.client.http.connection import Connection, FixedCredentials
+from mooring.client.http.credentials import FileCredentials
 from mooring.client.kubeconfig import component_connection, default_files, load_connection
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.kubeconfig_exec import ExecCredentials

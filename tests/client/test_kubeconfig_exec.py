@@ -13,7 +13,7 @@ import pytest
 from mooring.api.kinds import POD
 from mooring.client import kubeconfig_exec
 from mooring.client.errors import NotFoundError, UnauthorizedError
-from mooring.client.http_connection import CredentialsError
+from mooring.client.http.connection import CredentialsError
 from mooring.client.kubeconfig_entries import ExecEntry, ExecVariable
 from mooring.client.kubeconfig_exec import FAILURE_REST_S, ExecCredentials
 from mooring.kit.clock import VirtualClock
@@ -21,7 +21,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 from tests.waiting import LIMIT_S
 
 VERSION = "client.authentication.k8s.io/v1"

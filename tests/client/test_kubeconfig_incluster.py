@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.http_credentials import REREAD_S
+from mooring.client.http.credentials import REREAD_S
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.kubeconfig_incluster import in_cluster_connection
 from mooring.kit.clock import VirtualClock

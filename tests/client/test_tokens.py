@@ -13,7 +13,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 
 REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 

@@ -49,7 +49,7 @@ from mooring.apiserver.resources import Resource, ResourceTable, built_in_resour
 from mooring.apiserver.strategies.service_allocation import ServiceAllocator
 from mooring.apiserver.strategies.table import STRATEGIES
 from mooring.apiserver.tables.printed import PrintedTables
-from mooring.client.http_tls import unverified_tls
+from mooring.client.http.tls import unverified_tls
 from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

@@ -20,7 +20,7 @@ import click
 
 from mooring.cli.problems import InputError, Problem
 from mooring.client.errors import ClientError
-from mooring.client.http_connection import Connection
+from mooring.client.http.connection import Connection
 from mooring.client.kubeconfig import component_connection
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.leader_election import LeadershipLostError

@@ -22,8 +22,8 @@ from mooring.cli.logs import FORMATS, set_up_logs, set_verbosity
 from mooring.cli.problems import input_error
 from mooring.cli.scheduler_configuration import configuration_of, write_configuration
 from mooring.cli.scheduler_flags import all_flags
-from mooring.client.http_connection import Connection
-from mooring.client.http_tls import TlsError
+from mooring.client.http.connection import Connection
+from mooring.client.http.tls import TlsError
 from mooring.client.kubeconfig import component_connection
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.client.kubeconfig_incluster import in_cluster_connection, is_in_cluster

@@ -25,9 +25,9 @@ from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace as replace_fields
 
-from mooring.client.http_connection import Connection, Credentials, FixedCredentials, Identity
-from mooring.client.http_credentials import FileCredentials, Pem, basic
-from mooring.client.http_proxy import is_usable_proxy
+from mooring.client.http.connection import Connection, Credentials, FixedCredentials, Identity
+from mooring.client.http.credentials import FileCredentials, Pem, basic
+from mooring.client.http.proxy import is_usable_proxy
 from mooring.client.kubeconfig_entries import (
     ClusterEntry,
     ContextEntry,

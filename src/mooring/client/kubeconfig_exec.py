@@ -24,8 +24,8 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.views.base import View
-from mooring.client.http_connection import Certificate, CredentialsError, Identity
-from mooring.client.http_credentials import bearer
+from mooring.client.http.connection import Certificate, CredentialsError, Identity
+from mooring.client.http.credentials import bearer
 from mooring.client.kubeconfig_entries import ExecEntry
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
 

@@ -3,7 +3,7 @@
 Comes in   the pod's environment and the folder in which its service account is mounted
 Goes out   a `Connection` to the cluster's own API server
 
-The token is renewed in its file while we run, and read again from there (`http_credentials`).
+The token is renewed in its file while we run, and read again from there (`client.http.credentials`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from mooring.client.http_connection import Connection
-from mooring.client.http_credentials import FileCredentials
+from mooring.client.http.connection import Connection
+from mooring.client.http.credentials import FileCredentials
 from mooring.client.kubeconfig_entries import KubeconfigError
 from mooring.kit.clock import Clock
 

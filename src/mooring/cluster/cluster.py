@@ -33,7 +33,7 @@ from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer
-from mooring.client.http_tls import unverified_tls
+from mooring.client.http.tls import unverified_tls
 from mooring.cluster.announcement import ANNOUNCER, announce
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store

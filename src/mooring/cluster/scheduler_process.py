@@ -29,8 +29,8 @@ from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
 from mooring.client.core_events_writer import CoreEventWriter
 from mooring.client.fence import FencedClient
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_connection import Connection
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.connection import Connection
 from mooring.client.leader_election import ElectionSettings, LeaderElector
 from mooring.client.promise import Client
 from mooring.cluster.request_metrics import RequestMetrics

@@ -24,9 +24,9 @@ from mooring.api.document import Document
 from mooring.apiserver.kubelets.location import log_location
 from mooring.apiserver.kubelets.words import redirected, refused, unreachable
 from mooring.apiserver.registry.pod_log import LogOptions
-from mooring.client.http_dial import exchange_error_text
-from mooring.client.http_exchange import HttpUrl, open_get
-from mooring.client.http_transport import HttpStream
+from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.exchange import HttpUrl, open_get
+from mooring.client.http.transport import HttpStream
 
 CONNECT_S_MAX = 30.0
 REFUSAL_BYTES_MAX = 50_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mooring.apiserver.registry.refusals import internal, plain_error
 from mooring.client.errors import BadRequestError, StatusError
-from mooring.client.http_errors import error_of_answer
+from mooring.client.http.errors import error_of_answer
 
 
 def unreachable(location: str, text: str) -> StatusError:

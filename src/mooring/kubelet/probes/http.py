@@ -15,9 +15,9 @@ import asyncio
 from collections.abc import Sequence
 from functools import cache
 
-from mooring.client.http_dial import exchange_error_text
-from mooring.client.http_exchange import REDIRECT_CODES, HttpUrl, open_get
-from mooring.client.http_tls import unverified_tls
+from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, open_get
+from mooring.client.http.tls import unverified_tls
 from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault, failure
 from mooring.kubelet.probes.sockets import address_of
 from mooring.kubelet.whole_views import HTTPGetAction, HTTPHeader

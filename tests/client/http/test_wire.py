@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from mooring.client.http_wire import STREAM_BYTES_MAX, Wire
+from mooring.client.http.wire import STREAM_BYTES_MAX, Wire
 from mooring.kit.loop import run
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

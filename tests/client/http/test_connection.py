@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.client.http_connection import ANONYMOUS, Certificate, Connection, FixedCredentials, Identity
+from mooring.client.http.connection import ANONYMOUS, Certificate, Connection, FixedCredentials, Identity
 
 
 def test_secrets_are_in_no_repr() -> None:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from mooring.client.socks import connect_onwards
+from mooring.client.http.socks import connect_onwards
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 

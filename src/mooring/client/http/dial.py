@@ -21,12 +21,12 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import aiohappyeyeballs
 
-from mooring.client.http_answer import ConnectionClosedError
-from mooring.client.http_connection import Connection
-from mooring.client.http_credentials import basic
-from mooring.client.http_proxy import SOCKS
-from mooring.client.http_wire import Wire
-from mooring.client.socks import connect_onwards
+from mooring.client.http.answer import ConnectionClosedError
+from mooring.client.http.connection import Connection
+from mooring.client.http.credentials import basic
+from mooring.client.http.proxy import SOCKS
+from mooring.client.http.socks import connect_onwards
+from mooring.client.http.wire import Wire
 
 CONNECT_S_MAX = 30.0
 NEXT_ADDRESS_S = 0.25

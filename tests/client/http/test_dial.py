@@ -11,13 +11,13 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.client.errors import NoAnswerError, NotFoundError
-from mooring.client.http import HttpClient
-from mooring.client.http_connection import Connection
-from mooring.client.http_dial import Dialler
+from mooring.client.http.client import HttpClient
+from mooring.client.http.connection import Connection
+from mooring.client.http.dial import Dialler
 from mooring.kit.entropy import Entropy
 from tests.client.certificates import Authority, make_authority
 from tests.client.contract_play import NS
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 
 
 class TunnelProxy:

@@ -15,8 +15,8 @@ from mooring.client.reflector import Reflector
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS
-from tests.client.http_play import Scene, play_over_http
-from tests.client.http_server import Cut, CutWatch, Mishap, Refuse, Reset
+from tests.client.http.play import Scene, play_over_http
+from tests.client.http.server import Cut, CutWatch, Mishap, Refuse, Reset
 from tests.client.objects import pod, text_at
 
 ROUNDS = 6

@@ -8,11 +8,11 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, NoAnswerError, ServerError, TooManyRequestsError
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_requests import NO_ANSWER, TRIES_MAX
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.requests import NO_ANSWER, TRIES_MAX
 from tests.client.contract_play import NS
-from tests.client.http_play import Scene, StandingClock, play_over_http
-from tests.client.http_server import Mishap, Refuse, Reset, Stall
+from tests.client.http.play import Scene, StandingClock, play_over_http
+from tests.client.http.server import Mishap, Refuse, Reset, Stall
 from tests.client.objects import config_map
 
 LATER = {"Retry-After": "3"}

@@ -18,7 +18,7 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from mooring.client.http_errors import error_of_answer, error_of_event
+from mooring.client.http.errors import error_of_answer, error_of_event
 
 
 def status(reason: str, code: int, more: str = "") -> bytes:

@@ -19,7 +19,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from mooring.client.http_wire import Wire
+from mooring.client.http.wire import Wire
 
 IDLE_S = 30.0
 """How long a connection waits for its next request; shorter than any server's own patience, or we would race."""

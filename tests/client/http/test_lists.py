@@ -11,9 +11,8 @@ from mooring.api.kinds import POD, REPLICA_SET, Kind
 from mooring.api.views.base import View
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
-from mooring.client import http_lists
 from mooring.client.errors import ServerError
-from mooring.client.http_lists import HttpItems, listing_of
+from mooring.client.http.lists import HttpItems, listing_of
 from mooring.client.promise import Listing
 
 
@@ -112,7 +111,7 @@ def test_items_as_views_at_one_go() -> None:
 def test_parts_are_all_items_in_order(
     answer: bytes, expected: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_lists, "PART_BYTES", 1)
+    monkeypatch.setattr("mooring.client.http.lists.PART_BYTES", 1)
     assert [_names(part) for part in HttpItems(POD, answer).parts(Pod)] == expected
 
 
@@ -123,7 +122,7 @@ def _names(part: Sequence[Pod | bytes]) -> list[str]:
 
 
 def test_a_page_that_breaks_off_is_told_when_its_last_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_lists, "PART_BYTES", 1)
+    monkeypatch.setattr("mooring.client.http.lists.PART_BYTES", 1)
     parts = HttpItems(POD, (PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}')[:-4]).parts(Pod)
     assert _names(next(parts)) == ["a"]
     with pytest.raises(ServerError, match="something else than a list of pods"):

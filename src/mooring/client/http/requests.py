@@ -23,9 +23,9 @@ from contextlib import asynccontextmanager
 from enum import Enum, auto
 
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
-from mooring.client.http_connection import ANONYMOUS, Connection, Identity
-from mooring.client.http_errors import error_of_answer, retry_after_s
-from mooring.client.http_transport import ConnectionLostError, HttpStream, HttpTransport
+from mooring.client.http.connection import ANONYMOUS, Connection, Identity
+from mooring.client.http.errors import error_of_answer, retry_after_s
+from mooring.client.http.transport import ConnectionLostError, HttpStream, HttpTransport
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 

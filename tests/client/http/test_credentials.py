@@ -8,12 +8,12 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.client.errors import ForbiddenError, NotFoundError, UnauthorizedError
-from mooring.client.http_connection import CredentialsError, Identity
-from mooring.client.http_credentials import REREAD_S, FileCredentials, Pem, basic, bearer
+from mooring.client.http.connection import CredentialsError, Identity
+from mooring.client.http.credentials import REREAD_S, FileCredentials, Pem, basic, bearer
 from mooring.kit.clock import SystemClock, VirtualClock
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 
 
 def authorization(credentials: FileCredentials) -> str:

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from mooring.client.http_dial import DialError
-from mooring.client.http_pool import IDLE_S, WirePool
-from mooring.client.http_wire import Wire
+from mooring.client.http.dial import DialError
+from mooring.client.http.pool import IDLE_S, WirePool
+from mooring.client.http.wire import Wire
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import VirtualLoop, run
 from mooring.kit.tasks import TaskGroup

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Mapping
 from typing import cast
 
-from mooring.client.http_answer import Answer, AnswerReader, BrokenAnswerError, headers_in
+from mooring.client.http.answer import Answer, AnswerReader, BrokenAnswerError, headers_in
 
 STREAM_BYTES_MAX = 1 << 20
 READ_BYTES_MAX = 1 << 18

@@ -16,7 +16,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.client.http_connection import Certificate, CredentialsError, Identity
+from mooring.client.http.connection import Certificate, CredentialsError, Identity
 from mooring.kit.clock import Clock
 
 REREAD_S = 50.0

@@ -10,11 +10,11 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import NotFoundError
-from mooring.client.http import HttpClient
-from mooring.client.http_transport import user_agent
+from mooring.client.http.client import HttpClient
+from mooring.client.http.transport import user_agent
 from mooring.kit.entropy import Entropy
 from tests.client.contract_play import NS, create_all
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 from tests.client.objects import config_map
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from mooring.client.http_credentials import basic
-from mooring.client.http_dial import address_text, connect
-from mooring.client.http_transport import HttpStream, user_agent
-from mooring.client.http_wire import Wire
+from mooring.client.http.credentials import basic
+from mooring.client.http.dial import address_text, connect
+from mooring.client.http.transport import HttpStream, user_agent
+from mooring.client.http.wire import Wire
 
 REDIRECT_CODES = (301, 302, 303, 307, 308)
 

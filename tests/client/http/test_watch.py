@@ -9,10 +9,9 @@ import pytest
 
 from mooring.api.errors import DecodeError
 from mooring.api.views.pod import Pod
-from mooring.client import http_watch
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
-from mooring.client.http_answer import BrokenAnswerError
-from mooring.client.http_watch import HttpEvent, HttpWatch
+from mooring.client.http.answer import BrokenAnswerError
+from mooring.client.http.watch import HttpEvent, HttpWatch
 from mooring.client.promise import Change
 from mooring.kit.loop import run
 
@@ -122,7 +121,7 @@ def test_what_comes_behind_an_error_is_not_told() -> None:
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_watch, "LINE_BYTES_MAX", 100)
+    monkeypatch.setattr("mooring.client.http.watch.LINE_BYTES_MAX", 100)
     (failure,) = read(b"x" * 60, b"x" * 60)
     assert "more than 100 bytes" in str(failure)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ssl
 import tempfile
 
-from mooring.client.http_connection import Certificate, Connection, CredentialsError
+from mooring.client.http.connection import Certificate, Connection, CredentialsError
 
 
 class TlsError(ValueError):

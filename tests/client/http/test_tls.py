@@ -12,8 +12,8 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, NoAnswerError, NotFoundError
-from mooring.client.http import HttpClient
-from mooring.client.http_connection import (
+from mooring.client.http.client import HttpClient
+from mooring.client.http.connection import (
     ANONYMOUS,
     Certificate,
     Connection,
@@ -22,13 +22,13 @@ from mooring.client.http_connection import (
     FixedCredentials,
     Identity,
 )
-from mooring.client.http_tls import TlsError, tls_context
+from mooring.client.http.tls import TlsError, tls_context
 from mooring.client.promise import Change
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import Authority, make_authority, pem_of
 from tests.client.contract_play import NS
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 from tests.client.objects import config_map
 
 SECURE = Connection("https://127.0.0.1")

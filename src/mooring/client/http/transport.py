@@ -3,8 +3,8 @@
 Comes in   a method, an address on the server, headers, a body
 Goes out   the answer with its code; or `NoAnswerError`
 
-    http_dial    how a connection is made        http_pool      how it is kept
-    http_wire    a request on it                 http_answer    how its answer is read
+    dial         how a connection is made        pool      how it is kept
+    wire         a request on it                 answer    how its answer is read
 
  1. One call is one request. Nothing is sent a second time here: whether it may be is somebody else's decision.
  2. Watches have connections of their own, so that however many are open, requests are not held up.
@@ -24,13 +24,13 @@ from contextlib import asynccontextmanager
 
 from mooring import __version__
 from mooring.client.errors import NoAnswerError
-from mooring.client.http_answer import Answer
-from mooring.client.http_connection import Certificate, Connection, CredentialsError, Identity
-from mooring.client.http_dial import DialError, Dialler
-from mooring.client.http_pool import WirePool
-from mooring.client.http_proxy import proxy_for
-from mooring.client.http_tls import tls_context
-from mooring.client.http_wire import Wire
+from mooring.client.http.answer import Answer
+from mooring.client.http.connection import Certificate, Connection, CredentialsError, Identity
+from mooring.client.http.dial import DialError, Dialler
+from mooring.client.http.pool import WirePool
+from mooring.client.http.proxy import proxy_for
+from mooring.client.http.tls import tls_context
+from mooring.client.http.wire import Wire
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 

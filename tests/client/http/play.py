@@ -6,14 +6,14 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_connection import Connection, Credentials, FixedCredentials
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.connection import Connection, Credentials, FixedCredentials
 from mooring.client.local import LocalClient
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.store.memory import MemoryStore
-from tests.client.http_server import HttpServer
+from tests.client.http.server import HttpServer
 from tests.waiting import LIMIT_S
 
 UNLIMITED = HttpLimits(requests_per_s=0)

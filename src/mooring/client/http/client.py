@@ -4,10 +4,10 @@ Comes in   requests, as from any part of Mooring
 Goes out   objects as the server has them; or a `ClientError`
 
     kubeconfig, kubeconfig_incluster    where the server is, and who we are
-    http_connection, http_credentials   ... as a value, and as something that is renewed
-    http_paths      addresses                    http_lists      listings
-    http_requests   pacing and trying again      http_watch      watches
-    http_transport  sockets                      http_errors     what can go wrong
+    connection, credentials             ... as a value, and as something that is renewed
+    paths           addresses                    lists      listings
+    requests        pacing and trying again      watch      watches
+    transport       sockets                      errors     what can go wrong
 
  1. Nothing is bound twice: a binding is sent once more only after the server refused to look at it (429). If its
     outcome is not known the caller gets a `NoAnswerError` and looks the pod up.
@@ -29,12 +29,12 @@ import msgspec
 
 from mooring.api.kinds import SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
-from mooring.client.http_connection import Connection
-from mooring.client.http_lists import listing_of
-from mooring.client.http_paths import binding_path, collection_path, creation_path, object_path, with_query
-from mooring.client.http_requests import Asked, HttpRequests, Repeat
-from mooring.client.http_transport import HttpTransport
-from mooring.client.http_watch import HttpWatch
+from mooring.client.http.connection import Connection
+from mooring.client.http.lists import listing_of
+from mooring.client.http.paths import binding_path, collection_path, creation_path, object_path, with_query
+from mooring.client.http.requests import Asked, HttpRequests, Repeat
+from mooring.client.http.transport import HttpTransport
+from mooring.client.http.watch import HttpWatch
 from mooring.client.promise import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock

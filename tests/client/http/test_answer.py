@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.client import http_answer
-from mooring.client.http_answer import AnswerReader, BrokenAnswerError, TooLongAnswerError, headers_in
+from mooring.client.http.answer import AnswerReader, BrokenAnswerError, TooLongAnswerError, headers_in
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -112,7 +111,7 @@ def test_what_is_no_answer(answer: bytes, words: str) -> None:
     ],
 )
 def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
-    monkeypatch.setattr(http_answer, "HEADER_BYTES_MAX", 100)
+    monkeypatch.setattr("mooring.client.http.answer.HEADER_BYTES_MAX", 100)
     with pytest.raises(BrokenAnswerError, match=words):
         read(answer, 10)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.client.http_proxy import is_usable_proxy, proxy_for
+from mooring.client.http.proxy import is_usable_proxy, proxy_for
 
 BOTH = {"HTTPS_PROXY": "http://proxy:3128", "HTTP_PROXY": "http://plain:3128"}
 

@@ -11,13 +11,13 @@ from mooring.api.decode import decode
 from mooring.api.kinds import CONFIG_MAP, NODE, POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import BadRequestError, NoAnswerError, ServerError
-from mooring.client.http import PAGE_SIZE, HttpClient, HttpLimits
+from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits
 from mooring.client.promise import Change, Client, Deletion, PatchForm, Propagation, Selection
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario, create_all, names
-from tests.client.http_play import Scene, play_over_http
-from tests.client.http_server import Refuse, Reset, sent
+from tests.client.http.play import Scene, play_over_http
+from tests.client.http.server import Refuse, Reset, sent
 from tests.client.objects import at, config_map, pod, text_at
 
 
