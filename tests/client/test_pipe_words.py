@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.kinds import POD, Kind, all_kinds
 from mooring.client import pipe_words as words
+from mooring.client.election.fence import OutsideFenceError
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -22,7 +23,6 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from mooring.client.fence import OutsideFenceError
 from mooring.client.promise import Deletion, Propagation, Selection
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.errors import BadRequestError, ClientError
-from mooring.client.fence import FencedClient, OutsideFenceError
 from mooring.client.local import LocalClient
 from mooring.client.promise import JsonObject
 from mooring.client.tokens import request_token

@@ -10,8 +10,8 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
+from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
-from mooring.client.informer import Informer
 from mooring.client.local import LocalClient
 from mooring.client.promise import Change
 from mooring.controllers.own_writes import OwnWrites

@@ -16,9 +16,9 @@ from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
+from mooring.client.cache.lister import Lister
 from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
-from mooring.client.lister import Lister
 from mooring.client.promise import Client
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.stateful_set_claims import (

@@ -28,10 +28,10 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
+from mooring.client.cache.reflector import Reflector, Sink, TakesPages
 from mooring.client.events import EventType
 from mooring.client.events_writer import EventWriter
 from mooring.client.promise import Client
-from mooring.client.reflector import Reflector, Sink, TakesPages
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory

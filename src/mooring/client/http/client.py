@@ -3,7 +3,7 @@
 Comes in   requests, as from any part of Mooring
 Goes out   objects as the server has them; or a `ClientError`
 
-    kubeconfig, kubeconfig_incluster    where the server is, and who we are
+    client.kubeconfig                   where the server is, and who we are
     connection, credentials             ... as a value, and as something that is renewed
     paths           addresses                    lists      listings
     requests        pacing and trying again      watch      watches

@@ -9,6 +9,7 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
+from mooring.client.cache.reflector import BACKOFF, Reflector
 from mooring.client.errors import (
     ClientError,
     ExpiredError,
@@ -18,7 +19,6 @@ from mooring.client.errors import (
     TooManyRequestsError,
 )
 from mooring.client.promise import Change, Listing
-from mooring.client.reflector import BACKOFF, Reflector
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

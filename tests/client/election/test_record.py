@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.client.election_record import ElectionRecord, lease_with, new_lease, record_in, released, taken
+from mooring.client.election.record import ElectionRecord, lease_with, new_lease, record_in, released, taken
 from mooring.client.errors import ServerError
 
 NOW_S = 1_767_225_600.25

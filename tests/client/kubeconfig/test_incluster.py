@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mooring.client.http.credentials import REREAD_S
-from mooring.client.kubeconfig_entries import KubeconfigError
-from mooring.client.kubeconfig_incluster import in_cluster_connection
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.incluster import in_cluster_connection
 from mooring.kit.clock import VirtualClock
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}

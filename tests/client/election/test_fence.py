@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, NODE, POD
-from mooring.client.fence import FencedClient, OutsideFenceError
+from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.local import LocalClient
 from mooring.client.promise import Client, PatchForm
 from mooring.kit.clock import VirtualClock

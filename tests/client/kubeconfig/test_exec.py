@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import POD
-from mooring.client import kubeconfig_exec
 from mooring.client.errors import NotFoundError, UnauthorizedError
 from mooring.client.http.connection import CredentialsError
-from mooring.client.kubeconfig_entries import ExecEntry, ExecVariable
-from mooring.client.kubeconfig_exec import FAILURE_REST_S, ExecCredentials
+from mooring.client.kubeconfig.entries import ExecEntry, ExecVariable
+from mooring.client.kubeconfig.exec import FAILURE_REST_S, ExecCredentials
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
@@ -203,7 +202,7 @@ def test_a_program_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubeconfig_exec, "PLUGIN_S_MAX", 0.1)
+    monkeypatch.setattr("mooring.client.kubeconfig.exec.PLUGIN_S_MAX", 0.1)
 
     async def scenario() -> None:
         entry = Plugin(tmp_path, "exec sleep 6000").entry()

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.api.kinds import LEASE
-from mooring.client.election_record import record_in
-from mooring.client.leader_election import ElectionSettings, ElectionSettingsError
+from mooring.client.election.elector import ElectionSettings, ElectionSettingsError
+from mooring.client.election.record import record_in
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from tests.client.election_play import ElectionPlay, Process
+from tests.client.election.play import ElectionPlay, Process
 
 Scene = Callable[[ElectionPlay, Process, Process], Awaitable[None]]
 

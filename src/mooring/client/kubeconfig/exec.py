@@ -26,7 +26,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.views.base import View
 from mooring.client.http.connection import Certificate, CredentialsError, Identity
 from mooring.client.http.credentials import bearer
-from mooring.client.kubeconfig_entries import ExecEntry
+from mooring.client.kubeconfig.entries import ExecEntry
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
 
 PLUGIN_S_MAX = 300.0

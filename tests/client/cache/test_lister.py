@@ -6,8 +6,8 @@ import pytest
 
 from mooring.api.selector_text import parse_selector
 from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
-from mooring.client.informer import Informer
-from mooring.client.lister import BY_NAMESPACE, BY_OWNER, Lister, namespace_of, owner_uids_of
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import BY_NAMESPACE, BY_OWNER, Lister, namespace_of, owner_uids_of
 
 
 def thing(key: str, *, app: str = "", owners: tuple[str, ...] = ()) -> ApiObject:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mooring.client.http.connection import Connection
 from mooring.client.http.credentials import FileCredentials
-from mooring.client.kubeconfig_entries import KubeconfigError
+from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.kit.clock import Clock
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.kinds import LEASE
-from mooring.client.election_record import ElectionRecord, lease_with, new_lease, record_in, released, taken
+from mooring.client.election.record import ElectionRecord, lease_with, new_lease, record_in, released, taken
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.promise import Client
 from mooring.kit.clock import Clock

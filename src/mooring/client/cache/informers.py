@@ -13,10 +13,10 @@ from typing import cast
 
 from mooring.api.kinds import Kind, kind_of_view
 from mooring.api.views.meta import ApiObject
-from mooring.client.informer import Informer
-from mooring.client.lister import AnyObject
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import AnyObject
+from mooring.client.cache.reflector import PAGE_SIZE, Reflector
 from mooring.client.promise import EVERYTHING, Client, Selection
-from mooring.client.reflector import PAGE_SIZE, Reflector
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

@@ -9,9 +9,9 @@ import pytest
 
 from mooring.client.http.connection import Connection, FixedCredentials
 from mooring.client.http.credentials import FileCredentials
-from mooring.client.kubeconfig import component_connection, default_files, load_connection
-from mooring.client.kubeconfig_entries import KubeconfigError
-from mooring.client.kubeconfig_exec import ExecCredentials
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.exec import ExecCredentials
+from mooring.client.kubeconfig.load import component_connection, default_files, load_connection
 from mooring.kit.clock import VirtualClock
 
 CLOCK = VirtualClock()

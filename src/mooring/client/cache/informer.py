@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from mooring.client.lister import AnyObject, IndexFunction, Lister
+from mooring.client.cache.lister import AnyObject, IndexFunction, Lister
 from mooring.client.promise import Change
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 from mooring.api.kinds import Kind
+from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.errors import NoAnswerError
-from mooring.client.leader_election import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.local import LocalClient
 from mooring.client.promise import JsonObject
 from mooring.kit.clock import Clock, VirtualClock

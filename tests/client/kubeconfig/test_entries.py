@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.kubeconfig_entries import KubeconfigError, merged, read_kubeconfig
+from mooring.client.kubeconfig.entries import KubeconfigError, merged, read_kubeconfig
 
 HARBOUR = """
 apiVersion: v1

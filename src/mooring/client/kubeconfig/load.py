@@ -3,9 +3,9 @@
 Comes in   $KUBECONFIG, ~/.kube/config or a path; perhaps the name of a context and the address of a server
 Goes out   a `Connection`; or a `KubeconfigError` of one line that names the file, the entry and the field
 
-    kubeconfig_entries     what stands in the files, and which of several files wins
-    kubeconfig_exec        programs that say who we are
-    kubeconfig_incluster   the service account of the pod that we run in
+    entries                what stands in the files, and which of several files wins
+    exec                   programs that say who we are
+    incluster              the service account of the pod that we run in
 
  1. `load_connection` finds its way as kubectl does, `component_connection` as kube-scheduler does.
  2. A server is verified unless the configuration says in so many words that it is not.
@@ -28,7 +28,7 @@ from msgspec.structs import replace as replace_fields
 from mooring.client.http.connection import Connection, Credentials, FixedCredentials, Identity
 from mooring.client.http.credentials import FileCredentials, Pem, basic
 from mooring.client.http.proxy import is_usable_proxy
-from mooring.client.kubeconfig_entries import (
+from mooring.client.kubeconfig.entries import (
     ClusterEntry,
     ContextEntry,
     Kubeconfig,
@@ -38,8 +38,8 @@ from mooring.client.kubeconfig_entries import (
     merged,
     read_kubeconfig,
 )
-from mooring.client.kubeconfig_exec import API_VERSIONS, EXTENSION, ExecCredentials
-from mooring.client.kubeconfig_incluster import in_cluster_connection, is_in_cluster
+from mooring.client.kubeconfig.exec import API_VERSIONS, EXTENSION, ExecCredentials
+from mooring.client.kubeconfig.incluster import in_cluster_connection, is_in_cluster
 from mooring.kit.clock import Clock
 
 _EXEC_MODES = ("Never", "IfAvailable", "Always")

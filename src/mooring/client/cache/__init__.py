@@ -1,0 +1,1 @@
+"""The cache of a client: reflectors, informers and listers."""

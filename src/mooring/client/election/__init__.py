@@ -1,0 +1,1 @@
+"""Leader election: one of several processes works, by a Lease."""
