@@ -23,8 +23,8 @@ from mooring.client.errors import (
 )
 from mooring.client.events import EventRecorder
 from mooring.client.events_writer import WRITERS_MAX, WRITERS_MIN, EventWriter
+from mooring.client.interface import Client
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run

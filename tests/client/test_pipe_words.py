@@ -23,7 +23,7 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from mooring.client.promise import Deletion, Propagation, Selection
+from mooring.client.interface import Deletion, Propagation, Selection
 
 
 def _told_over(error: ClientError) -> ClientError:

@@ -6,8 +6,8 @@ import pytest
 
 from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.errors import BadRequestError, ClientError
+from mooring.client.interface import JsonObject
 from mooring.client.local import LocalClient
-from mooring.client.promise import JsonObject
 from mooring.client.tokens import request_token
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

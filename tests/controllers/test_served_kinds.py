@@ -12,7 +12,7 @@ from mooring.api.views.definitions import (
 )
 from mooring.api.views.meta import Condition, ObjectMeta
 from mooring.client.cache.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.controllers.served_kinds import ServedKinds, kinds_of
 
 NAMES = DefinitionNames(plural="widgets", kind="Widget")

@@ -22,8 +22,8 @@ from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.core_events import CoreEventRecorder
+from mooring.client.interface import Client
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client
 from mooring.controllers.frame import Workshop
 from mooring.controllers.latest import Latest
 from mooring.controllers.volume_plan import Tell

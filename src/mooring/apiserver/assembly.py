@@ -54,7 +54,7 @@ from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.store.promise import EMPTY_REVISION, Store, WriteConflict
+from mooring.store.interface import EMPTY_REVISION, Store, WriteConflict
 
 _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE_BINDING)
 

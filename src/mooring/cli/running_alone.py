@@ -22,9 +22,9 @@ from mooring.cli.problems import InputError, Problem
 from mooring.client.election.elector import LeadershipLostError
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Connection
+from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
-from mooring.client.promise import Client
 from mooring.cluster.alone import LeaseTerms, run_alone
 from mooring.cluster.settings import LOG_FORMAT
 from mooring.controllers.manager import ControllerManager

@@ -19,7 +19,7 @@ from mooring.api.kinds import CORE_EVENT
 from mooring.api.views.meta import ObjectReference
 from mooring.client.core_events import CoreEventRecorder, Correlator, EventWrite
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

@@ -39,7 +39,7 @@ from mooring.client.events import (
     event_name,
     shortened,
 )
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import WorkQueue
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

@@ -17,7 +17,7 @@ from mooring.client.election.elector import ElectionSettings, LeaderElector
 from mooring.client.election.fence import FencedClient
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 

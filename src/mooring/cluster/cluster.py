@@ -42,7 +42,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
-from mooring.store.promise import Store, StoreError
+from mooring.store.interface import Store, StoreError
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from mooring.client.election.elector import ElectionSettings, LeaderElector
 from mooring.client.election.fence import FencedClient
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.cluster.request_metrics import RequestMetrics
 from mooring.cluster.scheduler_pages import Insight, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port

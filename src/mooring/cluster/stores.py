@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mooring.kit.clock import Clock
+from mooring.store.interface import Store
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import Store
 
 STORE_FOLDER = "store"
 KEYS_FOLDER = "keys"

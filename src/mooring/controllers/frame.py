@@ -22,7 +22,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.cache.informers import SharedInformers
 from mooring.client.core_events import CoreEventRecorder
 from mooring.client.core_events_writer import CoreEventWriter
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.pod_tally import PodTally

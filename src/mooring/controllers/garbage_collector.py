@@ -28,7 +28,7 @@ from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, Owner
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Propagation
+from mooring.client.interface import Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop

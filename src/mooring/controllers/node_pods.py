@@ -15,7 +15,7 @@ from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339
 

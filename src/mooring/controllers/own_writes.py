@@ -18,7 +18,7 @@ from mooring.api.kinds import Kind
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import AnyObject
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 
 
 class OwnWrites(Generic[AnyObject]):

@@ -22,7 +22,7 @@ from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
 from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import ClientError, NotFoundError, StatusError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.documents import owner_reference
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import run_bounded

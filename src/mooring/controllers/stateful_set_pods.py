@@ -19,7 +19,7 @@ from mooring.api.views.workloads import StatefulSet
 from mooring.client.cache.lister import Lister
 from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.stateful_set_claims import (
     Member,

@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.client.core_events import CoreEventRecorder
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.latest import Latest
 from mooring.controllers.volume_changes import (
     bound_claim,

@@ -27,7 +27,7 @@ from mooring.api.views.node import Node
 from mooring.client.cache.reflector import Reflector
 from mooring.client.core_events_writer import CoreEventWriter
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

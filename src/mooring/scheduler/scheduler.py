@@ -31,7 +31,7 @@ from mooring.api.whole import Whole
 from mooring.client.cache.reflector import Reflector, Sink, TakesPages
 from mooring.client.events import EventType
 from mooring.client.events_writer import EventWriter
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import BY_NAMESPACE, BY_OWNER, namespace_of, owner_uids_of
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.kit.loop import run
 
 Things = Informer[ApiObject]

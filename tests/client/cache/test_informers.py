@@ -15,8 +15,8 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informers import SharedInformers
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
+from mooring.client.interface import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
 from mooring.client.local import LocalClient
-from mooring.client.promise import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -18,7 +18,7 @@ from mooring.client.errors import (
     ServerError,
     TooManyRequestsError,
 )
-from mooring.client.promise import Change, Listing
+from mooring.client.interface import Change, Listing
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

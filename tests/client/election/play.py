@@ -21,8 +21,8 @@ from typing import TypeVar
 from mooring.api.kinds import Kind
 from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.errors import NoAnswerError
+from mooring.client.interface import JsonObject
 from mooring.client.local import LocalClient
-from mooring.client.promise import JsonObject
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

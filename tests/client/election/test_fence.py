@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, NODE, POD
 from mooring.client.election.fence import FencedClient, OutsideFenceError
+from mooring.client.interface import Client, PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

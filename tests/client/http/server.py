@@ -26,7 +26,7 @@ from aiohttp import web
 
 from mooring.api.kinds import Kind, all_kinds
 from mooring.client.errors import StatusError
-from mooring.client.promise import Change, Client, Deletion, Listing, PatchForm, Propagation, Selection, WatchEvent
+from mooring.client.interface import Change, Client, Deletion, Listing, PatchForm, Propagation, Selection, WatchEvent
 
 _KINDS = {(kind.api_version, kind.plural): kind for kind in all_kinds()}
 _STATUS_NAMES = {400: "BadRequest", 404: "NotFound", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}

@@ -12,7 +12,7 @@ from mooring.api.kinds import CONFIG_MAP, NODE, POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import BadRequestError, NoAnswerError, ServerError
 from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits
-from mooring.client.promise import Change, Client, Deletion, PatchForm, Propagation, Selection
+from mooring.client.interface import Change, Client, Deletion, PatchForm, Propagation, Selection
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario, create_all, names

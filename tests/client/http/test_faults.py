@@ -10,8 +10,8 @@ from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
+from mooring.client.interface import Change
 from mooring.client.local import LocalClient
-from mooring.client.promise import Change
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS

@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
 from mooring.client.errors import ServerError
 from mooring.client.http.lists import HttpItems, listing_of
-from mooring.client.promise import Listing
+from mooring.client.interface import Listing
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from mooring.client.http.connection import (
     Identity,
 )
 from mooring.client.http.tls import TlsError, tls_context
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import Authority, make_authority, pem_of

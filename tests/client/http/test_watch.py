@@ -12,7 +12,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
 from mooring.client.http.answer import BrokenAnswerError
 from mooring.client.http.watch import HttpEvent, HttpWatch
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.kit.loop import run
 
 POD_A = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}'

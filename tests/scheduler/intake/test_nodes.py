@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mooring.api.views.meta import Condition
 from mooring.api.views.node import Node
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.intake.nodes import NodeIntake
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of

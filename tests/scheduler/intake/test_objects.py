@@ -12,7 +12,7 @@ from mooring.api.kinds import Kind, kind_of_view
 from mooring.api.views.devices import ResourceSlice
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject
 from mooring.scheduler.intake.objects import WATCHED, ObjectIntake
 from tests.builders import budget, namespace, service

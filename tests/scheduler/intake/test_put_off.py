@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.views.pod import Pod
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.intake.put_off import PutOffPages
 from mooring.scheduler.standstill import Standstill
 from tests.builders import pod

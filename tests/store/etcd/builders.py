@@ -28,7 +28,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.errors import EtcdUnreachable
 from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.promise import Store
+from mooring.store.interface import Store
 from tests.waiting import LIMIT_S, until, wait_until
 
 Answer = TypeVar("Answer")

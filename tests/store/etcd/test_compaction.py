@@ -14,7 +14,7 @@ from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.store import EtcdStore
 from mooring.store.etcd.wire import Wire
-from mooring.store.promise import RevisionGone
+from mooring.store.interface import RevisionGone
 from tests.store.contract import PODS, WEB, fill
 from tests.store.etcd.builders import QUICK, Etcd, play, play_two
 from tests.waiting import until

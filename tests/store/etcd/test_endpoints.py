@@ -8,7 +8,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.store.etcd.errors import EtcdUnreachable
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.promise import OutcomeUnknown, StoreChange
+from mooring.store.interface import OutcomeUnknown, StoreChange
 from tests.ports import silent_port
 from tests.store.contract import PODS, WEB, gather
 from tests.store.etcd.builders import HASTY, QUICK, Etcd, Proxy, once_reachable, play, until_noticed

@@ -16,7 +16,7 @@ from mooring.store.etcd.errors import (
     again,
     in_words,
 )
-from mooring.store.promise import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
+from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
 
 
 @pytest.mark.parametrize(

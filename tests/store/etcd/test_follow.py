@@ -11,7 +11,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.promise import OutcomeUnknown, RevisionGone, StoreChange, StoreUnreachable
+from mooring.store.interface import OutcomeUnknown, RevisionGone, StoreChange, StoreUnreachable
 from tests.store.contract import DATABASE, DNS, PODS, WEB, fill, gather
 from tests.store.etcd.builders import QUICK, Etcd, Proxy
 

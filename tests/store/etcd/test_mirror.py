@@ -10,7 +10,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.mirror import EtcdMirror
-from mooring.store.promise import Record, RevisionAhead, RevisionGone, StoreChange
+from mooring.store.interface import Record, RevisionAhead, RevisionGone, StoreChange
 from tests.store.contract import DNS, PODS, WEB, told
 
 

@@ -10,7 +10,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.promise import (
+from mooring.store.interface import (
     MUST_NOT_EXIST,
     OutcomeUnknown,
     RevisionGone,

@@ -12,7 +12,7 @@ from mooring.store.etcd.address import parse_address
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
 from mooring.store.etcd.stream import EventStream
 from mooring.store.etcd.wire import Wire
-from mooring.store.promise import StoreChange
+from mooring.store.interface import StoreChange
 from tests.store.contract import WEB, told
 from tests.store.etcd.builders import Etcd
 

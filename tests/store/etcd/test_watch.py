@@ -8,7 +8,7 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.promise import Record, RevisionGone
+from mooring.store.interface import Record, RevisionGone
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, fill, gather, names, told
 from tests.store.etcd.builders import QUICK, Etcd, play, wait_watchers
 

@@ -20,7 +20,7 @@ from mooring.kit.loop import run_real
 from mooring.store.etcd import wire as etcd_wire
 from mooring.store.etcd.errors import EtcdAuthenticationRefused, EtcdNotInstalled, EtcdTlsFailed, EtcdUnreachable
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.promise import StoreError
+from mooring.store.interface import StoreError
 from tests.store.contract import PODS, WEB, gather
 from tests.store.etcd.builders import HASTY, Etcd, play
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run, run_real
-from mooring.store.promise import Store
+from mooring.store.interface import Store
 from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
-from mooring.store.promise import (
+from mooring.store.interface import (
     MUST_NOT_EXIST,
     RevisionGone,
     StoreBusy,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mooring.kit.clock import SystemClock
-from mooring.store.promise import StoreChange
+from mooring.store.interface import StoreChange
 from mooring.store.sqlite import file as sqlite_file
 from mooring.store.sqlite.errors import DirectoryInUse, DiskFailing, DiskFull, FileError
 from mooring.store.sqlite.limits import SqliteLimits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.store.promise import Record, StoreChange
+from mooring.store.interface import Record, StoreChange
 from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.memory import DurableMemory
 from tests.store.contract import DNS, WEB

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import VirtualLoop
-from mooring.store.promise import Record, RevisionGone, StoreChange, WriteConflict
+from mooring.store.interface import Record, RevisionGone, StoreChange, WriteConflict
 from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.sqlite.builders import crash_image

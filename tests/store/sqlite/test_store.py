@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store.promise import RevisionGone, Store, StoreClosed
+from mooring.store.interface import RevisionGone, Store, StoreClosed
 from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, gather, told

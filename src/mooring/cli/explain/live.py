@@ -32,10 +32,10 @@ from mooring.client.http.connection import Connection
 from mooring.client.http.lists import HttpItems
 from mooring.client.http.paths import collection_path
 from mooring.client.http.tls import TlsError
+from mooring.client.interface import Listing
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.incluster import is_in_cluster
 from mooring.client.kubeconfig.load import default_files, load_connection
-from mooring.client.promise import Listing
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from mooring.client.cache.lister import AnyObject, IndexFunction, Lister
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import AnyObject
 from mooring.client.cache.reflector import PAGE_SIZE, Reflector
-from mooring.client.promise import EVERYTHING, Client, Selection
+from mooring.client.interface import EVERYTHING, Client, Selection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

@@ -32,7 +32,7 @@ from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
 from mooring.client.errors import ClientError, ExpiredError, StatusError, TooManyRequestsError
-from mooring.client.promise import EVERYTHING, Change, Client, Listing, Selection, Watch, WatchEvent
+from mooring.client.interface import EVERYTHING, Change, Client, Listing, Selection, Watch, WatchEvent
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

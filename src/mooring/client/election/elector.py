@@ -32,7 +32,7 @@ from typing import Any
 from mooring.api.kinds import LEASE
 from mooring.client.election.record import ElectionRecord, lease_with, new_lease, record_in, released, taken
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
-from mooring.client.promise import (
+from mooring.client.interface import (
     EVERYTHING,
     Client,
     Deletion,

@@ -20,7 +20,7 @@ import msgspec
 from mooring.api.kinds import LEASE
 from mooring.api.views.base import View
 from mooring.client.errors import ServerError
-from mooring.client.promise import JsonObject
+from mooring.client.interface import JsonObject
 from mooring.kit.clock import format_rfc3339_micro
 
 RELEASED_LEASE_S = 1

@@ -35,7 +35,7 @@ from mooring.client.http.paths import binding_path, collection_path, creation_pa
 from mooring.client.http.requests import Asked, HttpRequests, Repeat
 from mooring.client.http.transport import HttpTransport
 from mooring.client.http.watch import HttpWatch
-from mooring.client.promise import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
+from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

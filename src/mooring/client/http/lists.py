@@ -26,7 +26,7 @@ from mooring.api.decode import decode_items
 from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.client.errors import ServerError
-from mooring.client.promise import Listing
+from mooring.client.interface import Listing
 
 AnyView = TypeVar("AnyView", bound=View)
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from mooring.api.kinds import POD, Kind
 from mooring.client.errors import BadRequestError
-from mooring.client.promise import Selection
+from mooring.client.interface import Selection
 
 _HARMLESS = ":@!$&'()*+,;=~"
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")

@@ -28,7 +28,7 @@ from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.http.errors import error_of_event
-from mooring.client.promise import AnyView, Change, WatchEvent
+from mooring.client.interface import AnyView, Change, WatchEvent
 
 LINE_BYTES_MAX = 64 << 20
 

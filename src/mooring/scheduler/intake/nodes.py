@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mooring.api.resources import node_allocatable
 from mooring.api.views.node import Node
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.changes import node_events
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject

@@ -29,7 +29,7 @@ from mooring.api.views.workloads import (
     Service,
     StatefulSet,
 )
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import About, Action, ClusterEvent, Subject
 from mooring.scheduler.intake.unreadable import UNREADABLE, leave_out

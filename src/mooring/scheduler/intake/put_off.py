@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from mooring.api.views.meta import ApiObject
 from mooring.client.cache.reflector import Sink, TakesPages
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.standstill import Standstill
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)

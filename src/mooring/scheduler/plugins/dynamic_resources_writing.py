@@ -26,7 +26,7 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import POD, RESOURCE_CLAIM
 from mooring.api.views.devices import AllocationResult, ResourceClaim
 from mooring.client.errors import ClientError, ConflictError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimBook, UnknownClaimError

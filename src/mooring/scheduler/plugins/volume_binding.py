@@ -39,7 +39,7 @@ from mooring.api.storage import (
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo

@@ -25,7 +25,7 @@ from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.errors import EtcdCompacted
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.wire import decimal
-from mooring.store.promise import StoreClosed, StoreError
+from mooring.store.interface import StoreClosed, StoreError
 
 logger = logging.getLogger(__name__)
 

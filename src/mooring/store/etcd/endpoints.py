@@ -21,7 +21,7 @@ from mooring.store.etcd.address import EtcdAddress
 from mooring.store.etcd.errors import EtcdUnreachable
 from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.wire import Wire
-from mooring.store.promise import OutcomeUnknown, StoreClosed
+from mooring.store.interface import OutcomeUnknown, StoreClosed
 
 Answer = TypeVar("Answer")
 

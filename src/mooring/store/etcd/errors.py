@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.store.promise import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
+from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
 
 
 class EtcdAddressWrong(StoreError):

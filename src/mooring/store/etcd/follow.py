@@ -25,7 +25,7 @@ from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.stream import EventStream
 from mooring.store.etcd.wire import Wire
-from mooring.store.promise import Record, StoreClosed, StoreError
+from mooring.store.interface import Record, StoreClosed, StoreError
 
 # All keys that begin with a slash lie before the first that begins with the character after it.
 _FIRST_KEY, _END_KEY = b"/", b"0"

@@ -21,7 +21,7 @@ from mooring.store.etcd.follow import Follower
 from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.wire import Wire
-from mooring.store.promise import StoreClosed, StoreError
+from mooring.store.interface import StoreClosed, StoreError
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ import asyncio
 from collections.abc import Sequence
 
 from mooring.store.etcd.limits import EtcdLimits
+from mooring.store.interface import Record, RevisionAhead, RevisionGone, StoreChange
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import Record, RevisionAhead, RevisionGone, StoreChange
 
 _COMPACTION_KEY = "compact_rev_key"
 

@@ -35,7 +35,7 @@ from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.stream import encoded_key
 from mooring.store.etcd.watch import EtcdWatch
 from mooring.store.etcd.wire import Wire
-from mooring.store.promise import Page, Record, RevisionAhead, RevisionGone, StoreBusy, StoreClosed
+from mooring.store.interface import Page, Record, RevisionAhead, RevisionGone, StoreBusy, StoreClosed
 
 Answer = TypeVar("Answer")
 

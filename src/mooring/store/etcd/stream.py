@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable, in_words
-from mooring.store.promise import Record, StoreChange
+from mooring.store.interface import Record, StoreChange
 
 _ALL_KEYS = b"\0"
 # etcd then ends the stream when its member is cut off from the others, and would not hear of anything new.

@@ -19,8 +19,8 @@ from mooring.store.etcd.fresh import Freshness
 from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.wire import Wire
+from mooring.store.interface import RevisionGone, StoreChange
 from mooring.store.memory_watch import MemoryWatch
-from mooring.store.promise import RevisionGone, StoreChange
 
 
 class EtcdWatch(MemoryWatch):

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from mooring.store.etcd.address import EtcdAddress
 from mooring.store.etcd.errors import EtcdNotInstalled, EtcdTokenExpired, EtcdUnreachable, in_words
 from mooring.store.etcd.stream import EventStream, encoded_key, record_of
-from mooring.store.promise import Record, StoreClosed, WriteConflict
+from mooring.store.interface import Record, StoreClosed, WriteConflict
 
 COMPACTION_KEY = b"compact_rev_key"
 """Where kube-apiserver writes how far it has compacted; all servers on one etcd take turns by its version."""

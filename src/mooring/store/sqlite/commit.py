@@ -37,7 +37,7 @@ from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 from mooring.kit.clock import Clock
-from mooring.store.promise import (
+from mooring.store.interface import (
     Record,
     StoreBusy,
     StoreChange,

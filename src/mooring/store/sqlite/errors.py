@@ -24,7 +24,7 @@ import sqlite3
 from pathlib import Path
 from typing import Self
 
-from mooring.store.promise import StoreError, WriteRefused
+from mooring.store.interface import StoreError, WriteRefused
 
 _PRIMARY_CODE = 0xFF  # the rest of a code says which of the sorts it was
 

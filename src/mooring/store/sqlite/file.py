@@ -26,7 +26,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
-from mooring.store.promise import EMPTY_REVISION, StoreChange
+from mooring.store.interface import EMPTY_REVISION, StoreChange
 from mooring.store.sqlite.directory import DataDirectory
 from mooring.store.sqlite.errors import DirectoryUnusable, FileError, damaged, in_words
 from mooring.store.sqlite.limits import SqliteLimits

@@ -23,7 +23,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.store.promise import EMPTY_REVISION, Record, StoreChange
+from mooring.store.interface import EMPTY_REVISION, Record, StoreChange
 from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, damaged, in_words
 
 APPLICATION_ID = 0x6D6F6F72  # "moor", where tools such as `file` look for it

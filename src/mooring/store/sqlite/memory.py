@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from mooring.store.interface import Record, StoreChange
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import Record, StoreChange
 from mooring.store.sqlite.limits import SqliteLimits
 
 _SPELL_S = 1.0  # changes that came within such a spell are forgotten together

@@ -26,8 +26,8 @@ from types import TracebackType
 from typing import Self
 
 from mooring.kit.clock import Clock
+from mooring.store.interface import Page, Record, RevisionAhead
 from mooring.store.memory_watch import MemoryWatch
-from mooring.store.promise import Page, Record, RevisionAhead
 from mooring.store.sqlite.commit import GroupCommit
 from mooring.store.sqlite.file import StoreFile, open_file
 from mooring.store.sqlite.limits import SqliteLimits
