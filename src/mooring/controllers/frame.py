@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informers import SharedInformers
+from mooring.client.cache.informer import SharedInformers
 from mooring.client.core_events import CoreEventRecorder
 from mooring.client.core_events_writer import CoreEventWriter
 from mooring.client.interface import Client

@@ -13,7 +13,7 @@ from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informers import SharedInformers
+from mooring.client.cache.informer import SharedInformers
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
 from mooring.client.interface import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
 from mooring.client.local import LocalClient

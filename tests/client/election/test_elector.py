@@ -228,7 +228,7 @@ def test_a_leader_that_does_not_notice_its_end_is_ill() -> None:
         pytest.param((15, 10, 0), "retryPeriod must be greater than zero", id="no pause"),
         pytest.param(
             (0.9, 0.5, 0.1),
-            "leaseDuration must be at least one second: leases are written in whole ones",
+            "leaseDuration must be at least one second: leases have whole seconds",
             id="less than a lease can say",
         ),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.client.http.answer import AnswerReader, BrokenAnswerError, TooLongAnswerError, headers_in
+from mooring.client.http.wire import AnswerReader, BrokenAnswerError, TooLongAnswerError, headers_in
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -111,7 +111,7 @@ def test_what_is_no_answer(answer: bytes, words: str) -> None:
     ],
 )
 def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
-    monkeypatch.setattr("mooring.client.http.answer.HEADER_BYTES_MAX", 100)
+    monkeypatch.setattr("mooring.client.http.wire.HEADER_BYTES_MAX", 100)
     with pytest.raises(BrokenAnswerError, match=words):
         read(answer, 10)
 

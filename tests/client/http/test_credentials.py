@@ -8,8 +8,7 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.client.errors import ForbiddenError, NotFoundError, UnauthorizedError
-from mooring.client.http.connection import CredentialsError, Identity
-from mooring.client.http.credentials import REREAD_S, FileCredentials, Pem, basic, bearer
+from mooring.client.http.connection import REREAD_S, CredentialsError, FileCredentials, Identity, Pem, basic, bearer
 from mooring.kit.clock import SystemClock, VirtualClock
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS

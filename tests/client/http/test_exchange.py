@@ -8,9 +8,9 @@ import ssl
 
 import pytest
 
-from mooring.client.http.answer import BrokenAnswerError, ConnectionClosedError
 from mooring.client.http.dial import ConnectError, connect, exchange_error_text
 from mooring.client.http.exchange import HttpUrl, encode_request
+from mooring.client.http.wire import BrokenAnswerError, ConnectionClosedError
 from mooring.kit.loop import run_real
 from tests.ports import silent_port
 

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import CLUSTER_ROLE, NAMESPACE, NODE, POD, REPLICA_SET, Kind
 from mooring.client.errors import BadRequestError
-from mooring.client.http.paths import binding_path, collection_path, creation_path, object_path, with_query
+from mooring.client.http.client import binding_path, collection_path, creation_path, object_path, with_query
 from mooring.client.interface import EVERYTHING, Selection
 
 

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from mooring.client.http.dial import DialError
-from mooring.client.http.pool import IDLE_S, WirePool
+from mooring.client.http.transport import IDLE_S, WirePool
 from mooring.client.http.wire import Wire
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import VirtualLoop, run

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from mooring.client.http.socks import connect_onwards
+from mooring.client.http.proxy import connect_by_socks
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 
@@ -38,7 +38,7 @@ async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, st
         async with TaskGroup("talk") as group:
             group.start(proxy(), name="proxy")
             try:
-                await connect_onwards(ours, host, 6443, user)
+                await connect_by_socks(ours, host, 6443, user)
             except OSError as error:
                 return error
         return await loop.sock_recv(ours, 1_000)
@@ -80,7 +80,7 @@ def test_it_connects(script: list[tuple[bytes, bytes]], host: str, user: tuple[s
     ("script", "user", "words"),
     [
         pytest.param([(HELLO, b"HT")], None, "does not speak SOCKS5", id="another kind of proxy"),
-        pytest.param([(HELLO, b"\x05\xff")], None, "who we are", id="strangers are not welcome"),
+        pytest.param([(HELLO, b"\x05\xff")], None, "an authentication method", id="strangers are not welcome"),
         pytest.param(
             [(HELLO_JANE, b"\x05\x02"), (NAME_AND_PASSWORD, b"\x01\x01")], JANE, "the password", id="a wrong password"
         ),

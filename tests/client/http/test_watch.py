@@ -10,8 +10,8 @@ import pytest
 from mooring.api.errors import DecodeError
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
-from mooring.client.http.answer import BrokenAnswerError
 from mooring.client.http.watch import HttpEvent, HttpWatch
+from mooring.client.http.wire import BrokenAnswerError
 from mooring.client.interface import Change
 from mooring.kit.loop import run
 
@@ -100,8 +100,8 @@ def test_what_is_told(chunks: list[bytes], told: list[list[str]]) -> None:
         pytest.param([line("ERROR", GONE)], ExpiredError, "too old resource version: 1 (5)", id="history is gone"),
         pytest.param([line("ERROR", BUSY)], TooManyRequestsError, "later", id="the server is busy"),
         pytest.param([line("ERROR", b'{"a":1}')], ServerError, "cannot be read", id="an error without a Status"),
-        pytest.param([b"<html></html>\n"], ServerError, "something else than a change", id="a page"),
-        pytest.param([line("EXPLODED", POD_A)], ServerError, "'EXPLODED', which is no known change", id="a new verb"),
+        pytest.param([b"<html></html>\n"], ServerError, "a line that is not an event", id="a page"),
+        pytest.param([line("EXPLODED", POD_A)], ServerError, "the unknown type 'EXPLODED'", id="a new verb"),
     ],
 )
 def test_what_came_before_an_error_is_told_before_it(

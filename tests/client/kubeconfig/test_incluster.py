@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.http.credentials import REREAD_S
+from mooring.client.http.connection import REREAD_S
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.incluster import in_cluster_connection
 from mooring.kit.clock import VirtualClock

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.http.connection import Connection, FixedCredentials
-from mooring.client.http.credentials import FileCredentials
+from mooring.client.http.connection import Connection, FileCredentials, FixedCredentials
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.exec import ExecCredentials
 from mooring.client.kubeconfig.load import component_connection, default_files, load_connection

@@ -27,10 +27,9 @@ from mooring.cli.explain.coverage import Supplied
 from mooring.cli.problems import InputError, input_error
 from mooring.cli.progress import Meter
 from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, NotFoundError
-from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits
+from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits, collection_path
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import HttpItems
-from mooring.client.http.paths import collection_path
 from mooring.client.http.tls import TlsError
 from mooring.client.interface import Listing
 from mooring.client.kubeconfig.entries import KubeconfigError

@@ -1,20 +1,21 @@
-"""The informer: a copy of all objects of a kind, and handlers that hear of every change.
+"""Informers: a cache of all objects of a kind, and handlers for its changes.
 
-Comes in   from a reflector: everything, then change after change
-Goes out   to handlers: added, updated, deleted; to listers: the copy, with indexes
+Inputs: the calls of a reflector: all objects, then one change after the other. Outputs: calls of handlers (added,
+updated, deleted); a lister with indexes.
 
     API server ── reflector ──> informer ──┬──> handlers, in the order of their registration
                                            └──> lister
 
- 1. The copy is changed first, then the handlers are called, one after the other, before the next change is looked at.
-    What a handler sees in the lister is never older than what it was told.
- 2. Each handler hears a consistent history: an object is added, updated any number of times, deleted; `old` is always
-    what the handler was told last. When everything is listed again, it hears only the differences, deletions first.
- 3. An object that was deleted and made anew under its name is told as deleted and added, even if nobody saw it go: the
-    uid says so. (client-go tells an update there, and every handler of Kubernetes has to think of it.)
- 4. A handler that comes late hears of the present objects as added. An update is told only if the resourceVersion
-    differs.
- 5. A handler that fails is logged with its name; the others go on. Its own history then has a hole, which is its bug.
+1. The cache changes first. Then the handlers run, one after the other, before the next change. The lister is never
+   older than what a handler got.
+2. Each handler gets a consistent history: an object is added, updated any number of times, deleted. `old` is always
+   what the handler got last. After a relist it gets only the differences, deletions first.
+3. An object that was deleted and created again with the same name is a deletion and an addition, even if the deletion
+   was missed: the uid differs. (client-go reports an update.)
+4. A late handler gets the present objects as added. An update is reported only if the resourceVersion differs.
+5. An exception of a handler is logged with the handler's name. The other handlers run.
+6. `SharedInformers` has one informer for each kind, selection and view: one list, one watch, one cache. `start` starts
+   those that were requested since the last call, so that no handler misses the beginning.
 """
 
 from __future__ import annotations
@@ -23,27 +24,33 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, cast
 
+from mooring.api.kinds import Kind, kind_of_view
+from mooring.api.views.meta import ApiObject
 from mooring.client.cache.lister import AnyObject, IndexFunction, Lister
-from mooring.client.interface import Change
+from mooring.client.cache.reflector import PAGE_SIZE, Reflector
+from mooring.client.interface import EVERYTHING, Change, Client, Selection
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[AnyObject]):
-    """Who wants to hear of what. The name is for the log."""
+    """Callbacks for changes. The name is for the log."""
 
     name: str
     on_add: Callable[[AnyObject, bool], None] | None = None
-    """With the object, and whether it was there before the handler began to listen."""
+    """With the object, and whether it is part of the initial list."""
     on_update: Callable[[AnyObject, AnyObject], None] | None = None
     on_delete: Callable[[AnyObject], None] | None = None
 
 
 class Informer(Generic[AnyObject]):
-    """A sink of a reflector, with a memory."""
+    """A sink of a reflector that caches objects and calls handlers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -56,20 +63,20 @@ class Informer(Generic[AnyObject]):
         self._counts = dict.fromkeys(("added", "updated", "deleted", "replaced", "handler_failures"), 0)
         self.lister: Lister[AnyObject] = Lister(self._views, self._indexes)
 
-    # ------------------------------------------------------------------------------------------ for the reader
+    # ------------------------------------------------------------------------------------------ readers
 
     @property
     def has_synced(self) -> bool:
-        """Whether every handler has heard of everything that the first list held."""
+        """Whether every handler got all objects of the first list."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
     def has_seen(self, revision: str) -> bool:
-        """Whether the copy is as new as a write to this kind, whose answer told this resourceVersion."""
+        """Whether the cache includes a write that was answered with this resourceVersion."""
         if not (revision.isdecimal() and self._revision.isdecimal()):
-            return True  # nobody can tell, with a server whose versions are no numbers
+            return True  # unknown, with a server whose versions are not numbers
         return (len(self._revision), self._revision) >= (len(revision), revision)
 
     def add_handler(
@@ -80,19 +87,19 @@ class Informer(Generic[AnyObject]):
         on_update: Callable[[AnyObject, AnyObject], None] | None = None,
         on_delete: Callable[[AnyObject], None] | None = None,
     ) -> Handler[AnyObject]:
-        """From now on, tell this one too; first of what is there."""
+        """Register callbacks. They get the present objects first."""
         handler = Handler(name, on_add, on_update, on_delete)
         self._handlers = (*self._handlers, handler)
         for view in list(self._views.values()):
-            self._tell_added((handler,), view, is_initial=True)
+            self._notify_added((handler,), view, is_initial=True)
         return handler
 
     def remove_handler(self, handler: Handler[AnyObject]) -> None:
-        """Tell this one no more, beginning with the next change."""
+        """Unregister a handler, from the next change on."""
         self._handlers = tuple(other for other in self._handlers if other is not handler)
 
     def add_index(self, name: str, function: IndexFunction[AnyObject]) -> None:
-        """Keep an index. Registering the same function again does nothing."""
+        """Add an index. Adding the same function again has no effect."""
         known = self._index_functions.get(name)
         assert known is None or known == function, f"informer {self.name} has another index {name!r} already"
         if known is not None:
@@ -107,7 +114,7 @@ class Informer(Generic[AnyObject]):
     def statistics(self) -> dict[str, int]:
         return {"objects": len(self._views), "handlers": len(self._handlers), **self._counts}
 
-    # --------------------------------------------------------------------------------------- for the reflector
+    # --------------------------------------------------------------------------------------- reflector
 
     def replace(self, views: Sequence[AnyObject], revision: str) -> None:
         is_initial = not self._synced.is_set()
@@ -127,7 +134,7 @@ class Informer(Generic[AnyObject]):
         else:
             self._put(view, is_initial=False)
 
-    # --------------------------------------------------------------------------------------- one object's life
+    # --------------------------------------------------------------------------------------- changes
 
     def _put(self, view: AnyObject, is_initial: bool) -> None:
         key = view.key
@@ -144,10 +151,10 @@ class Informer(Generic[AnyObject]):
             self._index(key, old, view)
         if old is None:
             self._counts["added"] += 1
-            self._tell_added(handlers, view, is_initial)
+            self._notify_added(handlers, view, is_initial)
         else:
             self._counts["updated"] += 1
-            self._tell_updated(handlers, old, view)
+            self._notify_updated(handlers, old, view)
 
     def _delete(self, key: str) -> None:
         old = self._views.pop(key, None)
@@ -170,14 +177,14 @@ class Informer(Generic[AnyObject]):
             if old is not None:
                 for value in function(old):
                     if value not in values_new:
-                        _take_out(index, value, key)
+                        _remove(index, value, key)
             if new is not None:
                 for value in values_new:
                     index.setdefault(value, {})[key] = new
 
-    # ------------------------------------------------------------------------------------------ telling others
+    # ------------------------------------------------------------------------------------------ handlers
 
-    def _tell_added(self, handlers: Sequence[Handler[AnyObject]], view: AnyObject, is_initial: bool) -> None:
+    def _notify_added(self, handlers: Sequence[Handler[AnyObject]], view: AnyObject, is_initial: bool) -> None:
         for handler in handlers:
             if handler.on_add is not None:
                 try:
@@ -185,7 +192,7 @@ class Informer(Generic[AnyObject]):
                 except Exception:
                     self._report(handler, "added", view.key)
 
-    def _tell_updated(self, handlers: Sequence[Handler[AnyObject]], old: AnyObject, new: AnyObject) -> None:
+    def _notify_updated(self, handlers: Sequence[Handler[AnyObject]], old: AnyObject, new: AnyObject) -> None:
         for handler in handlers:
             if handler.on_update is not None:
                 try:
@@ -198,9 +205,74 @@ class Informer(Generic[AnyObject]):
         logger.exception("handler %s of informer %s failed when %s was %s", handler.name, self.name, key, what)
 
 
-def _take_out(index: dict[str, dict[str, AnyObject]], value: str, key: str) -> None:
+def _remove(index: dict[str, dict[str, AnyObject]], value: str, key: str) -> None:
     objects = index.get(value)
     if objects is not None:
         objects.pop(key, None)
         if not objects:
             del index[value]
+
+
+class SharedInformers:
+    """The informers of a process."""
+
+    def __init__(self, client: Client, clock: Clock, entropy: Entropy, *, page_size: int = PAGE_SIZE) -> None:
+        self._client = client
+        self._clock = clock
+        self._entropy = entropy
+        self._page_size = page_size
+        self._informers: dict[tuple[Kind, Selection, type[ApiObject]], Informer[ApiObject]] = {}
+        self._reflectors: dict[str, Reflector[ApiObject]] = {}
+
+    def informer(
+        self, view: type[AnyObject], selection: Selection = EVERYTHING, *, kind: Kind | None = None
+    ) -> Informer[AnyObject]:
+        """The informer of a kind. `kind` is needed only if it does not follow from the view."""
+        kind = kind if kind is not None else kind_of_view(view)
+        key = (kind, selection, view)
+        informer = self._informers.get(key)
+        if informer is None:
+            informer = self._informers[key] = Informer(_name_of(kind, selection))
+        return cast(Informer[AnyObject], informer)
+
+    def start(self, group: TaskGroup) -> None:
+        """Start every new informer as a background task of the group."""
+        for (kind, selection, view), informer in self._informers.items():
+            name = f"{informer.name} as {view.__name__}"
+            if name in self._reflectors:
+                continue
+            reflector = Reflector(
+                self._client,
+                kind,
+                view,
+                informer,
+                clock=self._clock,
+                entropy=self._entropy.fork(f"reflector of {name}"),
+                selection=selection,
+                page_size=self._page_size,
+            )
+            self._reflectors[name] = reflector
+            group.start_background(reflector.run(), name=f"reflector of {informer.name}")
+
+    @property
+    def have_synced(self) -> bool:
+        return all(informer.has_synced for informer in self._informers.values())
+
+    async def wait_all_synced(self) -> None:
+        """Wait until every handler of every informer got all objects of the first list."""
+        for informer in list(self._informers.values()):
+            await informer.wait_synced()
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """Counts of each informer and its reflector."""
+        found = {}
+        for (_, _, view), informer in self._informers.items():
+            name = f"{informer.name} as {view.__name__}"
+            reflector = self._reflectors.get(name)
+            found[name] = informer.statistics() | (reflector.statistics() if reflector is not None else {})
+        return found
+
+
+def _name_of(kind: Kind, selection: Selection) -> str:
+    parts = (kind.resource, selection.namespace, selection.labels, selection.fields)
+    return " ".join(part for part in parts if part)

@@ -1,11 +1,10 @@
-"""The lister: what an informer knows, to look at.
+"""Listers: read access to the cache of an informer.
 
-Comes in   the informer's views and indexes, which only the informer changes
-Goes out   objects by name, by namespace, by labels, by index
+Inputs: the views and indexes, which only the informer changes. Outputs: objects by name, namespace, labels or index.
 
- 1. Everything here is a look at the present: the next change may come as soon as the reader waits for something.
- 2. Objects come in the order in which the informer first saw them.
- 3. An index is asked by its name; asking for one that nobody registered is a bug.
+1. A result is the present state. It may change whenever the reader awaits something.
+2. Objects come in the order in which the informer first saw them.
+3. An index is read by its name. An unknown index is a bug.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from mooring.api.views.meta import ApiObject
 AnyObject = TypeVar("AnyObject", bound=ApiObject)
 
 IndexFunction: TypeAlias = Callable[[AnyObject], Iterable[str]]
-"""Under which values an object is found in an index."""
+"""The values of an object in an index."""
 
 BY_NAMESPACE = "namespace"
 BY_OWNER = "owner uid"
 
 
 def namespace_of(view: ApiObject) -> Iterable[str]:
-    """For an index by namespace."""
+    """Index function: the namespace."""
     return (view.metadata.namespace,)
 
 
 def owner_uids_of(view: ApiObject) -> Iterable[str]:
-    """For an index by owner."""
+    """Index function: the uids of the owners."""
     return [owner.uid for owner in view.metadata.owner_references]
 
 
 class Lister(Generic[AnyObject]):
-    """A read-only look at the objects of one informer."""
+    """A read-only view of the objects of one informer."""
 
     __slots__ = ("_indexes", "_views")
 
@@ -47,22 +46,22 @@ class Lister(Generic[AnyObject]):
         self._indexes = indexes
 
     def get(self, namespace: str, name: str) -> AnyObject | None:
-        """One object; the namespace is empty for a kind that has none."""
+        """One object. The namespace is empty for a cluster-scoped kind."""
         return self._views.get(f"{namespace}/{name}" if namespace else name)
 
     def by_key(self, key: str) -> AnyObject | None:
-        """One object by `namespace/name`, or by its name alone if its kind has no namespace."""
+        """One object by `namespace/name`, or by its name if the kind is cluster-scoped."""
         return self._views.get(key)
 
     def list(self, namespace: str = "", labels: LabelMatcher | None = None) -> Sequence[AnyObject]:
-        """All objects: of one namespace if it is given, with matching labels if a matcher is given."""
+        """All objects, filtered by namespace and labels if they are given."""
         found: Iterable[AnyObject] = self._views.values() if not namespace else self._in_namespace(namespace)
         if labels is None:
             return [*found]
         return [view for view in found if labels.matches(view.metadata.labels)]
 
     def by_index(self, index: str, value: str) -> Sequence[AnyObject]:
-        """The objects that an index holds under a value."""
+        """The objects with a value in an index."""
         assert index in self._indexes, f"no index {index!r} was registered; there are {sorted(self._indexes)}"
         return [*self._indexes[index].get(value, {}).values()]
 

@@ -1,22 +1,21 @@
-"""The reflector: keeps a sink as the API server has it, by a list and then a watch, whatever happens on the way.
+"""Reflectors: keep a sink equal to the API server, by a list and then a watch.
 
-Comes in   a client, a kind, a selection
-Goes out   to a `Sink`: first everything (`replace`), then one change after the other (`apply`)
+Inputs: a client, a kind, a selection. Output: calls of a `Sink`: first all objects (`replace`), then one change after
+the other (`apply`).
 
- 1. The sink is told each change once, in order. After a break the watch goes on where it was.
- 2. When the history is gone (410) everything is listed again and told as one `replace`: only the sink knows what is
-    new.
- 3. Changes that arrive together are told together, without a wait in between.
- 4. Every error is tried again after a while that doubles from 0.8 to 30 s, lengthened by chance and by what the server
-    asks for. Two quiet minutes make the next one the first again. All as client-go does it.
- 5. A sink that takes pages (`TakesPages`) is told a list page by page, so that nobody holds all of it at once. While it
-    reads one, the server makes the next.
- 6. An object that cannot be read is left out, counted and logged: one broken object must not blind us to the others.
- 7. Where it is wanted and the client can, a watch that begins with everything takes the place of the list. A server
-    that refuses it is not asked again: it is listed from then on.
+1. The sink gets each change once, in order. After a broken connection the watch continues at the last revision.
+2. After a 410 all objects are listed again and delivered as one `replace`: only the sink knows the differences.
+3. Changes that arrive together are delivered together, without an await in between.
+4. Every error is retried after a delay that doubles from 0.8 to 30 s, with jitter, and at least the server's
+   Retry-After. After two minutes without an error the delay starts again. All as in client-go.
+5. A sink with pages (`TakesPages`) gets a list page by page, so that the whole list is never in memory. While the sink
+   reads a page, the server prepares the next one.
+6. An object that cannot be decoded is skipped, counted and logged.
+7. On request, and if the client supports it, a watch with initial events replaces the list. If the server rejects it,
+   the reflector lists from then on.
 
-Why revisions are compared as numbers although a client promises only text: Kubernetes promises by now that they are
-numbers in order, and it is the one way to notice that a change was told twice. Other text is compared for equality.
+Revisions are compared as numbers, although the client interface calls them text: Kubernetes by now guarantees ordered
+numbers, and only so a repeated change can be detected. Other text is compared for equality.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ BACKOFF = Backoff(initial_s=0.8, max_s=30.0, jitter=1.0)
 BACKOFF_RESET_S = 120.0
 PAGE_SIZE = 500
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-"""The annotation of the bookmark behind the last of the objects that a watch begins with."""
+"""The annotation of the bookmark after the initial events of a watch."""
 SHORT_WATCH_S = 1.0
-"""A watch that ends sooner than this without a word counts as an error, or two broken ends would spin."""
+"""A watch without events that ends sooner counts as an error, so that the reflector does not spin."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,10 +52,10 @@ SunkView = TypeVar("SunkView", bound=View, contravariant=True)
 
 
 class Sink(Protocol[SunkView]):
-    """Where a reflector puts what it sees. Neither call waits."""
+    """The receiver of a reflector's objects. No call waits."""
 
     def replace(self, views: Sequence[SunkView], revision: str) -> None:
-        """This is everything, as it was at `revision`."""
+        """All objects at `revision`."""
         ...
 
     def apply(self, change: Change, view: SunkView) -> None:
@@ -66,37 +65,37 @@ class Sink(Protocol[SunkView]):
 
 @runtime_checkable
 class TakesPages(Protocol[SunkView]):
-    """A sink that is told a list page by page instead of by `replace`. A list that fails on the way begins again."""
+    """A sink that gets a list page by page instead of by `replace`. A list that fails starts again."""
 
     def begin_list(self) -> None: ...
 
     def take_page(self, views: Sequence[SunkView]) -> None:
-        """Some of what there is."""
+        """A part of the objects."""
         ...
 
     def end_list(self, revision: str) -> None:
-        """That was everything, as it was at `revision`: what was in no page is gone."""
+        """The list is complete, at `revision`. Objects in no page are deleted."""
         ...
 
 
 @runtime_checkable
 class ReadsViews(Protocol):
-    """Items of a listing that can be had as views, many at one go."""
+    """Items of a listing that can be decoded many at a time."""
 
     def parts(self, view: type[AnyView]) -> Iterator[list[AnyView] | Sequence[bytes]]:
-        """All of them, in order: lists of views; and what has to be read one by one."""
+        """All items in order: lists of views, and items that must be decoded one by one."""
         ...
 
 
 @runtime_checkable
 class WatchesAll(Protocol):
-    """A client whose watches may begin with everything that is there."""
+    """A client with watches that start with all objects (WatchList)."""
 
     def watch_all(self, kind: Kind, selection: Selection = EVERYTHING) -> Watch: ...
 
 
 class Reflector(Generic[AnyView]):
-    """Runs until it is cancelled."""
+    """Lists and watches one kind until it is cancelled."""
 
     def __init__(
         self,
@@ -112,8 +111,8 @@ class Reflector(Generic[AnyView]):
         is_filled_by_watching: bool = False,
         is_wanted: Callable[[WatchEvent], bool] | None = None,
     ) -> None:
-        """`is_filled_by_watching`: by a watch that begins with everything, if the client and the server can.
-        `is_wanted`: of which changes the sink wants to hear, judged before they are read; of deletions it always does.
+        """`is_filled_by_watching`: use a watch with initial events, if the client and the server support it.
+        `is_wanted`: which changes the sink wants, decided before they are decoded. It always gets deletions.
         """
         self._client = client
         self._watches_all = client if is_filled_by_watching and isinstance(client, WatchesAll) else None
@@ -134,7 +133,7 @@ class Reflector(Generic[AnyView]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the sink has been told everything once."""
+        """Whether the sink got all objects once."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -144,7 +143,7 @@ class Reflector(Generic[AnyView]):
         return dict(self._counts)
 
     async def run(self) -> None:
-        """Fetch everything, watch for as long as the history reaches back, and again."""
+        """List, watch until the revision has expired, and again."""
         while True:
             if not await self._fill_by_watching():
                 await self._list_until_it_works()
@@ -159,10 +158,10 @@ class Reflector(Generic[AnyView]):
             self._sink.replace(views, revision)
         self._synced.set()
 
-    # -------------------------------------------------------------------------------------- filled by a watch
+    # -------------------------------------------------------------------------------------- watch with initial events
 
     async def _fill_by_watching(self) -> bool:
-        """Everything by a watch, and its changes until it ends. False if that is not to be had: list then."""
+        """Fill the sink by a watch, and apply its changes until it ends. False if it is not supported."""
         lists_before = self._counts["lists"]
         while self._watches_all is not None:
             refusal: ClientError | None = None
@@ -202,13 +201,13 @@ class Reflector(Generic[AnyView]):
         view = self._view_of(event)
         if view is None:
             return
-        assert isinstance(view, ApiObject), f"{self._view} has no name by which its objects could be told apart"
+        assert isinstance(view, ApiObject), f"{self._view} has no metadata.name"
         if event.change is Change.DELETED:
             initial.pop(view.key, None)
         else:
             initial[view.key] = view
 
-    # ------------------------------------------------------------------------------------------------ listing
+    # ------------------------------------------------------------------------------------------------ list
 
     async def _list_until_it_works(self) -> None:
         page_size = self._page_size
@@ -217,7 +216,7 @@ class Reflector(Generic[AnyView]):
                 await self._list(page_size)
                 return
             except ExpiredError:
-                # The pages became too old while we turned them: one page then, as client-go does.
+                # The continue token expired: list without pages, as client-go does.
                 page_size = 0
                 await self._back_off(None)
             except ClientError as error:
@@ -233,7 +232,7 @@ class Reflector(Generic[AnyView]):
         while isinstance(page, Listing) and page.continue_token:
             async with TaskGroup(f"list of {self._kind}") as group:
                 next_page = group.start(self._next_page(page_size, page.continue_token), name="next page")
-                await self._clock.wait(0)  # now it is asked for, and while we read, the server makes it
+                await self._clock.wait(0)  # the request is sent; the server prepares the page while we decode
                 for views_read in self._views_in(page):
                     take(views_read)
             page = next_page.result()
@@ -250,7 +249,7 @@ class Reflector(Generic[AnyView]):
             return error
 
     def _views_in(self, page: Listing) -> Iterator[list[AnyView]]:
-        """Part by part: what has been read is used while it is still in the processor's cache."""
+        """Part by part: views are used while they are in the processor's cache."""
         if not isinstance(page.items, ReadsViews):
             yield self._views_one_by_one(page.items)
             return
@@ -263,10 +262,10 @@ class Reflector(Generic[AnyView]):
             try:
                 views.append(decode_as(self._view, raw))
             except ObjectError as error:
-                self._leave_out(error)
+                self._skip(error)
         return views
 
-    # ----------------------------------------------------------------------------------------------- watching
+    # ----------------------------------------------------------------------------------------------- watch
 
     async def _watch_until_expired(self) -> None:
         while True:
@@ -298,7 +297,7 @@ class Reflector(Generic[AnyView]):
         change = event.change
         is_change = change is not Change.BOOKMARK
         is_wanted = is_change and (self._is_wanted is None or change is Change.DELETED or self._is_wanted(event))
-        # The view first: a change that came as JSON is read for it, and then its revision is known as well.
+        # The view first: decoding the JSON also yields the revision.
         view = self._view_of(event) if is_wanted else None
         revision = event.revision
         if not revision or not _is_newer(revision, self._revision):
@@ -313,10 +312,10 @@ class Reflector(Generic[AnyView]):
         try:
             return event.view(self._view)
         except ObjectError as error:
-            self._leave_out(error)
+            self._skip(error)
             return None
 
-    # ----------------------------------------------------------------------------------------------- mishaps
+    # ----------------------------------------------------------------------------------------------- errors
 
     async def _back_off(self, error: ClientError | None) -> None:
         now_s = self._clock.now_s()
@@ -332,7 +331,7 @@ class Reflector(Generic[AnyView]):
         await self._clock.wait(delay_s)
         self._failed_at_s = self._clock.now_s()
 
-    def _leave_out(self, error: ObjectError) -> None:
+    def _skip(self, error: ObjectError) -> None:
         self._counts["unreadable"] += 1
         logger.error("an object of %s is left out because it cannot be read: %s", self._kind, error)
 

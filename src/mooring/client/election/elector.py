@@ -1,24 +1,24 @@
-"""Leader election: of several processes that could do the same work, one does it at a time.
+"""Leader election: one candidate for a Lease.
 
-Comes in   a client, a lease to fight for, and what the leader is to do (`lead`)
-Goes out   `lead` is run while we lead; a fence (`is_leading`) that whoever writes can ask at any moment
+Inputs: a client, a Lease, and the task of the leader (`lead`). Outputs: `lead` runs while this process leads;
+`is_leading`, which a fenced client checks before each write.
 
-    standing by ──> leading ──> given back       the work ended, or somebody asked us to stop
+    standing by ──> leading ──> released         the task ended, or the process was asked to stop
          ^  │          │
-         └──┘          └──────> lost             the lease could not be renewed in time, or somebody else has it
+         └──┘          └──────> lost             the lease was not renewed in time, or another process holds it
 
- 1. A lease is taken only when it is nobody's, or when its record has not changed for as long as the record itself says,
-    by our own clock since we saw it. Two clocks are never compared, so that it does not matter how far they differ.
- 2. We lead from the moment at which a renewal was *sent*, for `held_s`. The others count from later, when they saw it,
-    and for longer. So whoever cannot renew has stopped before anybody else can begin.
- 3. `is_leading` compares with the clock each time. A process that was stopped and goes on finds that it does not lead
-    before it does anything else, whichever of its tasks wakes first.
- 4. Every write carries the resourceVersion of what we read: of two who take a lease at once one gets a conflict.
- 5. The lease is given back only after `lead` has ended, in whatever way. A lease that was lost is not touched.
- 6. A request whose answer is lost may have made us the holder without our knowing: the next look at the lease tells.
+1. A lease is taken only if it has no holder, or if its record has not changed for the lease duration in the record,
+   measured by our own clock since we observed it. Clocks of two machines are never compared.
+2. We lead for `held_s` from the moment at which a renewal was *sent*. Other candidates count from later, when they
+   observed it, and for longer. So a leader that cannot renew stops before another one can start.
+3. `is_leading` reads the clock each time. A process that was suspended finds that it no longer leads before it does
+   anything else, whichever of its tasks runs first.
+4. Every write has the resourceVersion that we read: of two candidates one gets a conflict.
+5. The lease is released only after `lead` has ended. A lost lease is not written.
+6. A request without an answer may have made us the holder: the next read shows it.
 
-Stricter than client-go, which counts from the answer and only from the next try on (up to 12 s of a lease of 15 s, and
-with slow answers more), and asks nobody before a write. Both can share a lease: each keeps to what the record says.
+This is stricter than client-go, which counts from the answer and only from the next attempt on (up to 12 s of a 15 s
+lease, more with slow answers), and checks nothing before a write. Both can share a lease: each follows the record.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 
 JITTER = 1.2
-"""Those who stand by wait up to this much longer than the retry period, so that they do not all come at once."""
+"""Candidates wait up to this much longer than the retry period, so that they do not all write at once."""
 HELD_SHARE_MAX = 0.9
-"""We give up a lease at the latest after this share of it: clocks do not run equally fast."""
+"""The largest share of a lease for which we lead without a renewal: clocks run at different speeds."""
 RELEASE_S_MAX = 5.0
 OVERDUE_S_MAX = 20.0
-"""A leader whose lease ended so long ago and who still runs is ill."""
+"""A leader that still runs so long after its lease ended is unhealthy."""
 
 logger = logging.getLogger(__name__)
 
 
 class ElectionSettingsError(ValueError):
-    """Times that contradict each other, in client-go's words."""
+    """Contradictory durations. The texts are client-go's."""
 
 
 class LeadershipLostError(Exception):
-    """The lease could not be renewed in time, or is somebody else's: whatever is under way must not go on."""
+    """The lease was not renewed in time, or another process holds it. Work in progress must stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings:
-    """Which lease, who wants it, and the times. The defaults are Kubernetes'."""
+    """The lease, the identity of the candidate, and durations. The defaults are those of Kubernetes."""
 
     namespace: str
     name: str
@@ -75,13 +75,13 @@ class ElectionSettings:
         if self.retry_s <= 0:
             raise ElectionSettingsError("retryPeriod must be greater than zero")
         if self.lease_s < 1:
-            raise ElectionSettingsError("leaseDuration must be at least one second: leases are written in whole ones")
+            raise ElectionSettingsError("leaseDuration must be at least one second: leases have whole seconds")
         if not self.identity:
             raise ElectionSettingsError("Lock identity is empty")
 
     @property
     def held_s(self) -> float:
-        """How long we lead after a renewal was sent."""
+        """How long we lead after sending a renewal."""
         return min(self.renew_deadline_s, HELD_SHARE_MAX * int(self.lease_s))
 
     @property
@@ -101,7 +101,7 @@ class LeaderElector:
         entropy: Entropy,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """`tell` is given what users may want to know: that we became leader, that we stopped."""
+        """`tell` gets the texts for events: that the process became leader, or stopped leading."""
         self.settings = settings
         self._client = client
         self._clock = clock
@@ -115,28 +115,28 @@ class LeaderElector:
 
     @property
     def is_leading(self) -> bool:
-        """Whether we may do a leader's work at this very moment."""
+        """Whether this process leads now."""
         return self._clock.now_s() < self._leading_until_s
 
     @property
     def leader(self) -> str:
-        """Who led when we looked last; empty if nobody did."""
+        """The holder that we observed last; empty: none."""
         return self._record.holder if self._record is not None else ""
 
     @property
     def lease(self) -> bytes:
-        """The Lease as we saw it last; empty if there was none."""
+        """The Lease that we observed last; empty: none."""
         return self._raw
 
     def ailment(self) -> str:
-        """What is wrong, for a health check; empty if nothing is. Standing by is not."""
+        """The problem for a health check; empty: healthy. Standing by is healthy."""
         overdue_s = self._clock.now_s() - self._observed_s - self.settings.lease_s
         if self.leader == self.settings.identity and overdue_s > OVERDUE_S_MAX:
             return f"failed election to renew leadership on lease {self.settings.name}"
         return ""
 
     async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Stand by until the lease is ours, then lead. Raises `LeadershipLostError`; ends when `lead` does."""
+        """Wait for the lease, then lead. Ends when `lead` does. Raises `LeadershipLostError`."""
         where = f"{self.settings.namespace}/{self.settings.name}"
         logger.info("standing by for the lease %s as %s", where, self.settings.identity)
         await self._stand_by()
@@ -156,7 +156,7 @@ class LeaderElector:
                 await self._release()
             self._leading_until_s = float("-inf")
 
-    # ------------------------------------------------------------------------------------------------ the story
+    # ------------------------------------------------------------------------------------------------ states
 
     async def _stand_by(self) -> None:
         settings = self.settings
@@ -166,7 +166,7 @@ class LeaderElector:
     async def _keep_renewing(self) -> None:
         begun_s = self._clock.now_s()
         while True:
-            # From the beginning of the last try: if answers are slow there is no time to lose.
+            # From the start of the last attempt: slow answers must not delay the next one.
             pause_s = begun_s + self.settings.retry_s - self._clock.now_s()
             await self._clock.wait(max(0.0, min(pause_s, self._left_s())))
             begun_s, left_s = self._clock.now_s(), self._left_s()
@@ -178,7 +178,7 @@ class LeaderElector:
                 raise LeadershipLostError(f"the lease is held by {self.leader}")
 
     async def _attempt(self, s_max: float) -> bool:
-        """Try once to take or renew the lease. Whatever prevents it is told in the log, and tried again later."""
+        """Try once to take or renew the lease. A failure is logged; the caller tries again later."""
         try:
             async with asyncio.timeout(s_max):
                 is_ours = await self._take_or_renew()
@@ -205,16 +205,16 @@ class LeaderElector:
             await self._create()
             return True
         assert self._record is not None
-        if self._is_somebody_elses(self._record):
+        if self._is_held_by_other(self._record):
             return False
         await self._write(self._record)
         return True
 
-    def _is_somebody_elses(self, record: ElectionRecord) -> bool:
+    def _is_held_by_other(self, record: ElectionRecord) -> bool:
         is_fresh = self._clock.now_s() < self._observed_s + record.lease_s
         return record.holder not in ("", self.settings.identity) and is_fresh
 
-    # --------------------------------------------------------------------------------------------- the requests
+    # --------------------------------------------------------------------------------------------- requests
 
     async def _create(self) -> None:
         sent_s = self._clock.now_s()
@@ -242,16 +242,16 @@ class LeaderElector:
             self._observed_s = self._clock.now_s()
 
     async def _release(self) -> None:
-        """Nobody has to wait for a lease that is given back. If it does not work, they wait; that is all."""
+        """Release the lease, so that others need not wait for its end. A failure is logged."""
         try:
             async with asyncio.timeout(min(RELEASE_S_MAX, self.settings.renew_deadline_s)):
-                await self._give_back()
+                await self._release_now()
         except (ClientError, TimeoutError) as error:
             logger.warning("the lease %s was not given back: %s", self.settings.name, str(error) or "no answer in time")
 
-    async def _give_back(self) -> None:
+    async def _release_now(self) -> None:
         settings = self.settings
-        # Once more: a renewal that was under way when we stopped may have come through without our hearing of it.
+        # Read again: a renewal that was in flight when we stopped may have succeeded without an answer.
         self._observe(await self._client.get(LEASE, settings.namespace, settings.name))
         assert self._record is not None
         if self._record.holder != settings.identity:
@@ -261,7 +261,7 @@ class LeaderElector:
         logger.info("the lease %s/%s is given back", settings.namespace, settings.name)
         self._say("stopped leading")
 
-    # ------------------------------------------------------------------------------------------------ small ones
+    # ------------------------------------------------------------------------------------------------ helpers
 
     def _left_s(self) -> float:
         return self._leading_until_s - self._clock.now_s()
@@ -273,7 +273,7 @@ class LeaderElector:
     def _note_leader(self) -> None:
         if self.leader != self._last_leader:
             self._last_leader = self.leader
-            logger.info("the lease %s is held by %s", self.settings.name, self.leader or "nobody")
+            logger.info("the lease %s is held by %s", self.settings.name, self.leader or "no process")
 
 
 def _first(failures: BaseExceptionGroup[LeadershipLostError]) -> LeadershipLostError:

@@ -1,11 +1,11 @@
-"""The fence: a client that writes only while we may.
+"""A client that rejects writes while its process does not lead.
 
-Comes in   a client, and the question whether we may write now (a leader election's `is_leading`)
-Goes out   the same client; a write outside of the fence is an `OutsideFenceError`, and is not sent
+Inputs: a client, and a function that says whether the process leads (`LeaderElector.is_leading`). A write while it does
+not is an `OutsideFenceError` and is not sent.
 
- 1. Reading is free: whoever stands by keeps his copy of the cluster warm.
- 2. The question is asked at each write, not when leading begins or ends: a process that was stopped in the middle of
-    something and goes on minutes later finds the fence closed, even if no task has told it yet.
+1. Reads are always allowed: a process that stands by keeps its caches up to date.
+2. Each write is checked, not only the beginning and the end of leading: a process that was suspended for minutes is
+   fenced before any of its tasks knows.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from mooring.client.tokens import request_token
 
 
 class OutsideFenceError(ClientError):
-    """We may not write now, so nothing was sent."""
+    """The process does not lead, so nothing was sent."""
 
 
 class FencedClient:
-    """Keeps the client promise inside of a fence."""
+    """Implements `Client`, with checked writes."""
 
     def __init__(self, inner: Client, may_write: Callable[[], bool]) -> None:
         self._inner = inner
@@ -83,4 +83,4 @@ class FencedClient:
 
     def _check(self) -> None:
         if not self._may_write():
-            raise OutsideFenceError("we do not lead any more: nothing was sent")
+            raise OutsideFenceError("this process does not lead any more: nothing was sent")

@@ -1,13 +1,13 @@
-"""The election record: what a Lease says about who leads, read and written as client-go does.
+"""The election record: the holder of a Lease, read and written as client-go does.
 
-Comes in   a Lease as the API server has it; who we are, and for how long we want to lead
-Goes out   an `ElectionRecord`; a Lease that says so, with everything else in it as it was
+Inputs: a Lease; our identity and lease duration. Outputs: an `ElectionRecord`; a Lease with that record and otherwise
+unchanged.
 
- 1. A record is a value: whether somebody has renewed is whether the record is another one than before. What its times
-    say is never compared with our clock, because it was written by somebody else's.
- 2. The fields are client-go's, so that its electors and ours share a lease: whole seconds, times with microseconds, an
-    empty holder for a lease that was given back.
- 3. Fields that we do not know (a strategy, a preferred holder) stay as they are.
+1. A record is a value. A renewal is any change of the record. Its times are never compared with our clock: another
+   machine wrote them.
+2. The fields are client-go's, so that both can share a lease: whole seconds, times with microseconds, an empty holder
+   for a released lease.
+3. Unknown fields (a strategy, a preferred holder) are kept.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mooring.client.interface import JsonObject
 from mooring.kit.clock import format_rfc3339_micro
 
 RELEASED_LEASE_S = 1
-"""How long a lease lasts that was given back: nobody has to wait for it, holder or not."""
+"""The duration of a released lease, so that other candidates do not wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionRecord:
-    """Who holds a lease, since when and for how long. Times are text: they are shown, and not computed with."""
+    """The holder of a lease, with times as text: they are only displayed."""
 
     holder: str = ""
     lease_s: int = 0
@@ -54,7 +54,7 @@ _decoder = msgspec.json.Decoder(_LeaseView)
 
 
 def record_in(raw: bytes) -> ElectionRecord:
-    """Raises `ServerError` if it is no Lease."""
+    """Raises `ServerError` if `raw` is not a Lease."""
     try:
         spec = _decoder.decode(raw).spec or _LeaseSpec()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -69,7 +69,7 @@ def record_in(raw: bytes) -> ElectionRecord:
 
 
 def lease_with(raw: bytes, record: ElectionRecord) -> dict[str, object]:
-    """The Lease that the server has, with another record. Its resourceVersion stays: it is only taken if unchanged."""
+    """The Lease with another record. The resourceVersion stays, so that the update is conditional."""
     lease: dict[str, object] = msgspec.json.decode(raw)
     spec = lease.get("spec")
     return {**lease, "spec": {**(spec if isinstance(spec, Mapping) else {}), **_spec_of(record)}}
@@ -85,7 +85,7 @@ def new_lease(namespace: str, name: str, record: ElectionRecord) -> JsonObject:
 
 
 def taken(identity: str, lease_s: int, wall_s: float, before: ElectionRecord | None) -> ElectionRecord:
-    """Ours, from now on. What was ours already goes on; a lease that was anybody else's has changed hands."""
+    """The record with us as the holder. A change of the holder counts as a transition."""
     now = format_rfc3339_micro(wall_s)
     if before is None:
         return ElectionRecord(identity, lease_s, now, now, 0)
@@ -95,7 +95,7 @@ def taken(identity: str, lease_s: int, wall_s: float, before: ElectionRecord | N
 
 
 def released(before: ElectionRecord, wall_s: float) -> ElectionRecord:
-    """Nobody's."""
+    """The record of a released lease."""
     now = format_rfc3339_micro(wall_s)
     return ElectionRecord("", RELEASED_LEASE_S, now, now, before.transitions)
 

@@ -1,37 +1,31 @@
-"""The HTTP client: the client promise kept over the network, for any Kubernetes API server.
+"""The client interface over HTTP, for any Kubernetes API server.
 
-Comes in   requests, as from any part of Mooring
-Goes out   objects as the server has them; or a `ClientError`
+Inputs: calls of the client interface. Outputs: objects as the bytes that the server sent; or a `ClientError`.
 
-    client.kubeconfig                   where the server is, and who we are
-    connection, credentials             ... as a value, and as something that is renewed
-    paths           addresses                    lists      listings
-    requests        pacing and trying again      watch      watches
-    transport       sockets                      errors     what can go wrong
-
- 1. Nothing is bound twice: a binding is sent once more only after the server refused to look at it (429). If its
-    outcome is not known the caller gets a `NoAnswerError` and looks the pod up.
- 2. A listing without a limit is fetched in pages of `PAGE_SIZE`. If the pages become too old in between (410), what was
-    fetched is forgotten and everything is asked for at once, as client-go does.
- 3. A watch asks for an end after five to ten minutes, by chance, so that a thousand of them do not end together.
- 4. Objects are passed on as the bytes that came.
+1. A binding is never sent twice, except after a 429, which the server did not process. If its outcome is unknown, the
+   caller gets a `NoAnswerError` and reads the pod.
+2. A list without a limit is read in pages of `PAGE_SIZE`. If the pages expire meanwhile (410), everything is read again
+   in one request, as in client-go.
+3. A watch asks for a timeout of five to ten minutes, at random, so that a thousand watches do not end together.
+4. A name in a path is never empty, because that would be the path of the collection, and it is always one segment.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from mooring.api.kinds import SERVICE_ACCOUNT, Kind
+from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import listing_of
-from mooring.client.http.paths import binding_path, collection_path, creation_path, object_path, with_query
 from mooring.client.http.requests import Asked, HttpRequests, Repeat
 from mooring.client.http.transport import HttpTransport
 from mooring.client.http.watch import HttpWatch
@@ -40,10 +34,63 @@ from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 
+_SEGMENT_SAFE = ":@!$&'()*+,;=~"
+_UNQUOTED = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+"""Names that need no quoting: nearly all."""
+_roots: dict[Kind, str] = {}
+
+
+def collection_path(kind: Kind, namespace: str) -> str:
+    """The path of a kind in a namespace; in all namespaces if `namespace` is empty."""
+    root = _roots.get(kind)
+    if root is None:
+        root = _roots[kind] = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
+    if namespace and kind.is_namespaced:
+        return f"{root}/namespaces/{_segment(namespace, 'namespace')}/{kind.plural}"
+    return f"{root}/{kind.plural}"
+
+
+def object_path(kind: Kind, namespace: str, name: str, subresource: str = "") -> str:
+    """The path of an object or of its subresource. Raises `BadRequestError`."""
+    if not name:
+        raise BadRequestError("resource name may not be empty")
+    if kind.is_namespaced and not namespace:
+        raise BadRequestError("an empty namespace may not be set when a resource name is provided")
+    path = f"{collection_path(kind, namespace)}/{_segment(name, 'resource name')}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def creation_path(kind: Kind, namespace: str) -> str:
+    """The path for a create. Raises `BadRequestError`."""
+    if kind.is_namespaced and not namespace:
+        raise BadRequestError("an empty namespace may not be set during creation")
+    return collection_path(kind, namespace)
+
+
+def binding_path(namespace: str, name: str) -> str:
+    """The path of the binding subresource of a pod."""
+    return object_path(POD, namespace, name, "binding")
+
+
+def with_query(path: str, selection: Selection, parameters: Mapping[str, str | int]) -> str:
+    """A path with a selection and other parameters. Parameters that are empty or 0 are left out."""
+    given = {"labelSelector": selection.labels, "fieldSelector": selection.fields, **parameters}
+    query = urlencode({name: value for name, value in given.items() if value})
+    return f"{path}?{query}" if query else path
+
+
+def _segment(text: str, what: str) -> str:
+    if _UNQUOTED.fullmatch(text):
+        return text
+    if text in (".", "..") or "/" in text or "%" in text:
+        raise BadRequestError(f"invalid {what} {text!r}: may not be '.' or '..', or contain '/' or '%'")
+    return quote(text, safe=_SEGMENT_SAFE)
+
+
 PAGE_SIZE = 500
 WATCH_S_MIN = 300.0
 WATCH_GRACE_S = 30.0
-"""How much later than asked for a server may end a watch before we do."""
+"""How much later than its timeout a server may end a watch before the client does."""
 FIELD_MANAGER = "mooring"
 
 _encode = msgspec.json.Encoder().encode
@@ -51,20 +98,19 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """How hard a client may press a server. The numbers are those of kube-scheduler, but for the connections."""
+    """Limits of a client. The defaults are kube-scheduler's, except for the number of connections."""
 
     requests_per_s: float = 50.0
     """Zero or less: no limit."""
     burst: int = 100
     in_flight_max: int = 100
-    """Requests that are under way together, each on its own connection; more wait for their turn. Watches are not
-    counted."""
+    """Concurrent requests, each on its own connection. Further requests wait. Watches do not count."""
     request_s_max: float = 65.0
-    """A server gives up after 60 s; a little later so do we."""
+    """A server gives up after 60 s."""
 
 
 class HttpClient:
-    """Keeps the client promise over HTTP. A context manager: leaving it closes the connections."""
+    """Implements `Client` over HTTP. A context manager: leaving it closes the connections."""
 
     def __init__(
         self,
@@ -107,10 +153,10 @@ class HttpClient:
 
     @property
     def asked(self) -> Asked:
-        """What was asked of the server, and how long it took."""
+        """Request metrics."""
         return self._requests.asked
 
-    # ------------------------------------------------------------------------------------------------ reading
+    # ------------------------------------------------------------------------------------------------ reads
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         target = object_path(kind, namespace, name)
@@ -127,10 +173,10 @@ class HttpClient:
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        """As kube-apiserver: `revision` alone means "not older than", together with a limit exactly that one."""
+        """As in kube-apiserver, `revision` means "not older than" without a limit, and "exactly" with a limit."""
         if not limit and not continue_token:
             return await self._list_everything(kind, selection, revision)
-        # A token says of which moment it is; a server refuses to be told twice.
+        # A continue token includes the revision; the server rejects a request with both.
         since = "" if continue_token else revision
         asked: dict[str, str | int] = {"limit": limit, "continue": continue_token, "resourceVersion": since}
         return await self._page(kind, selection, asked)
@@ -153,13 +199,13 @@ class HttpClient:
         return listing_of(kind, answer)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> HttpWatch:
-        # A server would take none for "now" and answers to a made-up one as if it were ill itself.
+        # Without a revision the server would start "now"; to an invalid one it answers with a 5xx.
         if not (since.isascii() and since.isdecimal() and int(since)):
-            raise BadRequestError(f"a watch starts from a revision that a listing or an event told, not from {since!r}")
+            raise BadRequestError(f"a watch starts from the revision of a list or an event, not from {since!r}")
         return self._watch(kind, selection, {"resourceVersion": since, "allowWatchBookmarks": _true(bookmarks)})
 
     def watch_all(self, kind: Kind, selection: Selection = EVERYTHING) -> HttpWatch:
-        """First everything as ADDED, then a bookmark that says so, then the changes. Not every server can do it."""
+        """All objects as ADDED, then a bookmark, then the changes (WatchList). Not every server supports it."""
         parameters = {
             "sendInitialEvents": "true",
             "resourceVersionMatch": "NotOlderThan",
@@ -174,7 +220,7 @@ class HttpClient:
         opening = self._requests.stream(target, about=kind.resource, s_max=watch_s + WATCH_GRACE_S)
         return HttpWatch(opening, kind.resource)
 
-    # ------------------------------------------------------------------------------------------------ writing
+    # ------------------------------------------------------------------------------------------------ writes
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         target = creation_path(kind, namespace)
@@ -190,7 +236,7 @@ class HttpClient:
     ) -> bytes:
         target = object_path(kind, namespace, name, subresource)
         if form is PatchForm.APPLY:
-            # We are a controller: what we apply is ours, whoever wrote it before.
+            # As controllers do: conflicts with other field managers are overwritten.
             target = f"{target}?fieldManager={FIELD_MANAGER}&force=true"
         answer = await self._requests.ask(
             "PATCH", target, _encode(patch), about=f"{kind.resource} {name}", content_type=form.value
@@ -226,10 +272,10 @@ class HttpClient:
 
 
 def _object(answer: bytes) -> bytes:
-    """The body of an answer, which must at least look like an object: something in between may answer with a page."""
+    """The body of an answer, which must look like an object: a proxy may answer with an HTML page."""
     if not answer.startswith(b"{"):
         raise ServerError(f"the server answered with something else than an object: {answer[:80]!r}")
-    # Go ends what it writes with a line break.
+    # Go's JSON encoder ends its output with a line break.
     return answer.rstrip(b"\n")
 
 

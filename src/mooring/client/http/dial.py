@@ -1,12 +1,12 @@
-"""Dialling: from the address of a server to a wire that is connected to it.
+"""New connections: name lookup, proxies, TLS.
 
-Comes in   a `Connection`, the proxy in between if there is one, whom to trust
-Goes out   a `Wire`; or a `DialError` that says why not
+Inputs: a `Connection` with its proxy, or a host and a port. Output: a connected `Wire`; or a `DialError` or
+`ConnectError` with the reason.
 
- 1. All addresses of a name are tried, each a moment after the one before, so that one that is dead costs a moment.
- 2. A server that is spoken to in secret is reached through a tunnel (CONNECT); any other proxy is told the whole
-    address of what we want. A SOCKS proxy connects us in any case.
- 3. A peer that is gone without a word is noticed after about a minute (`_KEEPALIVE`).
+1. The addresses of a name are tried one after the other, `NEXT_ADDRESS_S` apart, without waiting for a failure.
+2. An HTTPS server is reached through a tunnel (CONNECT). For an HTTP server, the proxy gets the whole URL. A SOCKS
+   proxy connects to either.
+3. A peer that disappears is detected after about a minute (`_KEEPALIVE`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import aiohappyeyeballs
 
-from mooring.client.http.answer import ConnectionClosedError
-from mooring.client.http.connection import Connection
-from mooring.client.http.credentials import basic
-from mooring.client.http.proxy import SOCKS
-from mooring.client.http.socks import connect_onwards
-from mooring.client.http.wire import Wire
+from mooring.client.http.connection import Connection, basic
+from mooring.client.http.proxy import SOCKS, connect_by_socks
+from mooring.client.http.wire import ConnectionClosedError, Wire
 
 CONNECT_S_MAX = 30.0
 NEXT_ADDRESS_S = 0.25
@@ -44,7 +41,7 @@ class ConnectError(OSError):
 
 
 class DialError(OSError):
-    """There is no connection, and why: in words."""
+    """No connection to an API server. The text has the reason."""
 
 
 class Dialler:
@@ -55,14 +52,14 @@ class Dialler:
         self._proxy = urlsplit(proxy) if proxy else None
         self._is_secure = connection.is_secure
         self._server_name = connection.server_name or self._server.hostname or ""
-        is_asked_openly = self._proxy is not None and self._proxy.scheme not in SOCKS and not self._is_secure
-        self.target_start = f"{self._server.scheme}://{self.host}" * is_asked_openly + self._server.path.rstrip("/")
-        """What stands in front of a path in the first line of a request."""
-        self.proxy_authorization = _authorization(self._proxy) if is_asked_openly and self._proxy else ""
+        is_forwarding = self._proxy is not None and self._proxy.scheme not in SOCKS and not self._is_secure
+        self.target_start = f"{self._server.scheme}://{self.host}" * is_forwarding + self._server.path.rstrip("/")
+        """The prefix of paths in the first line of a request."""
+        self.proxy_authorization = _authorization(self._proxy) if is_forwarding and self._proxy else ""
 
     @property
     def host(self) -> str:
-        """As the header Host says it."""
+        """The value of the Host header."""
         return self._server.netloc.rpartition("@")[2]
 
     async def dial(self, security: ssl.SSLContext | None) -> Wire:
@@ -73,13 +70,13 @@ class Dialler:
                     return await self._connect(self._server, security if self._is_secure else None, self._server_name)
                 if self._proxy.scheme in SOCKS:
                     return await self._connect(
-                        self._proxy, security if self._is_secure else None, self._server_name, onwards=self._server
+                        self._proxy, security if self._is_secure else None, self._server_name, socks_target=self._server
                     )
                 return await self._connect_through(self._proxy, security)
         except DialError:
             raise
         except TimeoutError as error:
-            raise DialError(f"cannot connect: nobody answered in {CONNECT_S_MAX:.0f} s") from error
+            raise DialError(f"cannot connect: no answer in {CONNECT_S_MAX:.0f} s") from error
         except OSError as error:
             cause = error.error if isinstance(error, ConnectError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -87,26 +84,26 @@ class Dialler:
             raise DialError(f"cannot connect: {cause.strerror or cause}") from cause
 
     async def _connect(
-        self, address: SplitResult, security: ssl.SSLContext | None, name: str, onwards: SplitResult | None = None
+        self, address: SplitResult, security: ssl.SSLContext | None, name: str, socks_target: SplitResult | None = None
     ) -> Wire:
-        async def pass_on(joined: socket.socket) -> None:
-            if onwards is not None:
-                where = onwards.hostname or "", onwards.port or _PORTS[onwards.scheme]
-                await connect_onwards(joined, *where, _user(address))
+        async def open_tunnel(sock: socket.socket) -> None:
+            if socks_target is not None:
+                where = socks_target.hostname or "", socks_target.port or _PORTS[socks_target.scheme]
+                await connect_by_socks(sock, *where, _user(address))
 
         port = address.port or _PORTS[address.scheme]
-        return await connect(address.hostname or "", port, security, name, before_tls=pass_on)
+        return await connect(address.hostname or "", port, security, name, before_tls=open_tunnel)
 
     async def _connect_through(self, proxy: SplitResult, security: ssl.SSLContext | None) -> Wire:
         wire = await self._connect(proxy, security if proxy.scheme == "https" else None, proxy.hostname or "")
         if not self._is_secure:
             return wire
-        assert security is not None, "a secure server without a context for TLS"
+        assert security is not None, "an HTTPS server without a TLS context"
         try:
             code = await wire.open_stream(self._tunnel_request(proxy))
             if code != 200:
                 raise DialError(f"cannot connect: the proxy refuses a tunnel to {self._server.netloc} ({code})")
-            await wire.go_secret(security, self._server_name)
+            await wire.start_tls(security, self._server_name)
         except BaseException:
             wire.abort()
             raise
@@ -139,20 +136,20 @@ async def connect(
         async with asyncio.timeout(timeout_s):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             address = address_text(str(found[0][4][0]), port)
-            joined = await aiohappyeyeballs.start_connection(
-                found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_kept_alive_socket
+            sock = await aiohappyeyeballs.start_connection(
+                found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_keepalive_socket
             )
             try:
                 if before_tls is not None:
-                    await before_tls(joined)
+                    await before_tls(sock)
                 _, wire = await loop.create_connection(
                     lambda: Wire(loop),
-                    sock=joined,
+                    sock=sock,
                     ssl=tls,
                     server_hostname=(server_name or host) if tls is not None else None,
                 )
             except BaseException:
-                joined.close()
+                sock.close()
                 raise
             return wire
     except OSError as error:
@@ -203,15 +200,15 @@ def _authorization(proxy: SplitResult) -> str:
 
 
 def _user(proxy: SplitResult) -> tuple[str, str] | None:
-    """A name and a password."""
+    """The user and the password in a URL."""
     return (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username is not None else None
 
 
-def _kept_alive_socket(address: Any) -> socket.socket:
+def _keepalive_socket(address: Any) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:
-        if hasattr(socket, name):  # not every system has all of them
+        if hasattr(socket, name):  # not on every system
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return made

@@ -1,11 +1,8 @@
-"""What a server refuses, as the errors that callers know.
+"""Errors of API servers: from an answer without success, or an ERROR event of a watch, to the `StatusError` to raise.
 
-Comes in   the status code, headers and body of an answer; or a Status that came as an event of a watch
-Goes out   the `StatusError` to raise
-
- 1. A Status is believed: its reason chooses the error, its message is the text, to the letter.
- 2. An answer that is no Status comes from something in between (a proxy, a load balancer). Then the code chooses, the
-    text is the one that client-go has for it, and what was answered is kept as a cause.
+1. In a Status, the reason selects the class and the message is the text, unchanged.
+2. An answer that is not a Status comes from a proxy or load balancer. Then the code selects the class, the text is that
+   of client-go, and the body becomes a cause.
 """
 
 from collections.abc import Mapping
@@ -79,7 +76,7 @@ _BY_CODE: dict[int, type[StatusError]] = {
     422: InvalidError,
     429: TooManyRequestsError,
 }
-# Reason and text of an answer that says nothing about itself, as client-go has them. None: what was answered.
+# Reason and text of an answer that is not a Status, as in client-go. None: the body is the text.
 _FOREIGN: dict[int, tuple[str, str | None]] = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "the server has asked for the client to provide credentials"),
@@ -100,7 +97,7 @@ _FOREIGN: dict[int, tuple[str, str | None]] = {
 
 
 def error_of_answer(code: int, headers: Mapping[str, str], body: bytes, *, method: str, about: str) -> StatusError:
-    """The error of an answer whose code is not a success. `about` is the resource and the name, for people."""
+    """The error of an answer without success. `about` names the resource and the object."""
     status = _status_in(body)
     if status is not None:
         return error_of_status(status, code=code, retry_after_s=retry_after_s(headers))
@@ -108,7 +105,7 @@ def error_of_answer(code: int, headers: Mapping[str, str], body: bytes, *, metho
 
 
 def error_of_event(raw: bytes) -> StatusError:
-    """The error that a watch tells as an event."""
+    """The error in an ERROR event of a watch."""
     status = _status_in(raw)
     if status is None:
         text = raw[:FOREIGN_TEXT_BYTES_MAX].decode(errors="replace")
@@ -134,7 +131,7 @@ def error_of_status(status: StatusView, *, code: int = 0, retry_after_s: float |
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """How long the server wants us to wait; None if it says nothing, or a date (as client-go)."""
+    """The Retry-After header in seconds; None if it is absent or a date, as in client-go."""
     text = headers.get(_RETRY_AFTER, "").strip()
     return float(text) if text.isascii() and text.isdecimal() else None
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from mooring.client.http.credentials import basic
+from mooring.client.http.connection import basic
 from mooring.client.http.dial import address_text, connect
 from mooring.client.http.transport import HttpStream, user_agent
 from mooring.client.http.wire import Wire

@@ -1,18 +1,16 @@
-"""Listings: from the bytes of a List to its items, read once.
+"""Items of a List: from the bytes of the answer to single objects or views.
 
-Comes in   the answer to a list request
-Goes out   a `Listing` whose items look as they would if each had been asked for alone; or their views, a part at a time
+Input: the answer to a list request. Output: a `Listing`, whose items look as if each had been read alone; or their
+views, a part at a time.
 
- 1. Items are cut out of the answer unread; whoever decodes them is the only one who does. They are cut when somebody
-    wants them as bytes: who wants views has parts of the answer decoded into them instead, without a copy of each item.
- 2. The items of a List carry neither kind nor apiVersion, because the List says it for all. They are put back: an item
-    is an object like any other.
- 3. Revision and token are known before an item is touched, so that the next page can be asked for while this one is
-    read.
- 4. Views come in parts that fit into a processor's cache: read at one go, the views of 500 pods take twice as long,
-    and are cold when they are used. A part ends where an item seems to begin as the first one does. That may be wrong
-    (an item may hold a list of objects that begin so), but never unnoticed: what is cut inside of an item is no JSON.
-    The rest is read item by item then.
+1. Items are cut out of the answer without decoding, and only when they are read as bytes. A reader of views decodes
+   parts of the answer instead, without a copy of each item.
+2. Items of a List have no kind and apiVersion. They are added.
+3. Revision and continue token are known before any item is decoded, so that the next page can be requested meanwhile.
+4. Views come in parts that fit into a processor cache: decoded at once, 500 pods take twice as long and are cold when
+   they are used. A part ends where an item seems to begin like the first one. This may be wrong (an item may hold a
+   list of similar objects), but is never unnoticed: a part that ends inside of an item is invalid JSON. The rest is
+   then decoded item by item.
 """
 
 from __future__ import annotations
@@ -55,11 +53,11 @@ _ITEM_METADATA = b'"metadata":{'
 _ITEM_START_BYTES_MAX = 256
 PART_BYTES = 1 << 16
 _START_BYTES_MAX = 1 << 14
-"""Kubernetes writes the metadata of a List before its items; a token in it has a few hundred bytes."""
+"""Kubernetes writes the metadata of a List before its items. A continue token has a few hundred bytes."""
 
 
 def listing_of(kind: Kind, answer: bytes) -> Listing:
-    """Raises `ServerError` if the answer is no List; now, or when its items are looked at."""
+    """Raises `ServerError` if the answer is not a List, now or when an item is read."""
     metadata, items = _metadata_at_start(answer), HttpItems(kind, answer)
     if metadata is None:
         metadata = items.cut().metadata
@@ -67,7 +65,7 @@ def listing_of(kind: Kind, answer: bytes) -> Listing:
 
 
 class HttpItems(Sequence[bytes]):
-    """The items of a List, cut out of it when somebody looks at one."""
+    """The items of a List, cut out of the answer when one is read."""
 
     def __init__(self, kind: Kind, answer: bytes) -> None:
         self._kind = kind
@@ -75,7 +73,7 @@ class HttpItems(Sequence[bytes]):
         self._whole: list[bytes] | None = None
 
     def parts(self, view: type[AnyView]) -> Iterator[list[AnyView] | Sequence[bytes]]:
-        """All items in parts, in order: views; and items that have to be read one by one, as the last part."""
+        """All items in parts, in order: lists of views; as the last part, items that must be decoded one by one."""
         start = 0
         for end in _ends_of_parts(self._answer):
             part = self._answer[start:end] + b"]}" if end else self._answer[start:]
@@ -125,7 +123,7 @@ class HttpItems(Sequence[bytes]):
 
 
 def _ends_of_parts(answer: bytes) -> Iterator[int]:
-    """Where the comma stands behind each part; 0 for the last one, which ends with the answer."""
+    """The position of the comma behind each part; 0 for the last part, which ends with the answer."""
     start = answer.find(_ITEMS, 0, _START_BYTES_MAX) + len(_ITEMS)
     metadata = answer.find(_ITEM_METADATA, start, start + _ITEM_START_BYTES_MAX)
     if start >= len(_ITEMS) and metadata >= 0:
@@ -137,7 +135,7 @@ def _ends_of_parts(answer: bytes) -> Iterator[int]:
 
 
 def _metadata_at_start(answer: bytes) -> ListMetadata | None:
-    """What stands before the items, if it stands there."""
+    """The metadata in front of the items, if it is there."""
     end = answer.find(_ITEMS, 0, _START_BYTES_MAX)
     if end < 0:
         return None

@@ -1,17 +1,15 @@
-"""Requests: paced, tried again where that is safe, and every refusal an error that callers know.
+"""Requests to an API server: rate limit, retries, renewal of credentials, errors, metrics.
 
-Comes in   what to ask of the server
-Goes out   the body of a good answer; or a `ClientError`
+Input: a request. Output: the body of a successful answer; or a `ClientError`.
 
- 1. All requests of a client, tried again or not, take their turn in one token bucket.
- 2. What the server asks to be tried later (429, or 5xx, with a Retry-After) is tried later, at most `TRIES_MAX` times,
-    as client-go does.
- 3. Only who reads is asked again after a broken connection. A write whose answer was lost is a `NoAnswerError`: it may
-    have been carried out.
- 4. `Repeat.NEVER_AFTER_FAILURE` is for what must not be done twice (a binding): there a failure of the server (5xx) is
-    a `NoAnswerError` too, because nobody knows how far it had come.
- 5. An identity that the server does not know (401) is renewed once, if it can be.
- 6. What was asked and how long it took is counted (`Asked`), as client-go does: dashboards show it.
+1. Every attempt takes a token from one bucket per client.
+2. A 429 or 5xx with a Retry-After is repeated after that time, at most `TRIES_MAX` times, as in client-go.
+3. Only reads are repeated after a broken connection. A write without an answer is a `NoAnswerError`: the server may
+   have carried it out.
+4. `Repeat.NEVER_AFTER_FAILURE` is for requests that must not be carried out twice (a binding): there a 5xx is a
+   `NoAnswerError` too, because the outcome is unknown.
+5. A 401 renews the identity once, if possible.
+6. Requests are counted and timed (`Asked`) as in client-go, for the same dashboards.
 """
 
 from __future__ import annotations
@@ -30,16 +28,16 @@ from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 
 TRIES_MAX = 10
-"""How often a request is tried again."""
+"""How often a request is repeated."""
 LOST_CONNECTION_WAIT_S = 1.0
 JSON = "application/json"
 NO_ANSWER = "<error>"
-"""In the place of a code."""
+"""The code of a request without an answer, in metrics."""
 DURATION_BOUNDS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 class Durations:
-    """How often something took how long: a count for each bound, and one for what took longer."""
+    """A histogram: a count for each bound, and one above the last."""
 
     __slots__ = ("counts", "total_s")
 
@@ -53,17 +51,17 @@ class Durations:
 
 
 class Asked:
-    """What was asked of the server, by method."""
+    """Request metrics, by method."""
 
     __slots__ = ("durations", "outcomes", "turns")
 
     def __init__(self) -> None:
         self.outcomes: defaultdict[tuple[str, int | str], int] = defaultdict(int)
-        """How often, by method and code."""
+        """The number of requests, by method and code."""
         self.durations: defaultdict[str, Durations] = defaultdict(Durations)
-        """How long answers took; watches are not timed."""
+        """The time to an answer. Watches are not timed."""
         self.turns: defaultdict[str, Durations] = defaultdict(Durations)
-        """How long a request waited for its turn."""
+        """The time that a request waited for the rate limit."""
 
     def answered(self, method: str, code: int | str, took_s: float) -> None:
         self.outcomes[method, code] += 1
@@ -71,18 +69,18 @@ class Asked:
 
 
 class Repeat(Enum):
-    """When a request may be sent once more."""
+    """When a request may be repeated."""
 
     AFTER_LOSS = auto()
-    """Even if a first one was carried out: it only reads."""
+    """Also after a broken connection: the request only reads."""
     WHEN_ASKED = auto()
-    """When the server says so."""
+    """When the server asks for it."""
     NEVER_AFTER_FAILURE = auto()
-    """Only when the server refused to look at it."""
+    """Only when the server did not process the request (429)."""
 
 
 class HttpRequests:
-    """One way to ask, for everything but what it is about."""
+    """Sends requests of one client."""
 
     def __init__(
         self, connection: Connection, transport: HttpTransport, clock: Clock, bucket: TokenBucket | None
@@ -108,8 +106,8 @@ class HttpRequests:
         repeat: Repeat = Repeat.WHEN_ASKED,
         content_type: str = JSON,
     ) -> bytes:
-        """The body of a good answer. `about` names the resource and the object, for people."""
-        turn: _Turn | None = None  # nearly always the first try is good
+        """The body of a successful answer. `about` names the object in errors. Raises `ClientError`."""
+        turn: _Attempts | None = None  # nearly always the first attempt succeeds
         while True:
             identity = self._next_identity_nowait() or await self._next_identity(method)
             started_s = self._clock.now_s()
@@ -119,19 +117,19 @@ class HttpRequests:
                 )
             except NoAnswerError as error:
                 self.asked.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
-                turn = turn or _Turn(self, method, about, repeat)
+                turn = turn or _Attempts(self, method, about, repeat)
                 await turn.after_loss(error)
                 continue
             self.asked.answered(method, answer.code, self._clock.now_s() - started_s)
             if answer.code < 300:
                 return answer.body
-            turn = turn or _Turn(self, method, about, repeat)
+            turn = turn or _Attempts(self, method, about, repeat)
             await turn.after_refusal(answer.code, answer.headers, answer.body, identity)
 
     @asynccontextmanager
     async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[HttpStream]:
-        """An answer that is read while it is being written. Raises as `ask`, before the first byte of it."""
-        turn = _Turn(self, "GET", about, Repeat.AFTER_LOSS)
+        """An answer that is read as it arrives. Raises as `ask`, before the first byte."""
+        turn = _Attempts(self, "GET", about, Repeat.AFTER_LOSS)
         while True:
             identity = await self._next_identity("GET")
             try:
@@ -169,7 +167,7 @@ class HttpRequests:
         return identity
 
     async def _next_identity(self, method: str) -> Identity:
-        """Our identity, when it is our turn."""
+        """The identity of the next attempt, after waiting for the rate limit."""
         counts = self._counts
         counts["requests"] += 1
         if self._bucket is not None:
@@ -192,8 +190,8 @@ class HttpRequests:
         await self._clock.wait(delay_s)
 
 
-class _Turn:
-    """What one request has been through, and whether it may be sent once more."""
+class _Attempts:
+    """The attempts of one request, and whether it may be repeated."""
 
     def __init__(self, requests: HttpRequests, method: str, about: str, repeat: Repeat) -> None:
         self._requests = requests
@@ -204,16 +202,16 @@ class _Turn:
         self._is_renewed = False
 
     async def after_loss(self, error: NoAnswerError) -> None:
-        """Wait until it is time to try again, or raise."""
+        """Wait until the next attempt, or raise."""
         self._requests.count("failures")
         is_safe = self._repeat is Repeat.AFTER_LOSS and isinstance(error, ConnectionLostError)
         if not is_safe or self._tries >= TRIES_MAX:
             raise error
-        # The first time at once: a connection that the server closed while it was idle is no sign of trouble.
+        # The first time at once: a server may close an idle connection at any time.
         await self._again_in(LOST_CONNECTION_WAIT_S if self._tries else 0.0)
 
     async def after_refusal(self, code: int, headers: Mapping[str, str], answer: bytes, identity: Identity) -> None:
-        """Wait until it is time to try again, or raise."""
+        """Wait until the next attempt, or raise."""
         self._requests.count("refusals")
         if code == 401 and not self._is_renewed and self._requests.renew(identity):
             self._is_renewed = True
@@ -231,7 +229,7 @@ class _Turn:
     def _error(self, code: int, headers: Mapping[str, str], answer: bytes) -> ClientError:
         error = error_of_answer(code, headers, answer, method=self._method, about=self._about)
         if isinstance(error, ServerError) and self._repeat is Repeat.NEVER_AFTER_FAILURE:
-            return NoAnswerError(f"the server failed, and how far it came is not known: {error}")
+            return NoAnswerError(f"the server failed, and the outcome is unknown: {error}")
         return error
 
     async def _again_in(self, delay_s: float) -> None:

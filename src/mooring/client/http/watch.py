@@ -1,17 +1,16 @@
-"""Watches over HTTP: a line for each change, read as they come.
+"""Watches over HTTP: one line of JSON for each event, read as it arrives.
 
-Comes in   the bytes of an answer that does not end
-Goes out   watch events, as many together as have arrived
+Input: the bytes of an answer that does not end. Output: watch events, in batches.
 
- 1. A change is told when its line is complete. What comes after the last line break before a cut is told to nobody: the
-    next watch will tell it.
- 2. Changes that came before an error are told before the error is.
- 3. An object is decoded straight from its line into the view that a reader wants, once; nobody reads a change twice
-    only to find out its revision.
- 4. A line may have up to `LINE_BYTES_MAX`. Long lines are collected in pieces and joined once.
+1. An event is delivered when its line is complete. An incomplete last line is dropped: the next watch delivers the
+   event.
+2. Events before an error are delivered before the error.
+3. An object is decoded once, from its line into the view that the reader wants. Nothing is decoded twice to find the
+   resourceVersion.
+4. A line has at most `LINE_BYTES_MAX`. Long lines are collected in pieces and joined once.
 
-Why the object is cut out of its line by position: reading JSON only to skip it costs half of what reading it costs, and
-kube-apiserver writes `{"type":"ADDED","object":…}` to the letter. A line of any other form is taken apart instead.
+The object is cut out of its line by position, because skipping JSON costs half of decoding it, and kube-apiserver
+always writes `{"type":"ADDED","object":…}`. A line of any other form is decoded.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _revision_decoder = msgspec.json.Decoder(_Revision)
 
 
 class HttpEvent:
-    """One change, as it came."""
+    """One event."""
 
     __slots__ = ("_revision", "_view", "_view_kind", "change", "raw")
 
@@ -87,18 +86,18 @@ class HttpEvent:
 
 
 class Readable(Protocol):
-    """An answer that is read while it is being written."""
+    """An answer that is read as it arrives."""
 
     async def read_any(self) -> bytes:
-        """What has come since; nothing at the end. Raises `OSError`."""
+        """The next bytes; empty at the end. Raises `OSError`."""
         ...
 
 
 class HttpWatch:
-    """Keeps the promise of a watch on an answer that does not end."""
+    """Implements `Watch` over HTTP."""
 
     def __init__(self, opening: AbstractAsyncContextManager[Readable], what: str) -> None:
-        """`opening` sends the request; `what` is watched, for people."""
+        """`opening` sends the request; `what` names the resource in errors."""
         self._opening = opening
         self._what = what
         self._stream: Readable | None = None
@@ -118,7 +117,7 @@ class HttpWatch:
             await self._opening.__aexit__(None, None, None)
 
     async def next_batch(self) -> Sequence[WatchEvent]:
-        assert self._stream is not None, "a watch is read inside of its `async with`"
+        assert self._stream is not None, "a watch is read outside of its `async with`"
         while self._failure is None:
             try:
                 chunk = await self._stream.read_any()
@@ -161,12 +160,10 @@ class HttpWatch:
         self._pieces.append(piece)
         self._pieces_bytes += len(piece)
         if self._pieces_bytes > LINE_BYTES_MAX:
-            self._failure = NoAnswerError(
-                f"the watch of {self._what} tells a change of more than {LINE_BYTES_MAX} bytes"
-            )
+            self._failure = NoAnswerError(f"the watch of {self._what} has an event of more than {LINE_BYTES_MAX} bytes")
 
     def _event_of(self, line: bytes) -> HttpEvent | None:
-        """The change that a line tells; None for an error, which is kept for later."""
+        """The event of a line; None for an error, which is kept for later."""
         if line.endswith(b"}"):
             for start, change in _USUAL:
                 if line.startswith(start):
@@ -174,7 +171,7 @@ class HttpWatch:
         try:
             event = _line_decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._failure = ServerError(f"the watch of {self._what} tells something else than a change: {error}")
+            self._failure = ServerError(f"the watch of {self._what} has a line that is not an event: {error}")
             return None
         raw = bytes(event.object)
         if event.type in Change.__members__:
@@ -182,6 +179,6 @@ class HttpWatch:
         self._failure = (
             error_of_event(raw)
             if event.type == _ERROR
-            else ServerError(f"the watch of {self._what} tells of {event.type!r}, which is no known change")
+            else ServerError(f"the watch of {self._what} has an event of the unknown type {event.type!r}")
         )
         return None

@@ -1,12 +1,11 @@
-"""What stands in a kubeconfig: clusters, users and contexts, each under its name.
+"""The entries of kubeconfig files: clusters, users and contexts by name.
 
-Comes in   kubeconfig files
-Goes out   their entries as typed values that remember their file; or a `KubeconfigError` of one line
+Input: kubeconfig files. Output: typed entries that remember their file; or a `KubeconfigError` of one line.
 
- 1. Of several files the first one that has an entry of a name, or a current context, wins. Entries are never mixed.
- 2. Paths are relative to the file that they stand in; they come out absolute.
- 3. An error names the file, the entry and the field.
- 4. Only what is wrong in itself is refused here. Whether an entry is complete matters only to whoever uses it.
+1. Of several files, the first with an entry of a name, or with a current context, wins. Entries are never merged.
+2. Relative paths are relative to their file. They are returned as absolute paths.
+3. An error names the file, the entry and the field.
+4. Only invalid values are rejected here. Missing fields are an error when the entry is used.
 """
 
 from base64 import b64decode
@@ -25,12 +24,12 @@ from mooring.api.yaml import load_documents
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig cannot be used: says where, what was found and what was wanted."""
+    """A kubeconfig cannot be used. The text names the place, the value found and the value expected."""
 
 
 class NamedExtension(View):
     name: str = ""
-    extension: Any = None  # somebody's own JSON, handed on to a plug-in unread
+    extension: Any = None  # any JSON, passed to a plug-in unchanged
 
 
 class ClusterEntry(View):
@@ -87,7 +86,7 @@ AnyEntry = TypeVar("AnyEntry", ClusterEntry, UserEntry, ContextEntry)
 
 @dataclass(frozen=True, slots=True)
 class Named(Generic[AnyEntry]):
-    """An entry, and where it stands: `what` is the kind of entry."""
+    """An entry and its place in a file. `what` is the kind of entry."""
 
     what: str
     name: str
@@ -99,11 +98,11 @@ class Named(Generic[AnyEntry]):
         return KubeconfigError(f"{where}: {field_name}: {problem}" if field_name else f"{where}: {problem}")
 
     def path(self, text: str) -> str:
-        """A path of this entry, absolute."""
+        """The absolute form of a path in this entry."""
         return str(Path(self.file).absolute().parent / text) if text else ""
 
     def decoded(self, field_name: str, text: str) -> bytes:
-        """Data of this entry, written in base 64."""
+        """The decoded form of a base64 field of this entry."""
         try:
             return b64decode("".join(text.split()), validate=True)
         except (Base64Error, ValueError) as error:
@@ -112,7 +111,7 @@ class Named(Generic[AnyEntry]):
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """One file, or several merged."""
+    """One file, or several files merged."""
 
     files: Sequence[str] = ()
     current_context: str = ""
@@ -126,7 +125,7 @@ class Kubeconfig:
 
 
 def read_kubeconfig(file: str) -> Kubeconfig:
-    """One file. Raises `KubeconfigError`, or `FileNotFoundError` if there is none."""
+    """Read one file. Raises `KubeconfigError`, or `FileNotFoundError` if it does not exist."""
     try:
         documents = load_documents(Path(file).read_bytes(), file)
     except FileNotFoundError:
@@ -154,7 +153,7 @@ def read_kubeconfig(file: str) -> Kubeconfig:
 
 
 def merged(configs: Sequence[Kubeconfig]) -> Kubeconfig:
-    """Several files as one; the first wins."""
+    """Merge files. The first one wins."""
     backwards = list(reversed(configs))
     return Kubeconfig(
         files=[file for config in configs for file in config.files],

@@ -1,15 +1,14 @@
-"""Exec plug-ins: a program that says who we are, run whenever we need to know.
+"""Exec credential plug-ins: a program that prints a token or a client certificate.
 
-Comes in   the `exec` entry of a user, and what it may be told about the cluster
-Goes out   an `Identity`: a token, a client certificate or both
+Inputs: the `exec` entry of a user, and the cluster information for the plug-in. Output: an `Identity`.
 
- 1. The program runs when an identity is first needed, when the last one has expired, and when the server rejected it.
-    It never runs twice at the same time; whoever comes meanwhile waits for its answer.
- 2. It finds what we tell it in KUBERNETES_EXEC_INFO and answers on its standard output, both as `ExecCredential` of the
-    version that the entry names.
- 3. What it writes to its standard error goes to ours: it may ask a person to visit a page.
- 4. It may run for `PLUGIN_S_MAX`. After a failure it rests for `FAILURE_REST_S`: a broken plug-in must not be started
-    for each of a thousand requests.
+1. The program runs when an identity is first needed, when the last one has expired, and when the server rejected it. It
+   never runs twice at the same time: further requests wait for its output.
+2. Its input is in KUBERNETES_EXEC_INFO and its output on standard output, both as an `ExecCredential` of the version
+   that the entry names.
+3. Its standard error goes to ours: it may ask the user to open a page.
+4. It may run for `PLUGIN_S_MAX`. After a failure it is not started again for `FAILURE_REST_S`, so that a broken plug-in
+   is not started for each of a thousand requests.
 """
 
 import asyncio
@@ -24,8 +23,7 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.views.base import View
-from mooring.client.http.connection import Certificate, CredentialsError, Identity
-from mooring.client.http.credentials import bearer
+from mooring.client.http.connection import Certificate, CredentialsError, Identity, bearer
 from mooring.client.kubeconfig.entries import ExecEntry
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
 
@@ -33,7 +31,7 @@ PLUGIN_S_MAX = 300.0
 FAILURE_REST_S = 1.0
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 EXTENSION = "client.authentication.k8s.io/exec"
-"""The cluster's extension that is handed to a plug-in as its configuration."""
+"""The extension of a cluster entry that is the configuration of a plug-in."""
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +50,7 @@ class ExecCredential(View):
 
 
 class ExecCredentials:
-    """Credentials that a program hands out."""
+    """Credentials from a plug-in."""
 
     def __init__(
         self,
@@ -63,7 +61,7 @@ class ExecCredentials:
         is_terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`cluster` is what the plug-in is told about the cluster, if its entry wants that."""
+        """`cluster` is the cluster information for the plug-in, if its entry asks for it."""
         self._entry = entry
         self._clock = clock
         self._cluster = cluster
@@ -99,7 +97,7 @@ class ExecCredentials:
             self._identity = None
         return True
 
-    # -------------------------------------------------------------------------------------------- the program
+    # -------------------------------------------------------------------------------------------- program
 
     async def _run(self) -> bytes:
         entry, is_interactive = self._entry, self._is_interactive()
@@ -172,7 +170,7 @@ class ExecCredentials:
         return CredentialsError(f"credential plug-in {self._entry.command} {problem}")
 
     def _hint(self) -> str:
-        # Of a hint only what can be printed: it must not steer somebody's terminal.
+        # Without control characters, which could change the state of a terminal.
         hint = "".join(letter for letter in " ".join(self._entry.install_hint.split()) if letter.isprintable())
         return f"; {hint}" if hint else ""
 

@@ -1,9 +1,8 @@
-"""The service account of the pod that we run in: a token, an authority and an address that the kubelet provides.
+"""The connection from the service account of a pod.
 
-Comes in   the pod's environment and the folder in which its service account is mounted
-Goes out   a `Connection` to the cluster's own API server
-
-The token is renewed in its file while we run, and read again from there (`client.http.credentials`).
+Inputs: the environment of the pod, and the directory in which the kubelet mounts the service account. Output: a
+`Connection` to the API server of the cluster. The kubelet renews the token in its file; `FileCredentials` reads it
+again.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from mooring.client.http.connection import Connection
-from mooring.client.http.credentials import FileCredentials
+from mooring.client.http.connection import Connection, FileCredentials
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.kit.clock import Clock
 
@@ -23,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_in_cluster(environment: Mapping[str, str]) -> bool:
-    """Whether we run in a pod, as far as the environment tells."""
+    """Whether the process runs in a pod, by its environment."""
     return bool(environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"))
 
 
@@ -52,6 +50,6 @@ def _content(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        # As client-go: the server may bear a certificate that the system knows.
+        # As client-go: the certificate of the server may be known to the system.
         logger.error("%s cannot be read: %s", file, error.strerror)
         return b""

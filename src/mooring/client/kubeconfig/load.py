@@ -1,17 +1,13 @@
-"""The kubeconfig: from files on a disk to a connection with one API server.
+"""The connection of a kubeconfig context.
 
-Comes in   $KUBECONFIG, ~/.kube/config or a path; perhaps the name of a context and the address of a server
-Goes out   a `Connection`; or a `KubeconfigError` of one line that names the file, the entry and the field
+Inputs: $KUBECONFIG, ~/.kube/config or a path; optionally the name of a context and the address of a server. Output: a
+`Connection`; or a `KubeconfigError` of one line that names the file, the entry and the field.
 
-    entries                what stands in the files, and which of several files wins
-    exec                   programs that say who we are
-    incluster              the service account of the pod that we run in
-
- 1. `load_connection` finds its way as kubectl does, `component_connection` as kube-scheduler does.
- 2. A server is verified unless the configuration says in so many words that it is not.
- 3. As in kubectl a plug-in is used only by who has no token, password or certificate, and nobody shows his credentials
-    over plain HTTP.
- 4. A configuration that contradicts itself is refused, never guessed at.
+1. `load_connection` searches as kubectl does, `component_connection` as kube-scheduler does.
+2. A server is verified unless the configuration turns it off explicitly.
+3. As in kubectl, a plug-in is used only without a token, password or certificate, and credentials are not sent over
+   plain HTTP.
+4. A contradictory configuration is an error.
 """
 
 from __future__ import annotations
@@ -25,8 +21,15 @@ from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace as replace_fields
 
-from mooring.client.http.connection import Connection, Credentials, FixedCredentials, Identity
-from mooring.client.http.credentials import FileCredentials, Pem, basic
+from mooring.client.http.connection import (
+    Connection,
+    Credentials,
+    FileCredentials,
+    FixedCredentials,
+    Identity,
+    Pem,
+    basic,
+)
 from mooring.client.http.proxy import is_usable_proxy
 from mooring.client.kubeconfig.entries import (
     ClusterEntry,
@@ -44,7 +47,7 @@ from mooring.kit.clock import Clock
 
 _EXEC_MODES = ("Never", "IfAvailable", "Always")
 _HEADER_KEY_LETTERS = "!#$&'*+-.^_`|~"
-"""What may stand in the name of a header beside letters and digits; the percent sign begins an escape."""
+"""Characters of a header name besides letters and digits. The percent sign begins an escape."""
 
 
 def load_connection(
@@ -78,7 +81,7 @@ def component_connection(
 
 
 def default_files(environment: Mapping[str, str]) -> Sequence[str]:
-    """Where a kubeconfig is looked for, the first that wins first."""
+    """The paths of kubeconfig files, in order of precedence."""
     listed = environment.get("KUBECONFIG", "")
     if listed:
         return list(dict.fromkeys(file for file in listed.split(os.pathsep) if file))
@@ -122,7 +125,7 @@ def _present(files: Sequence[str]) -> list[Kubeconfig]:
         try:
             configs.append(read_kubeconfig(file))
         except FileNotFoundError:
-            continue  # as kubectl: whoever lists several files may not have all of them everywhere
+            continue  # as kubectl: of several files some may be missing
     return configs
 
 
@@ -155,7 +158,7 @@ def _names(entries: Mapping[str, object]) -> str:
     return ", ".join(sorted(entries)) or "none"
 
 
-# --- the cluster -------------------------------------------------------------------------------------------------
+# --- cluster -----------------------------------------------------------------------------------------------------
 
 
 def _connection_to(cluster: Named[ClusterEntry], master: str) -> Connection:
@@ -184,14 +187,14 @@ def _connection_to(cluster: Named[ClusterEntry], master: str) -> Connection:
 
 
 def _server_of(address: str, *, is_tls: bool) -> str:
-    """The address of a server as we use it. Without a scheme it is HTTPS only where something speaks of TLS."""
+    """The normalized URL of a server. Without a scheme it is HTTPS only if the entry has TLS settings."""
     if "://" not in address:
         address = f"{'https' if is_tls else 'http'}://{address}"
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-# --- the user ----------------------------------------------------------------------------------------------------
+# --- user --------------------------------------------------------------------------------------------------------
 
 
 def _check_user(user: Named[UserEntry]) -> None:
@@ -221,7 +224,7 @@ def _check_plugin(user: Named[UserEntry]) -> None:
         raise user.wrong("exec.apiVersion", f"expected {' or '.join(API_VERSIONS)}, found {plugin.api_version!r}")
     if any(not variable.name for variable in plugin.env):
         raise user.wrong("exec.env", "expected a name for each variable")
-    # Only the older version may leave the mode open.
+    # Only v1beta1 may omit the mode.
     modes = _EXEC_MODES if plugin.api_version == API_VERSIONS[0] else (*_EXEC_MODES, "")
     if plugin.interactive_mode not in modes:
         found = plugin.interactive_mode
@@ -260,7 +263,7 @@ def _credentials_of(
         return FixedCredentials()
     command = entry.exec.command
     plugin = replace_fields(entry.exec, command=user.path(command) if "/" in command else command)
-    return ExecCredentials(plugin, clock, cluster=_told_of(cluster.entry, connection), environment=environment)
+    return ExecCredentials(plugin, clock, cluster=_cluster_info(cluster.entry, connection), environment=environment)
 
 
 def _has_certificate(entry: UserEntry) -> bool:
@@ -280,9 +283,9 @@ def _file_content(named: Named[Any], field: str, path: str) -> bytes:
         raise named.wrong(field, f"{path} cannot be read: {error.strerror}") from None
 
 
-def _told_of(entry: ClusterEntry, connection: Connection) -> Mapping[str, Any]:
-    """What a plug-in is told of the cluster, if its entry wants that."""
-    told: dict[str, Any] = {
+def _cluster_info(entry: ClusterEntry, connection: Connection) -> Mapping[str, Any]:
+    """The cluster information for a plug-in, if its entry asks for it (`provideClusterInfo`)."""
+    info: dict[str, Any] = {
         "server": entry.server,
         "tls-server-name": entry.tls_server_name,
         "insecure-skip-tls-verify": entry.insecure_skip_tls_verify,
@@ -290,9 +293,9 @@ def _told_of(entry: ClusterEntry, connection: Connection) -> Mapping[str, Any]:
         "proxy-url": entry.proxy_url,
         "disable-compression": entry.disable_compression,
     }
-    told = {name: value for name, value in told.items() if value}
-    told["config"] = next((each.extension for each in entry.extensions if each.name == EXTENSION), None)
-    return told
+    info = {name: value for name, value in info.items() if value}
+    info["config"] = next((each.extension for each in entry.extensions if each.name == EXTENSION), None)
+    return info
 
 
 def _impersonation(entry: UserEntry) -> list[tuple[str, str]]:

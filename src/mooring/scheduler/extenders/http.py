@@ -19,11 +19,10 @@ import tempfile
 from collections.abc import Iterable
 from types import TracebackType
 
-from mooring.client.http.answer import Answer, TooLongAnswerError
 from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, connect_to, encode_request
-from mooring.client.http.pool import WirePool
-from mooring.client.http.wire import Wire
+from mooring.client.http.transport import WirePool
+from mooring.client.http.wire import Answer, TooLongAnswerError, Wire
 from mooring.scheduler.config.types import ExtenderTLSConfig
 from mooring.scheduler.extenders.extender import Extender
 from mooring.scheduler.extenders.transport import ExtenderError
