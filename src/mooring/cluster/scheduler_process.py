@@ -27,9 +27,9 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
-from mooring.client.core_events_writer import CoreEventWriter
 from mooring.client.election.elector import ElectionSettings, LeaderElector
 from mooring.client.election.fence import FencedClient
+from mooring.client.events.core import CoreEventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client

@@ -9,7 +9,8 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT
 from mooring.api.views.meta import ObjectReference
-from mooring.client.core_events_writer import PENDING_MAX, RETRY_S, CoreEventWriter
+from mooring.client.events.core import PENDING_MAX, CoreEventWriter
+from mooring.client.events.writer import RETRY_S
 from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

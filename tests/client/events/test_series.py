@@ -21,8 +21,8 @@ from mooring.client.errors import (
     NotFoundError,
     ServerError,
 )
-from mooring.client.events import EventRecorder
-from mooring.client.events_writer import WRITERS_MAX, WRITERS_MIN, EventWriter
+from mooring.client.events.recorder import EventRecorder
+from mooring.client.events.series import WORKERS_MAX, WORKERS_MIN, SeriesEventWriter
 from mooring.client.interface import Client
 from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
@@ -39,7 +39,7 @@ DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", 
 class Desk:
     """A writer at work on a scripted client."""
 
-    def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: EventWriter) -> None:
+    def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: SeriesEventWriter) -> None:
         self.clock = clock
         self.client = client
         self.writer = writer
@@ -65,7 +65,7 @@ def at_desk(
     client = ScriptedClient(clock, writes=answers or [])
 
     async def main() -> Desk:
-        writer = EventWriter(
+        writer = SeriesEventWriter(
             client,
             clock,
             Entropy(1),
@@ -251,16 +251,16 @@ class SlowClient:
 @pytest.mark.parametrize(
     ("records", "writers"),
     [
-        pytest.param(100, WRITERS_MIN, id="few leave the server to others"),
-        pytest.param(9_000, WRITERS_MAX, id="many are helped with before any is lost"),
+        pytest.param(100, WORKERS_MIN, id="few leave the server to others"),
+        pytest.param(9_000, WORKERS_MAX, id="many are helped with before any is lost"),
     ],
 )
 def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> None:
     clock = VirtualClock()
     client = SlowClient(clock)
 
-    async def main() -> EventWriter:
-        writer = EventWriter(cast(Client, client), clock, Entropy(1))
+    async def main() -> SeriesEventWriter:
+        writer = SeriesEventWriter(cast(Client, client), clock, Entropy(1))
         recorder = writer.recorder("default-scheduler", "default-scheduler-host")
         async with TaskGroup("desk") as group:
             writer.start(group)
@@ -329,7 +329,7 @@ def test_on_a_real_store_a_series_is_one_object() -> None:
     client = LocalClient(MemoryStore(), clock, Entropy(1))
 
     async def main() -> list[JsonBytes]:
-        writer = EventWriter(client, clock, Entropy(2))
+        writer = SeriesEventWriter(client, clock, Entropy(2))
         recorder = writer.recorder("default-scheduler", "default-scheduler-host")
         async with TaskGroup("desk") as group:
             writer.start(group)

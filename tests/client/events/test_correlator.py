@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mooring.api.views.meta import ObjectReference
-from mooring.client.core_events import COMBINED, SIMILAR_S, Correlator, EventWrite
-from mooring.client.events import SPAM_BURST, SPAM_REFILL_S
+from mooring.client.events.core import COMBINED, SIMILAR_S, Correlator, EventWrite
+from mooring.client.events.recorder import SPAM_BURST, SPAM_REFILL_S
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 

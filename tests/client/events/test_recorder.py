@@ -8,17 +8,19 @@ import pytest
 
 from mooring.api.views.meta import ObjectMeta, ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.events import (
+from mooring.client.events.recorder import (
     NOTE_BYTES_MAX,
     EventKey,
-    EventRecord,
+    EventNames,
     EventRecorder,
     SpamFilter,
     event_name,
     reference_to,
     shortened,
 )
+from mooring.client.events.series import SeriesEvent
 from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
 
 POD = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1", resource_version="7")
 NODE = ObjectReference(api_version="v1", kind="Node", name="n1", uid="u2")
@@ -28,8 +30,14 @@ def key(regarding: ObjectReference = POD, *, related: ObjectReference | None = N
     return (type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
 
 
+def series_event(key: EventKey, name: str, note: str, seen_s: float) -> SeriesEvent:
+    event = SeriesEvent(key, note, seen_s, EventNames(Entropy(1)))
+    event.name = name
+    return event
+
+
 def test_an_event_as_kube_scheduler_writes_it() -> None:
-    record = EventRecord(key(related=NODE), "web.18", "Successfully assigned shop/web to n1", 1_767_225_600.25)
+    record = series_event(key(related=NODE), "web.18", "Successfully assigned shop/web to n1", 1_767_225_600.25)
     assert record.body() == {
         "kind": "Event",
         "apiVersion": "events.k8s.io/v1",
@@ -54,15 +62,15 @@ def test_an_event_as_kube_scheduler_writes_it() -> None:
 
 
 def test_a_series_says_how_often_and_when_last() -> None:
-    record = EventRecord(key(), "web.18", "note", 0.0)
+    record = series_event(key(), "web.18", "note", 0.0)
     record.count, record.last_seen_s = 3, 1_767_225_601.0
     series = {"count": 3, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
-    assert record.series() == {"series": series}
+    assert record.patch() == {"series": series}
     assert record.body()["series"] == series
 
 
 def test_events_about_objects_without_a_namespace_go_to_default() -> None:
-    assert EventRecord(key(NODE), "n1.18", "note", 0.0).namespace == "default"
+    assert series_event(key(NODE), "n1.18", "note", 0.0).namespace == "default"
 
 
 def test_a_reference_names_the_very_object() -> None:
