@@ -27,7 +27,7 @@ from mooring.api.views.base import RawQuantity
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from time import perf_counter_ns
 
 from mooring.api.kinds import POD
-from mooring.store.promise import Store, StoreChange
+from mooring.store.interface import Store, StoreChange
 
 _HAS_NODE = b'"nodeName":"'
 _IS_REFUSED = b'"reason":"Unschedulable"'

@@ -12,7 +12,7 @@ from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from tests.apiserver.desks import with_desk
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario

@@ -8,7 +8,7 @@ from mooring.api.kinds import LIMIT_RANGE, NAMESPACE, NODE, RESOURCE_QUOTA, Kind
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.reads import RecordingLookup, are_unchanged
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from tests.apiserver.desks import with_desk
 from tests.client.objects import Body, node
 

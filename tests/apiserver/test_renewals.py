@@ -12,8 +12,8 @@ from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.twin_writes import TwinWrites
 from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.interface import PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import PatchForm
 from mooring.kit.entropy import Entropy
 from tests.apiserver.desks import with_desk
 from tests.client.objects import Body

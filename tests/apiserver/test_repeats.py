@@ -19,7 +19,7 @@ from mooring.apiserver.registry.create import Created
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.repeats import Repeats
 from mooring.client.errors import ForbiddenError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.kit.clock import VIRTUAL_WALL_S, format_rfc3339
 from mooring.kit.entropy import Entropy
 from tests.apiserver.desks import with_desk

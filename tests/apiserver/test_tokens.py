@@ -8,7 +8,7 @@ from mooring.api.kinds import POD, SERVICE_ACCOUNT
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.client.errors import NotFoundError
-from mooring.client.promise import JsonObject
+from mooring.client.interface import JsonObject
 from tests.apiserver.desks import with_desk
 from tests.client.objects import at, read
 

@@ -28,8 +28,8 @@ from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.registry import create, patches, put
 from mooring.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from mooring.client.interface import PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import PatchForm
 from mooring.kit.entropy import Entropy
 from tests.apiserver.desks import with_desk
 from tests.client.objects import Body, at, node, pod, read, text_at

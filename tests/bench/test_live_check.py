@@ -13,7 +13,7 @@ from bench.live_cluster import ComingPod, LiveCluster, coming
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.api.kinds import EVENT, POD
-from mooring.client.promise import Deletion, PatchForm
+from mooring.client.interface import Deletion, PatchForm
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from tests.waiting import LIMIT_S

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mooring.client.http_connection import Certificate
+from mooring.client.http.connection import Certificate
 
 BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
 

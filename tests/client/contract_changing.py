@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD, REPLICA_SET
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from tests.client.contract_play import NS, Play, PlayedContract
 from tests.client.objects import Body, at, config_map, pod, read, replica_set, text_at
 

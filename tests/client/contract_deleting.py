@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ConflictError, NotFoundError
-from mooring.client.promise import Client, Deletion, PatchForm
+from mooring.client.interface import Client, Deletion, PatchForm
 from tests.client.contract_play import NS, Play, PlayedContract
 from tests.client.objects import Body, at, config_map, pod, read, text_at
 

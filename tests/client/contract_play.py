@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
-from mooring.client.promise import Change, Client, Watch, WatchEvent
+from mooring.client.interface import Change, Client, Watch, WatchEvent
 from tests.client.objects import Body, text_at
 
 Scenario: TypeAlias = Callable[[Client], Awaitable[None]]

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET
 from mooring.client.errors import AlreadyExistsError, BadRequestError, InvalidError, NotFoundError, StatusError
-from mooring.client.promise import Client, Selection
+from mooring.client.interface import Client, Selection
 from tests.client.contract_play import NS, Play, PlayedContract, create_all, names
 from tests.client.objects import Body, at, config_map, node, pod, text_at
 

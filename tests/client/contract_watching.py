@@ -7,7 +7,7 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import BadRequestError
-from mooring.client.promise import Change, Client, Deletion, PatchForm, Selection, WatchEvent
+from mooring.client.interface import Change, Client, Deletion, PatchForm, Selection, WatchEvent
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS, Play, PlayedContract, create_all, events_of, told
 from tests.client.objects import Body, at, config_map, pod, text_at

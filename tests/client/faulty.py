@@ -24,7 +24,7 @@ from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from mooring.api.kinds import POD, Kind
 from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAnswerError, ServerError
-from mooring.client.promise import (
+from mooring.client.interface import (
     EVERYTHING,
     Client,
     Deletion,

@@ -19,7 +19,7 @@ from typing import Final, Self, TypeAlias
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
-from mooring.client.promise import EVERYTHING, AnyView, Change, Deletion, JsonObject, Listing, PatchForm, Selection
+from mooring.client.interface import EVERYTHING, AnyView, Change, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.kit.clock import Clock
 
 

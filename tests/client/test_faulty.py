@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAnswerError, NotFoundError, ServerError
+from mooring.client.interface import Client
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -17,13 +17,13 @@ from mooring.client.errors import (
     ServerError,
     StatusError,
 )
+from mooring.client.interface import Change, Deletion, PatchForm, Selection
 from mooring.client.local import LocalClient
-from mooring.client.promise import Change, Deletion, PatchForm, Selection
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
+from mooring.store.interface import WriteConflict
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import WriteConflict
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario, create_all, names
 from tests.client.objects import Body, at, config_map, node, pod, read, text_at

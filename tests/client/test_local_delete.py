@@ -6,9 +6,9 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, EVENT, JOB, POD, REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from mooring.client.errors import ConflictError
+from mooring.client.interface import Deletion, Propagation
 from mooring.client.local_delete import GONE, PENDING, Fate, fate_of
 from mooring.client.local_form import PlainObject
-from mooring.client.promise import Deletion, Propagation
 from mooring.kit.clock import VIRTUAL_WALL_S, format_rfc3339
 
 BY_ITSELF = Deletion()

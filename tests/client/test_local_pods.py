@@ -9,9 +9,9 @@ import pytest
 from mooring.api.decode import convert_as
 from mooring.api.views.pod import PodStatus
 from mooring.client.errors import ConflictError
+from mooring.client.interface import Deletion
 from mooring.client.local_form import PlainObject, decoded, encoded
 from mooring.client.local_pods import bound, bound_form, grace_of_deletion_s, with_labels
-from mooring.client.promise import Deletion
 
 EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}

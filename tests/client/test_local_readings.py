@@ -10,8 +10,8 @@ from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client import local_pods, local_readings
 from mooring.client.errors import ConflictError
+from mooring.client.interface import Change, PatchForm, Watch
 from mooring.client.local import LocalClient
-from mooring.client.promise import Change, PatchForm, Watch
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -17,7 +17,7 @@ from mooring.client.local_refusals import (
     other_uid_in_deletion,
     watch_gone,
 )
-from mooring.store.promise import RevisionAhead, RevisionGone
+from mooring.store.interface import RevisionAhead, RevisionGone
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from mooring.client.errors import BadRequestError
+from mooring.client.interface import EVERYTHING, Selection
 from mooring.client.local_selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
-from mooring.client.promise import EVERYTHING, Selection
 
 WEB = {
     "metadata": {"name": "web", "labels": {"app": "web"}},

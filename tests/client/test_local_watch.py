@@ -10,10 +10,10 @@ from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.client.interface import Change, Selection
 from mooring.client.local import LocalClient
 from mooring.client.local_readings import LocalEvent
 from mooring.client.local_watch import BookmarkEvent
-from mooring.client.promise import Change, Selection
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -6,9 +6,9 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET, Kind
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, ServerError, StatusError
+from mooring.client.interface import PatchForm
 from mooring.client.local_form import PlainObject
 from mooring.client.local_write import is_finished, new_metadata, patched, updated
-from mooring.client.promise import PatchForm
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -12,10 +12,10 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client import pipe
 from mooring.client.errors import NoAnswerError, ServerError
+from mooring.client.interface import Client
 from mooring.client.local import LocalClient
 from mooring.client.pipe import PipeClient
 from mooring.client.pipe_server import PipeServer
-from mooring.client.promise import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real

@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.kinds import POD, Kind, all_kinds
 from mooring.client import pipe_words as words
+from mooring.client.election.fence import OutsideFenceError
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -22,8 +23,7 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from mooring.client.fence import OutsideFenceError
-from mooring.client.promise import Deletion, Propagation, Selection
+from mooring.client.interface import Deletion, Propagation, Selection
 
 
 def _told_over(error: ClientError) -> ClientError:

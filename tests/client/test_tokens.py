@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.errors import BadRequestError, ClientError
-from mooring.client.fence import FencedClient, OutsideFenceError
+from mooring.client.interface import JsonObject
 from mooring.client.local import LocalClient
-from mooring.client.promise import JsonObject
 from mooring.client.tokens import request_token
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
-from tests.client.http_play import Scene, play_over_http
+from tests.client.http.play import Scene, play_over_http
 
 REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 

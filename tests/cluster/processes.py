@@ -23,11 +23,11 @@ import msgspec
 
 from bench.machine import free_port
 from mooring.api.kinds import LEASE, NODE, POD
-from mooring.client.election_record import ElectionRecord, record_in
+from mooring.client.election.record import ElectionRecord, record_in
 from mooring.client.errors import ClientError
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.kubeconfig import load_connection
-from mooring.client.promise import PatchForm
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.interface import PatchForm
+from mooring.client.kubeconfig.load import load_connection
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from tests.waiting import LIMIT_S

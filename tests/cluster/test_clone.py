@@ -26,7 +26,7 @@ from mooring.api.kinds import (
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.cli.manifests import find_sources, read_objects
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.cluster.clone import CloneReport, clone, clone_body, clone_status, implied_objects, in_waves
 from mooring.cluster.components import run_components
 from mooring.cluster.objects import create_object, loopback_client

@@ -14,7 +14,7 @@ import msgspec
 from bench.machine import free_port
 from mooring.kit.entropy import Entropy
 from tests.cluster.running import ADMIN_TOKEN, WITHOUT_OTHERS, Up, running
-from tests.store.etcd_builders import Etcd
+from tests.store.etcd.builders import Etcd
 from tests.waiting import LIMIT_S, wait_until
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS, Kind
 from mooring.api.storage import NO_PROVISIONER, SELECTED_NODE
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.kit.loop import run_real
 from tests.cluster.fault_proxy import FaultProxy
 from tests.cluster.processes import TOKEN, ApiServer, api_server, scheduler_process

@@ -18,7 +18,7 @@ import msgspec
 
 from mooring.api.kinds import POD, Kind, kind_named
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError, StatusError
-from mooring.client.promise import Deletion, PatchForm
+from mooring.client.interface import Deletion, PatchForm
 from mooring.kit.loop import run_real
 from tests.cluster.processes import TOKEN, ApiServer, SchedulerProcess, api_server, scheduler_process
 from tests.golden.recordings import recorded

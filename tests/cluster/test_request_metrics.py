@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from mooring.client.http_requests import NO_ANSWER, Asked
+from mooring.client.http.requests import NO_ANSWER, Asked
 from mooring.cluster.request_metrics import RequestMetrics
 
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mooring.api.kinds import NODE, POD
-from mooring.client.leader_election import ElectionSettings, LeaderElector
+from mooring.client.election.elector import ElectionSettings, LeaderElector
 from mooring.client.local import LocalClient
 from mooring.cluster.scheduler_pages import Insight, scheduler_pages
 from mooring.kit.clock import VirtualClock

@@ -11,8 +11,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, kind_named
 from mooring.api.views.meta import OwnerReference
+from mooring.client.interface import PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import PatchForm
 from mooring.controllers.budget_owners import OwnerScales, ScaleError
 from mooring.controllers.frame import Workshop
 from mooring.kit.clock import VirtualClock

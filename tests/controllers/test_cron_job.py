@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, JOB
-from mooring.client.promise import Deletion, Propagation
+from mooring.client.interface import Deletion, Propagation
 from mooring.kit.clock import VIRTUAL_WALL_S, format_rfc3339
 from tests.client.faulty import FaultyClient
 from tests.controllers.batch_builders import cron_job, storm_of

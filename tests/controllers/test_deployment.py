@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, POD, REPLICA_SET
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.deployment_history import REVISION, ROLLBACK_TO
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.client.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.deployment_handlers import DeploymentHandlers
 from mooring.controllers.pod_tally import PodTally

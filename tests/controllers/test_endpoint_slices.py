@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
-from mooring.client.promise import Deletion
+from mooring.client.interface import Deletion
 from mooring.controllers.settings import ControllerSettings
 from tests.controllers.network_documents import backend, node, service
 from tests.controllers.world import Story, World, play

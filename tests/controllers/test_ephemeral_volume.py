@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, Kind
-from mooring.client.promise import Client, Deletion
+from mooring.client.interface import Client, Deletion
 from tests.controllers.world import NAMESPACE, Story, World, play
 
 SPEC: Document = {

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE, Kind
-from mooring.client.promise import Deletion, Propagation
+from mooring.client.interface import Deletion, Propagation
 from tests.controllers.cluster_builders import config_map, node_document, owner_of
 from tests.controllers.world import NAMESPACE, Story, World, play
 

@@ -6,9 +6,9 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP
 from mooring.api.views.definitions import CustomResourceDefinition
+from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError, NotFoundError
-from mooring.client.informer import Informer
-from mooring.client.promise import Propagation
+from mooring.client.interface import Propagation
 from mooring.controllers.garbage_graph import Identity
 from mooring.controllers.garbage_objects import GarbageObjects, StrayReference, UnknownKind
 from mooring.controllers.served_kinds import ServedKinds

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import JOB, POD
-from mooring.client.promise import Deletion
+from mooring.client.interface import Deletion
 from mooring.controllers.job_orphans import is_managed_elsewhere
 from tests.controllers.batch_builders import TRACKING, job, job_view
 from tests.controllers.world import NAMESPACE, World, play

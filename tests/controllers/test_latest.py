@@ -7,8 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from mooring.api.views.storage import PersistentVolume
-from mooring.client.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
 from mooring.controllers.latest import Latest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NAMESPACE, POD, SECRET, Kind
-from mooring.client.promise import Client, Deletion, JsonObject
+from mooring.client.interface import Client, Deletion, JsonObject
 from tests.controllers.cluster_builders import config_map, pod_document
 from tests.controllers.world import Story, World, play
 

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import NODE, Kind
 from mooring.client.errors import ConflictError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.node_taints import UNREACHABLE, TaintChange
 from mooring.controllers.node_writes import TRIES_MAX, NodeWriter
 from tests.controllers.cluster_builders import node_document, taints_of

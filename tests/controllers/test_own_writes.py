@@ -10,10 +10,10 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
+from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
-from mooring.client.informer import Informer
+from mooring.client.interface import Change
 from mooring.client.local import LocalClient
-from mooring.client.promise import Change
 from mooring.controllers.own_writes import OwnWrites
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from mooring.api.labels import NOTHING, matcher_of_pairs
 from mooring.api.views.pod import Pod
-from mooring.client.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
 from mooring.controllers.pod_groups import is_healthy_pod, pod_groups
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run

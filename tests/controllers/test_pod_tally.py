@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.views.pod import Pod
-from mooring.client.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
 from mooring.controllers.pod_tally import PodTally
 from mooring.controllers.pods import is_active, is_ready, is_terminating
 from tests.controllers.builders import pod_view

@@ -8,8 +8,8 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher, matcher_of_pairs
 from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.workloads import Service
-from mooring.client.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
 from mooring.controllers.selecting import Selecting
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run

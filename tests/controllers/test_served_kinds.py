@@ -11,8 +11,8 @@ from mooring.api.views.definitions import (
     DefinitionVersion,
 )
 from mooring.api.views.meta import Condition, ObjectMeta
-from mooring.client.informer import Informer
-from mooring.client.promise import Change
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
 from mooring.controllers.served_kinds import ServedKinds, kinds_of
 
 NAMES = DefinitionNames(plural="widgets", kind="Widget")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE_ACCOUNT
-from mooring.client.promise import Deletion
+from mooring.client.interface import Deletion
 from tests.controllers.world import World, play
 
 

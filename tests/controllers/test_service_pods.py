@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE, Kind
+from mooring.client.interface import PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import PatchForm
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.frame import Workshop
 from mooring.controllers.service_pods import GATHER_S_PER_POD, LARGE_SERVICE, ServicePods

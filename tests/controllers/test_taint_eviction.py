@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
 from mooring.client.errors import ServerError
-from mooring.client.promise import Client, Deletion
+from mooring.client.interface import Client, Deletion
 from tests.controllers.cluster_builders import node_document, pod_document, taint_document
 from tests.controllers.world import NAMESPACE, Story, Through, World, play
 

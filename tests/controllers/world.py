@@ -20,8 +20,8 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, DEPLOYMENT, POD, REPLICA_SET, Kind, kind_named
+from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client, Deletion, PatchForm
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import VirtualClock, format_rfc3339

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import DEVICE_CLASS, POD, PRIORITY_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, kind_named
-from mooring.client.promise import Deletion, PatchForm
+from mooring.client.interface import Deletion, PatchForm
 from mooring.kit.loop import run_real
 from tests.cluster.processes import ApiServer, api_server, scheduler_process
 from tests.deploy.manifests import installed

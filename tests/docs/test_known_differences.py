@@ -21,11 +21,13 @@ from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.http import HttpTransport
+from mooring.scheduler.extenders.transport import ExtenderError
 from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import page
 from tests.scheduler.config.builders import KUBERNETES, configuration, plugins, with_arguments, with_profile
+from tests.scheduler.extenders.builders import extender
 from tests.scheduler.harness import decide, engine_of
 from tests.scheduler.world import World, play
 
@@ -111,12 +113,16 @@ def test_a_dry_run_asks_no_extenders() -> None:
     assert decide(engine_of(node("n1"), config=config), pod()).node_name == "n1"
 
 
-def test_extenders_are_not_asked_through_proxies() -> None:
-    async def trusts_the_environment() -> bool:
-        async with HttpTransport(()) as transport:
-            return transport._open_session().trust_env
+def test_extenders_are_not_asked_through_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    unknown = extender("http://no-such-host.invalid", filterVerb="filter")
 
-    assert run_real(trusts_the_environment()) is False
+    async def ask() -> bytes:
+        async with HttpTransport([unknown]) as transport:
+            return await transport.ask(unknown, "filter", b"{}")
+
+    with pytest.raises(ExtenderError, match=r"lookup no-such-host\.invalid"):
+        run_real(ask())
 
 
 # Devices and groups

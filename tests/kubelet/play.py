@@ -18,8 +18,8 @@ import msgspec
 from mooring.api.decode import convert_as
 from mooring.api.kinds import NODE, POD
 from mooring.client.errors import NotFoundError
+from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

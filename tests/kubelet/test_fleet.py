@@ -7,8 +7,8 @@ import pytest
 
 from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD
 from mooring.client.errors import BadRequestError, NotFoundError
+from mooring.client.interface import EVERYTHING, PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import EVERYTHING, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

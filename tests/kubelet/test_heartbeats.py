@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from mooring.api.kinds import LEASE, NODE
-from mooring.client.promise import EVERYTHING
+from mooring.client.interface import EVERYTHING
 from mooring.kubelet.node_form import SIMULATED_ANNOTATION
 from mooring.kubelet.settings import FleetSettings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script

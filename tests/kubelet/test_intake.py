@@ -7,8 +7,8 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
-from mooring.client.http_watch import HttpEvent
-from mooring.client.promise import Change
+from mooring.client.http.watch import HttpEvent
+from mooring.client.interface import Change
 from mooring.kubelet.intake import Echoes, NodeIntake, PodIntake
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.play import pod, view

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import POD
+from mooring.client.interface import Client
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.settings import FleetSettings

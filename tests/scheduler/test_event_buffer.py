@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.event_buffer import BufferedPagedSink, EventBuffer
 from tests.builders import pod
 

@@ -24,8 +24,8 @@ from mooring.api.kinds import EVENT, NODE, POD, Kind, kind_of_view
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client, Deletion, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

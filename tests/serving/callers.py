@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import NoAnswerError, NotFoundError
-from mooring.client.promise import JsonObject
+from mooring.client.interface import JsonObject
 from mooring.kit.clock import VIRTUAL_WALL_S
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.serving.authentication import Caller

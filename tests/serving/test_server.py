@@ -12,7 +12,7 @@ from typing import cast
 import aiohttp
 import pytest
 
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.serving.answers import Answer, Question, text

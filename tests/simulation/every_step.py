@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.api.kinds import DEPLOYMENT
+from mooring.client.interface import PatchForm
 from mooring.client.local import LocalClient
-from mooring.client.promise import PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

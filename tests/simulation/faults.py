@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
-from mooring.client.promise import EVERYTHING, Client, Selection, Watch, WatchEvent
+from mooring.client.interface import EVERYTHING, Client, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from tests.client.faulty import Answer, Fault, FaultyClient, Outcome, Request

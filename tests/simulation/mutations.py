@@ -16,7 +16,7 @@ from mooring.api.kinds import DAEMON_SET, JOB, STATEFUL_SET, Kind
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
 from mooring.client import local
-from mooring.client.informer import Informer
+from mooring.client.cache.informer import Informer
 from mooring.client.local_form import PlainObject
 from mooring.client.local_write import updated
 from mooring.controllers import job as job_controller

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mooring.api.kinds import POD
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import VirtualClock

@@ -28,8 +28,8 @@ from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.registry.shelf import Shelf
+from mooring.client.interface import Client
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
@@ -42,8 +42,8 @@ from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.expansion import expand_profiles
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
+from mooring.store.interface import MUST_NOT_EXIST, Record
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import MUST_NOT_EXIST, Record
 from tests.apiserver.desks import TOKEN_KEY
 from tests.simulation.faults import Weather
 from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, POD, STATEFUL_SET
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client, Deletion, PatchForm, Propagation
+from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.kit.entropy import Entropy
 from tests.simulation.wishes import IMAGES, NAMESPACE, Cast, Wish, container, document, unfinished
 from tests.simulation.witness import Witness

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.store.etcd_builders import PROGRAM, Etcd, empty, play
+from tests.store.etcd.builders import PROGRAM, Etcd, empty, play
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

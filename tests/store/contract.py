@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pytest
 
 from mooring.kit.tasks import TaskGroup
-from mooring.store.promise import (
+from mooring.store.interface import (
     MUST_NOT_EXIST,
     Record,
     RevisionAhead,

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.kit.loop import run
+from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import EMPTY_REVISION, RevisionGone, Store
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, names, told
 
 

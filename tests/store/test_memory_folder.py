@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.store.interface import Record
 from mooring.store.memory_folder import Folder
-from mooring.store.promise import Record
 
 NAMES = st.text("abc", min_size=1, max_size=3)
 

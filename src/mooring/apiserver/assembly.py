@@ -39,7 +39,7 @@ from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
-from mooring.apiserver.kubelets.logs import KubeletLogs, unverified_tls
+from mooring.apiserver.kubelets.logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
@@ -49,11 +49,12 @@ from mooring.apiserver.resources import Resource, ResourceTable, built_in_resour
 from mooring.apiserver.strategies.service_allocation import ServiceAllocator
 from mooring.apiserver.strategies.table import STRATEGIES
 from mooring.apiserver.tables.printed import PrintedTables
+from mooring.client.http.tls import unverified_tls
 from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.store.promise import EMPTY_REVISION, Store, WriteConflict
+from mooring.store.interface import EMPTY_REVISION, Store, WriteConflict
 
 _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE_BINDING)
 

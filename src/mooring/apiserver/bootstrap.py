@@ -23,7 +23,7 @@ from mooring.apiserver.registry.shelf import Shelf
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import run_bounded
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 ROLES_AT_ONCE = 64
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

@@ -43,10 +43,10 @@ from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.moulds import Moulds
 from mooring.apiserver.wire.strict import warn_or_refuse
 from mooring.apiserver.wire.unchanged import parts_to_share, read_beside
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.store.promise import Store
+from mooring.store.interface import Store
 
 _EVICTION_VERSIONS = ("policy/v1beta1",)
 

@@ -17,7 +17,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.registry.shelf import document_of
 from mooring.kit.tasks import TaskGroup
-from mooring.store.promise import Page, RevisionGone, Store
+from mooring.store.interface import Page, RevisionGone, Store
 
 
 class Follower(Protocol):

@@ -35,8 +35,7 @@ from mooring.apiserver.twin_writes import CREATED, MERGING, PATCHED, REPLACED, S
 from mooring.apiserver.wire.decode import canonical_object
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError
-from mooring.client.local import LocalClient
-from mooring.client.promise import (
+from mooring.client.interface import (
     EVERYTHING,
     Deletion,
     JsonObject,
@@ -45,6 +44,7 @@ from mooring.client.promise import (
     Selection,
     Watch,
 )
+from mooring.client.local import LocalClient
 from mooring.kit.clock import format_rfc3339
 
 _encode = msgspec.json.Encoder().encode

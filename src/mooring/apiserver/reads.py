@@ -28,7 +28,7 @@ from mooring.api.kinds import (
 from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.twins import Reads
-from mooring.store.promise import Store
+from mooring.store.interface import Store
 
 SHARED = frozenset({NAMESPACE, SERVICE_ACCOUNT, LIMIT_RANGE, RESOURCE_QUOTA, PRIORITY_CLASS, RUNTIME_CLASS})
 

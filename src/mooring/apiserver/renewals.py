@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mooring.api.kinds import NAMESPACE
 from mooring.apiserver.call import Call
 from mooring.apiserver.twin_writes import Stored, Written
-from mooring.store.promise import Store, WriteConflict
+from mooring.store.interface import Store, WriteConflict
 
 LEASES_MAX = 100_000
 

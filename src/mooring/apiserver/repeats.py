@@ -33,7 +33,7 @@ from mooring.apiserver.registry.metadata import generated_name
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.twins import Reads
 from mooring.client.local_form import with_revision
-from mooring.store.promise import MUST_NOT_EXIST, Store, WriteConflict
+from mooring.store.interface import MUST_NOT_EXIST, Store, WriteConflict
 
 REPEATS_KEPT_MAX = 256
 NOTED_MAX = 4096

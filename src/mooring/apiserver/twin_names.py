@@ -17,8 +17,8 @@ from functools import lru_cache
 import msgspec
 
 from mooring.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Kind
+from mooring.client.interface import JsonObject
 from mooring.client.local_form import part_of
-from mooring.client.promise import JsonObject
 
 NOBODY = b"\x03"
 """In place of a name that is not there. No JSON holds such a character."""

@@ -41,11 +41,11 @@ from mooring.apiserver.twin_names import (
 )
 from mooring.apiserver.twins import Question, Twins, question_of
 from mooring.client.errors import StatusError
+from mooring.client.interface import JsonObject, PatchForm
 from mooring.client.local_events import outward
 from mooring.client.local_form import part_of, stored_form, with_revision
-from mooring.client.promise import JsonObject, PatchForm
 from mooring.kit.entropy import Entropy
-from mooring.store.promise import MUST_NOT_EXIST, Record, Store, WriteConflict
+from mooring.store.interface import MUST_NOT_EXIST, Record, Store, WriteConflict
 
 PATCHED = frozenset({POD, NODE, LEASE})
 MERGING = frozenset({PatchForm.MERGE, PatchForm.STRATEGIC})

@@ -19,12 +19,12 @@ from typing import Any
 import click
 
 from mooring.cli.problems import InputError, Problem
+from mooring.client.election.elector import LeadershipLostError
 from mooring.client.errors import ClientError
-from mooring.client.http_connection import Connection
-from mooring.client.kubeconfig import component_connection
-from mooring.client.kubeconfig_entries import KubeconfigError
-from mooring.client.leader_election import LeadershipLostError
-from mooring.client.promise import Client
+from mooring.client.http.connection import Connection
+from mooring.client.interface import Client
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.alone import LeaseTerms, run_alone
 from mooring.cluster.settings import LOG_FORMAT
 from mooring.controllers.manager import ControllerManager

@@ -22,12 +22,12 @@ from mooring.cli.logs import FORMATS, set_up_logs, set_verbosity
 from mooring.cli.problems import input_error
 from mooring.cli.scheduler_configuration import configuration_of, write_configuration
 from mooring.cli.scheduler_flags import all_flags
-from mooring.client.http_connection import Connection
-from mooring.client.http_tls import TlsError
-from mooring.client.kubeconfig import component_connection
-from mooring.client.kubeconfig_entries import KubeconfigError
-from mooring.client.kubeconfig_incluster import in_cluster_connection, is_in_cluster
-from mooring.client.leader_election import ElectionSettings, ElectionSettingsError, LeadershipLostError
+from mooring.client.election.elector import ElectionSettings, ElectionSettingsError, LeadershipLostError
+from mooring.client.http.connection import Connection
+from mooring.client.http.tls import TlsError
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.incluster import in_cluster_connection, is_in_cluster
+from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
 from mooring.cluster.secure_port import SecurePort
 from mooring.kit.clock import Clock, SystemClock

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import NoAnswerError
-from mooring.client.promise import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
+from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
 
 
 class AbsentClient:

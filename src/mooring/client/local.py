@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 
 from mooring.api.kinds import POD, Kind
 from mooring.client.errors import BadRequestError
+from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.client.local_delete import fate_of
 from mooring.client.local_events import inward, inward_selection, outward, outward_plain, stored_kind
 from mooring.client.local_form import PlainObject, decoded, encoded, stored_form, with_revision
@@ -34,10 +35,9 @@ from mooring.client.local_refusals import ahead, already_exists, conflict, list_
 from mooring.client.local_selection import ObjectMatcher, matcher_of_selection
 from mooring.client.local_watch import LocalWatch
 from mooring.client.local_write import check_kind, is_finished, new_metadata, patched, updated
-from mooring.client.promise import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
-from mooring.store.promise import (
+from mooring.store.interface import (
     MUST_NOT_EXIST,
     Page,
     Record,

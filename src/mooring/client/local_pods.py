@@ -20,9 +20,9 @@ from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import PodStatus
 from mooring.client.errors import ConflictError
+from mooring.client.interface import Deletion
 from mooring.client.local_form import PlainObject, decoded, encoded, part_of
 from mooring.client.local_refusals import conflict, other_uid
-from mooring.client.promise import Deletion
 
 STATUSES_REMEMBERED_MAX = 64
 

@@ -21,9 +21,9 @@ from mooring.api.decode import decode_as
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.pod import Pod, PodStatus
+from mooring.client.interface import AnyView, Change
 from mooring.client.local_form import with_revision
-from mooring.client.promise import AnyView, Change
-from mooring.store.promise import StoreChange
+from mooring.store.interface import StoreChange
 
 REMEMBERED_MAX = 20_000
 FORESEEN_MAX = 1_000

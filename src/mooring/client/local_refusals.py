@@ -21,7 +21,7 @@ from mooring.client.errors import (
     ServerError,
     StatusError,
 )
-from mooring.store.promise import RevisionAhead, RevisionGone
+from mooring.store.interface import RevisionAhead, RevisionGone
 
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _CONTINUE_EXPIRED = (

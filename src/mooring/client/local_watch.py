@@ -20,12 +20,12 @@ from typing import Self
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
+from mooring.client.interface import AnyView, Change, WatchEvent
 from mooring.client.local_events import is_stored_otherwise, translated
 from mooring.client.local_readings import LocalEvent, Readings
 from mooring.client.local_refusals import ahead, watch_gone
 from mooring.client.local_selection import ObjectMatcher
-from mooring.client.promise import AnyView, Change, WatchEvent
-from mooring.store.promise import RevisionAhead, RevisionGone, StoreChange, StoreWatch
+from mooring.store.interface import RevisionAhead, RevisionGone, StoreChange, StoreWatch
 
 
 class MovedInEvent:

@@ -21,6 +21,7 @@ from typing import cast
 from mooring.api.kinds import Kind
 from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from mooring.client.errors import BadRequestError, InvalidError, ServerError, StatusError
+from mooring.client.interface import JsonObject, PatchForm
 from mooring.client.local_form import PlainObject, metadata_of
 from mooring.client.local_refusals import (
     conflict,
@@ -30,7 +31,6 @@ from mooring.client.local_refusals import (
     other_namespace,
     other_uid,
 )
-from mooring.client.promise import JsonObject, PatchForm
 
 STATUS = "status"
 

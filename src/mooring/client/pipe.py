@@ -28,8 +28,7 @@ from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.client import pipe_words as words
 from mooring.client.errors import ClientError, NoAnswerError
-from mooring.client.pipe_channel import Channel, open_channel
-from mooring.client.promise import (
+from mooring.client.interface import (
     EVERYTHING,
     AnyView,
     Change,
@@ -40,6 +39,7 @@ from mooring.client.promise import (
     Selection,
     WatchEvent,
 )
+from mooring.client.pipe_channel import Channel, open_channel
 
 UNREAD_BYTES_MAX = 1 << 26
 

@@ -22,8 +22,8 @@ import msgspec
 from mooring.api.kinds import Kind
 from mooring.client import pipe_words as words
 from mooring.client.errors import ClientError, ServerError
+from mooring.client.interface import Client, Listing, PatchForm
 from mooring.client.pipe_channel import Channel, open_channel
-from mooring.client.promise import Client, Listing, PatchForm
 from mooring.client.tokens import request_token
 from mooring.kit.tasks import TaskGroup
 

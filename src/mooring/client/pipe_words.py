@@ -19,7 +19,7 @@ from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind, kind_named
 from mooring.client import errors
 from mooring.client.errors import Cause, ClientError, ExpiredError, StatusError
-from mooring.client.promise import Change, Deletion, Listing, Propagation, Selection
+from mooring.client.interface import Change, Deletion, Listing, Propagation, Selection
 
 
 class Word(msgspec.Struct, array_like=True, gc=False):

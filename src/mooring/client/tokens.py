@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from mooring.client.errors import BadRequestError
-from mooring.client.promise import Client, JsonObject
+from mooring.client.interface import Client, JsonObject
 
 
 @runtime_checkable

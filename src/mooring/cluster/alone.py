@@ -13,11 +13,11 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from mooring.client.fence import FencedClient
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_connection import Connection
-from mooring.client.leader_election import ElectionSettings, LeaderElector
-from mooring.client.promise import Client
+from mooring.client.election.elector import ElectionSettings, LeaderElector
+from mooring.client.election.fence import FencedClient
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.connection import Connection
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 

@@ -19,7 +19,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, SERVICE
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 
 AUTHORITIES = ("kube-system", "extension-apiserver-authentication")
 AUTHORITY_KEY = "client-ca-file"

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mooring
+from mooring.client.interface import Client
 from mooring.client.pipe_channel import LENGTH_BYTES
 from mooring.client.pipe_server import PipeServer
-from mooring.client.promise import Client
 from mooring.cluster.settings import PartSettings
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock

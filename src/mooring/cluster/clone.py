@@ -30,7 +30,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.strategies.pod_prepare import split_label_keys
 from mooring.client.errors import AlreadyExistsError, ClientError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.cluster.objects import create_object, loopback_client, served_kind, without_server_fields
 from mooring.kit.tasks import run_bounded
 from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION

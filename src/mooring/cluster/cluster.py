@@ -33,7 +33,7 @@ from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer
-from mooring.apiserver.kubelets.logs import unverified_tls
+from mooring.client.http.tls import unverified_tls
 from mooring.cluster.announcement import ANNOUNCER, announce
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
@@ -42,7 +42,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
-from mooring.store.promise import Store, StoreError
+from mooring.store.interface import Store, StoreError
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mooring.client.http_connection import Connection
-from mooring.client.promise import Client
+from mooring.client.http.connection import Connection
+from mooring.client.interface import Client
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.cluster.settings import PartSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock

@@ -1,6 +1,6 @@
 """What was asked of the API server, under client-go's names: half of every scheduler dashboard.
 
-Comes in   clients, and what each has counted (`client.http_requests.Asked`)
+Comes in   clients, and what each has counted (`client.http.requests.Asked`)
 Goes out   `RequestMetrics`, a collector: their sum as prometheus-client's families, made when somebody scrapes
 
     rest_client_requests_total                   by code, host and method; a watch is one request
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.client.http_requests import DURATION_BOUNDS_S, Asked, Durations
+from mooring.client.http.requests import DURATION_BOUNDS_S, Asked, Durations
 
 _BOUNDS = (*(f"{bound:g}" for bound in DURATION_BOUNDS_S), "+Inf")
 

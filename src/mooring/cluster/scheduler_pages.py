@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
 
 from mooring import __version__
-from mooring.client.leader_election import LeaderElector
+from mooring.client.election.elector import LeaderElector
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.encode import encode_configuration

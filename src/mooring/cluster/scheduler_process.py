@@ -27,12 +27,12 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
-from mooring.client.core_events_writer import CoreEventWriter
-from mooring.client.fence import FencedClient
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_connection import Connection
-from mooring.client.leader_election import ElectionSettings, LeaderElector
-from mooring.client.promise import Client
+from mooring.client.election.elector import ElectionSettings, LeaderElector
+from mooring.client.election.fence import FencedClient
+from mooring.client.events.core import CoreEventWriter
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.connection import Connection
+from mooring.client.interface import Client
 from mooring.cluster.request_metrics import RequestMetrics
 from mooring.cluster.scheduler_pages import Insight, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port

@@ -16,8 +16,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from mooring.client.http import HttpClient, HttpLimits
-from mooring.client.http_connection import Connection
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

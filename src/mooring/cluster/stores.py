@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mooring.kit.clock import Clock
+from mooring.store.interface import Store
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import Store
 
 STORE_FOLDER = "store"
 KEYS_FOLDER = "keys"
@@ -23,13 +23,13 @@ PODS_FOLDER = "pods"
 async def open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
     """The store that was asked for. Raises `StoreError`."""
     if url:
-        from mooring.store.etcd import EtcdStore
-        from mooring.store.etcd_limits import EtcdLimits
+        from mooring.store.etcd.limits import EtcdLimits
+        from mooring.store.etcd.store import EtcdStore
 
         async with await EtcdStore.open(url, clock, EtcdLimits()) as etcd:
             yield etcd
     elif directory is not None:
-        from mooring.store.sqlite import SqliteStore
+        from mooring.store.sqlite.store import SqliteStore
 
         async with await SqliteStore.open(directory / STORE_FOLDER, clock) as file:
             yield file

@@ -26,9 +26,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
 from mooring.api.ownership import controller_of
 from mooring.api.views.meta import ApiObject
+from mooring.client.cache.lister import AnyObject
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
-from mooring.client.lister import AnyObject
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.documents import owner_reference
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from mooring.api.storage import claim_named_by
 from mooring.api.views.pod import Pod
-from mooring.client.informer import Informer
+from mooring.client.cache.informer import Informer
 
 BY_CLAIM = "claims of a pod"
 

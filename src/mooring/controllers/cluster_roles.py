@@ -17,7 +17,7 @@ from mooring.api.kinds import CLUSTER_ROLE
 from mooring.api.labels import compile_selector
 from mooring.api.views.accounts import ClusterRole
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
 
 Rule: TypeAlias = Mapping[str, tuple[str, ...]]

@@ -24,7 +24,7 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.meta import ApiObject
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.promise import Deletion, Propagation
+from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.cron_job_plan import (
     ImpossibleScheduleError,
     Missed,

@@ -26,8 +26,8 @@ from mooring.api.views.meta import ObjectMeta, OwnerReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import LabelSelector
+from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.daemon_set_backoff import FailedPodsBackoff
 from mooring.controllers.daemon_set_documents import daemon_pod, is_same_status, status_document

@@ -21,9 +21,9 @@ from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
 from mooring.api.views.pod import Pod
+from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError
-from mooring.client.informer import Informer
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.adoption import claim_objects
 from mooring.controllers.daemon_set_plan import REVISION_HASH
 from mooring.controllers.documents import document_of, read_document

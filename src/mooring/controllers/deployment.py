@@ -32,8 +32,8 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
+from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.deployment_handlers import DeploymentHandlers
 from mooring.controllers.deployment_history import (

@@ -15,7 +15,7 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.client.informer import Informer
+from mooring.client.cache.informer import Informer
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.deployment_sizes import RECREATE
 from mooring.controllers.pod_tally import PodTally

@@ -19,7 +19,7 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.client.workers import run_workers
 from mooring.controllers.budget_owners import OwnerScales, ScaleError
 from mooring.controllers.budget_plan import (

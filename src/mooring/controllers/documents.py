@@ -14,7 +14,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 

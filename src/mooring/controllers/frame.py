@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mooring.api.views.pod import Pod
-from mooring.client.core_events import CoreEventRecorder
-from mooring.client.core_events_writer import CoreEventWriter
-from mooring.client.informers import SharedInformers
-from mooring.client.promise import Client
+from mooring.client.cache.informer import SharedInformers
+from mooring.client.events.core import CoreEventWriter
+from mooring.client.events.recorder import EventRecorder
+from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.pod_tally import PodTally
@@ -51,7 +51,7 @@ class Workshop:
         object.__setattr__(self, "informers", informers)
         object.__setattr__(self, "events", CoreEventWriter(self.client, self.clock, self.entropy.fork("events")))
 
-    def recorder(self, component: str) -> CoreEventRecorder:
+    def recorder(self, component: str) -> EventRecorder:
         """The voice of a controller in events, such as `deployment-controller`."""
         return self.events.recorder(component)
 

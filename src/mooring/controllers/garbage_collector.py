@@ -25,10 +25,10 @@ from typing import ClassVar
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, OwnerReference
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.informer import Informer
-from mooring.client.promise import Propagation
-from mooring.client.reflector import Reflector
+from mooring.client.interface import Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop

@@ -23,7 +23,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.client.errors import ConflictError, NotFoundError, StatusError
-from mooring.client.promise import Client, Deletion, PatchForm, Propagation
+from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.controllers.garbage_graph import Identity
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock

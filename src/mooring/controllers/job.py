@@ -27,8 +27,8 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
+from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError
-from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.documents import document_of

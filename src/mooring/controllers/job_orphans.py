@@ -13,8 +13,8 @@ from typing import TypeAlias
 from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
+from mooring.client.cache.lister import Lister
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.lister import Lister
 from mooring.client.workers import DONE, Failed, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.job_plan import has_finalizer

@@ -18,7 +18,7 @@ from mooring.api.kinds import POD
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.documents import document_of
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job_backoff import failure_annotations

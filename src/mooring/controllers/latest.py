@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Generic
 
-from mooring.client.informer import Informer
-from mooring.client.lister import AnyObject
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import AnyObject
 
 
 class Latest(Generic[AnyObject]):

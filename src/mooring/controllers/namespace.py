@@ -24,7 +24,7 @@ from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
-from mooring.client.promise import Deletion, Propagation, Selection
+from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.namespace_conditions import Emptying, conditions_after

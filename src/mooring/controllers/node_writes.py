@@ -17,7 +17,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import NODE
 from mooring.client.errors import ConflictError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.node_taints import TaintChange, taints_after
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy

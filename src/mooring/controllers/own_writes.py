@@ -15,10 +15,10 @@ from typing import Generic
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import AnyObject
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.informer import Informer
-from mooring.client.lister import AnyObject
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 
 
 class OwnWrites(Generic[AnyObject]):

@@ -18,7 +18,7 @@ from mooring.api.kinds import NODE, POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Deletion, PatchForm
+from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.frame import DONE, Controller, Outcome, Workshop
 from mooring.controllers.pod_disruption import disruption_condition
 from mooring.controllers.pod_garbage_plan import is_terminated, is_terminating, out_of_service, surplus, unscheduled

@@ -23,7 +23,7 @@ from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.ownership import controller_of
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
-from mooring.client.informer import Informer
+from mooring.client.cache.informer import Informer
 from mooring.controllers.pods import is_ready
 
 _GroupKey: TypeAlias = tuple[tuple[tuple[str, str], ...], OwnerReference | None]

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from mooring.api.ownership import controller_of
 from mooring.api.views.pod import Pod
-from mooring.client.informer import Informer
+from mooring.client.cache.informer import Informer
 from mooring.controllers.pods import FINISHED_PHASES, is_ready
 
 LabelsKey: TypeAlias = tuple[tuple[str, str], ...]

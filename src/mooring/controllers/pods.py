@@ -15,8 +15,8 @@ from mooring.api.labels import LabelMatcher
 from mooring.api.ownership import controller_of
 from mooring.api.views.meta import ApiObject, Condition
 from mooring.api.views.pod import Pod
-from mooring.client.informer import Informer
-from mooring.client.lister import AnyObject, Lister
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import AnyObject, Lister
 from mooring.kit.clock import parse_rfc3339
 
 FINISHED_PHASES = ("Succeeded", "Failed")

@@ -25,9 +25,9 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet, ReplicaSetStatus, ReplicationController
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.informer import Informer
-from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.documents import document_of, read_document

@@ -23,7 +23,7 @@ from mooring.api.kinds import POD, RESOURCE_CLAIM
 from mooring.api.views.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.controllers.documents import document_of
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.pods import BY_CONTROLLER, controller_index

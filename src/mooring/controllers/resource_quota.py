@@ -35,9 +35,9 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.quotas import ResourceQuota
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import BY_NAMESPACE, AnyObject, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.informer import Informer
-from mooring.client.lister import BY_NAMESPACE, AnyObject, namespace_of
 from mooring.controllers.documents import document_of
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.kit.tasks import TaskGroup

@@ -24,7 +24,7 @@ from mooring.api.kinds import CONTROLLER_REVISION
 from mooring.api.views.daemon_sets import ControllerRevision
 from mooring.api.views.meta import KeptWhole
 from mooring.client.errors import AlreadyExistsError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.entropy import SUFFIX_ALPHABET
 

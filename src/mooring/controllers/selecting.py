@@ -17,8 +17,8 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.memory import Memory
 from mooring.api.views.meta import ObjectMeta
-from mooring.client.informer import Informer
-from mooring.client.lister import BY_NAMESPACE, AnyObject, namespace_of
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import BY_NAMESPACE, AnyObject, namespace_of
 
 LABELS_REMEMBERED_MAX = 16_384
 

@@ -24,8 +24,8 @@ from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
+from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, ConflictError
-from mooring.client.lister import BY_NAMESPACE, namespace_of
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop

@@ -20,8 +20,8 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.daemon_sets import ControllerRevision
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet
-from mooring.client.informer import Informer
-from mooring.client.promise import Client
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Client
 from mooring.controllers.adoption import claim_objects
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphans_of

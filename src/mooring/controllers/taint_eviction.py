@@ -20,7 +20,7 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Deletion, PatchForm
+from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
 from mooring.controllers.pod_disruption import disruption_condition
 from mooring.controllers.pods import BY_NODE, add_node_index

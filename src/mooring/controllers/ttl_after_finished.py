@@ -14,7 +14,7 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import JOB
 from mooring.api.views.batch import Job
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Deletion, Propagation
+from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
 from mooring.kit.clock import parse_rfc3339
 

@@ -19,7 +19,7 @@ from mooring.api.views.meta import KeptWhole
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client, Selection
+from mooring.client.interface import Client, Selection
 from mooring.controllers.claim_users import BY_CLAIM, add_claim_index, claim_keys
 from mooring.controllers.documents import document_of
 from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop

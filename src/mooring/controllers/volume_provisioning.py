@@ -19,9 +19,9 @@ from mooring.api.kinds import PERSISTENT_VOLUME
 from mooring.api.storage import SELECTED_NODE, class_of_claim
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.client.cache.lister import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.lister import Lister
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
 from mooring.controllers.volume_changes import (
     IN_TREE_FINALIZER,

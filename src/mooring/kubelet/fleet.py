@@ -24,10 +24,10 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
-from mooring.client.core_events_writer import CoreEventWriter
+from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.promise import Client
-from mooring.client.reflector import Reflector
+from mooring.client.events.core import CoreEventWriter
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

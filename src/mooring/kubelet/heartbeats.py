@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 
 from mooring.api.kinds import LEASE, NODE
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.alarms import Alarms

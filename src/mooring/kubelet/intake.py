@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mooring.api.views.node import Node
-from mooring.client.promise import Change, WatchEvent
+from mooring.client.interface import Change, WatchEvent
 from mooring.kubelet.views import KubeletPod
 
 ECHOES_MAX = 10_000

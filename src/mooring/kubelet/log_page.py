@@ -18,7 +18,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.client.errors import BadRequestError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kubelet.runtime import LogRequest
 from mooring.serving.answers import Answer, Question, not_found, text

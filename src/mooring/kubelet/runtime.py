@@ -27,7 +27,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from mooring.api.views.base import RawQuantity
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.alarms import Alarms

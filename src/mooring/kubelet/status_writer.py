@@ -17,7 +17,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.base import Int64, Timestamp, View
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
-from mooring.client.promise import Client, Deletion, PatchForm
+from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kubelet.intake import Echoes
 from mooring.kubelet.statuses import revision_number, status_patch
 from mooring.kubelet.worker import PodWorker

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from mooring.api.views.meta import ApiObject
-from mooring.client.promise import Change
-from mooring.client.reflector import Sink, TakesPages
+from mooring.client.cache.reflector import Sink, TakesPages
+from mooring.client.interface import Change
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)
 

@@ -28,10 +28,10 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
-from mooring.client.events import EventType
-from mooring.client.events_writer import EventWriter
-from mooring.client.promise import Client
-from mooring.client.reflector import Reflector, Sink, TakesPages
+from mooring.client.cache.reflector import Reflector, Sink, TakesPages
+from mooring.client.events.recorder import EventType
+from mooring.client.events.series import SeriesEventWriter
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
@@ -51,6 +51,7 @@ from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import AnyEventResource
@@ -130,7 +131,9 @@ class Scheduler:
         self._asker = _asker(self.engine, transport, self.event_buffer) if self.engine.extenders else None
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
-        self.events = EventWriter(events_client if events_client is not None else client, clock, entropy.fork("events"))
+        self.events = SeriesEventWriter(
+            events_client if events_client is not None else client, clock, entropy.fork("events")
+        )
         recorders = {name: self.events.recorder(name, f"{name}-{instance}") for name in self.engine.cycles}
         self.reports = Reports(recorders, self.status_writer, self.metrics, clock, entropy.fork("samples"))
         profiles = {name: cycle.profile for name, cycle in self.engine.cycles.items()}
@@ -309,8 +312,5 @@ class Scheduler:
 
 def _asker(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> Asker:
     if transport is None:
-        # Imported only with extenders: the import takes longer than that of the whole scheduler.
-        from mooring.scheduler.extenders.http import HttpTransport
-
         transport = HttpTransport(engine.extenders)
     return Asker(engine, transport, event_buffer)

@@ -29,7 +29,7 @@ from cryptography.x509.oid import NameOID
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.serving.remembered import Remembered
 

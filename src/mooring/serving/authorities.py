@@ -22,7 +22,7 @@ from cryptography import x509
 
 from mooring.api.kinds import CONFIG_MAP
 from mooring.client.errors import ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.serving.authentication import ProxyRules, Trust
 

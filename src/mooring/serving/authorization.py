@@ -21,7 +21,7 @@ import msgspec
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.serving.authentication import Caller
 from mooring.serving.remembered import Remembered

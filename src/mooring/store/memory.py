@@ -22,9 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 
-from mooring.store.memory_folder import Folder
-from mooring.store.memory_watch import WATCH_BUFFER_MAX, MemoryWatch
-from mooring.store.promise import (
+from mooring.store.interface import (
     EMPTY_REVISION,
     Page,
     Record,
@@ -33,6 +31,8 @@ from mooring.store.promise import (
     StoreChange,
     WriteConflict,
 )
+from mooring.store.memory_folder import Folder
+from mooring.store.memory_watch import WATCH_BUFFER_MAX, MemoryWatch
 
 HISTORY_CHANGES_MAX = 100_000
 HISTORY_REPLACED_BYTES_MAX = 64 * 1024 * 1024

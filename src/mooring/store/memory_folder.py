@@ -14,7 +14,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mooring.store.promise import Record
+from mooring.store.interface import Record
 
 if TYPE_CHECKING:
     from mooring.store.memory_watch import MemoryWatch

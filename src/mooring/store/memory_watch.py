@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from mooring.store.promise import RevisionGone, StoreChange
+from mooring.store.interface import RevisionGone, StoreChange
 
 if TYPE_CHECKING:
     from mooring.store.memory import MemoryStore

@@ -18,8 +18,8 @@ from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.server import ApiServer
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
+from mooring.store.interface import Store
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import Store
 
 ADMIN_TOKEN = "token-of-the-administrator"
 ADMIN_HEADERS: Mapping[str, str] = {"Authorization": f"Bearer {ADMIN_TOKEN}"}

@@ -11,8 +11,8 @@ import pytest
 
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.kit.loop import run_real
+from mooring.store.interface import Record, StoreBusy, StoreError
 from mooring.store.memory import MemoryStore
-from mooring.store.promise import Record, StoreBusy, StoreError
 from tests.apiserver.http.served import ADMIN_TOKEN, Served, served
 from tests.serving.http.listening import get
 from tests.waiting import LIMIT_S

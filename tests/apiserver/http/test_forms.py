@@ -15,7 +15,7 @@ from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.http.forms import Form, Included, Rendering
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
-from mooring.client.promise import Listing
+from mooring.client.interface import Listing
 
 WIDGET = Kind("example.com/v1", "Widget", "widgets")
 COLUMNS: Sequence[Document] = ({"name": "Name", "type": "string"},)

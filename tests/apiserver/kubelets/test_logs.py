@@ -14,9 +14,10 @@ from aiohttp import web
 from mooring.api.document import Document
 from mooring.apiserver.access.certificates import KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring
-from mooring.apiserver.kubelets.logs import KubeletLogs, unverified_tls
+from mooring.apiserver.kubelets.logs import KubeletLogs
 from mooring.apiserver.registry.pod_log import LogOptions
 from mooring.client.errors import BadRequestError, StatusError
+from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from tests.waiting import LIMIT_S

@@ -14,7 +14,7 @@ from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.registry.patches import Patch, patch
 from mooring.client.errors import StatusError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from tests.apiserver.desks import with_desk
 from tests.client.objects import read
 

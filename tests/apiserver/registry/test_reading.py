@@ -12,8 +12,8 @@ from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.registry.reading import Reader, check_continue_token, watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.client.errors import BadRequestError, ExpiredError, NotFoundError, ServerError, StatusError
+from mooring.client.interface import Listing, Selection
 from mooring.client.local import LocalClient
-from mooring.client.promise import Listing, Selection
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -15,7 +15,7 @@ from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.registry.scale import patch_scale, put_scale
 from mooring.client.errors import StatusError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from tests.apiserver.desks import with_desk
 from tests.client.objects import read
 

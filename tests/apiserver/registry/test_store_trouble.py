@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.registry.store_trouble import RETRY_S, refusal
-from mooring.store.promise import (
+from mooring.store.interface import (
     OutcomeUnknown,
     StoreBusy,
     StoreClosed,

@@ -17,7 +17,7 @@ from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.registry.put import put
 from mooring.apiserver.registry.update import WRITE_TRIES_MAX, Changed, change
 from mooring.client.errors import StatusError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from tests.apiserver.custom.definitions import definition, version, widget
 from tests.apiserver.desks import with_desk
 from tests.client.objects import read

@@ -9,7 +9,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import BadRequestError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 
 CALL = Call(verb="patch", kind=CONFIG_MAP, user=User("tester"), now_s=0.0, now="2026-01-01T00:00:00Z")
 

@@ -25,7 +25,7 @@ from mooring.apiserver.strategies.replica_set import ReplicaSetStrategy
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.apiserver.wire.unchanged import read_beside
 from mooring.client.errors import StatusError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339
 from tests.apiserver.desks import with_desk
 from tests.client.objects import config_map, node, pod, replica_set

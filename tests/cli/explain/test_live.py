@@ -18,7 +18,7 @@ import yaml
 
 from mooring.cli.explain import live
 from mooring.cli.problems import InputError
-from mooring.client.http_connection import Connection
+from mooring.client.http.connection import Connection
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from tests.cli.screens import run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,6 +13,7 @@ from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
 from mooring.kubelet.probes.http import ask_http, headers_of, url_of
 from mooring.kubelet.whole_views import HTTPGetAction, HTTPHeader
 from tests.ports import silent_port
+from tests.scheduler.extenders.server import server_security
 from tests.waiting import LIMIT_S
 
 
@@ -85,6 +85,37 @@ def test_nobody_is_sent_round_for_ever() -> None:
     assert len(requests) == 10
 
 
+def test_any_certificate_will_do() -> None:
+    async def main() -> Answer:
+        async def page(request: web.BaseRequest) -> web.Response:
+            return web.Response(text="body")
+
+        runner = web.ServerRunner(web.Server(page), shutdown_timeout=0.01)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_security()).start()
+            action = HTTPGetAction(path="/", scheme="HTTPS")
+            return await ask_http(action, "127.0.0.1", runner.addresses[0][1], LIMIT_S)
+        finally:
+            await runner.cleanup()
+
+    assert run_real(main()) == Answer(Outcome.SUCCESS, "body")
+
+
+def test_a_container_that_hangs_up_is_a_failure() -> None:
+    async def main() -> tuple[Answer, int]:
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            return await ask_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S), port
+
+    answer, port = run_real(main())
+    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/": EOF')
+
+
 def test_a_slow_answer_is_a_failure() -> None:
     answer, _, port = asked(HTTPGetAction(path="/slow"), timeout_s=0.1)
 
@@ -138,6 +169,6 @@ def test_an_address_that_cannot_be_is_no_answer() -> None:
 
 
 def test_a_header_may_come_twice() -> None:
-    twice: Any = headers_of([HTTPHeader(name="X", value="1"), HTTPHeader(name="X", value="2")])
+    headers = headers_of([HTTPHeader(name="X", value="1"), HTTPHeader(name="X", value="2")])
 
-    assert twice.getall("X") == ["1", "2"]
+    assert [value for name, value in headers if name == "X"] == ["1", "2"]

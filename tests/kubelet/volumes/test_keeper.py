@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.client.interface import JsonObject
 from mooring.client.local import LocalClient
-from mooring.client.promise import JsonObject
 from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -13,7 +13,7 @@ from mooring.api.views.devices import ResourceSlice
 from mooring.api.views.meta import ApiObject, Condition, ObjectMeta
 from mooring.api.views.node import Node
 from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from tests.builders import budget, namespace, node, pod, service

@@ -13,7 +13,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.extenders import http
 from mooring.scheduler.extenders.extender import Extender
-from mooring.scheduler.extenders.http import ExtenderTLSError, HttpTransport, security_of
+from mooring.scheduler.extenders.http import ExtenderTLSError, HttpTransport, tls_of
 from mooring.scheduler.extenders.transport import ExtenderError
 from tests.scheduler.extenders.builders import extender
 from tests.scheduler.extenders.server import CERTIFICATES, Script, Server, server_security, serving
@@ -112,6 +112,36 @@ def test_an_endless_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         asked_of(saying(b"x" * 1001))
 
 
+@pytest.mark.parametrize(("code", "method"), [(302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
+def test_a_redirect_is_followed_as_go_follows_it(code: int, method: str) -> None:
+    async def story() -> tuple[bytes, list[tuple[str, bytes]]]:
+        requests = []
+
+        async def page(request: web.Request) -> web.Response:
+            requests.append((request.method, await request.read()))
+            if request.path == "/filter":
+                return web.Response(status=code, headers={"Location": "/elsewhere"})
+            return web.Response(body=b"{}")
+
+        application = web.Application()
+        application.router.add_route("*", "/{tail:.*}", page)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            return await ask(extender(f"http://127.0.0.1:{runner.addresses[0][1]}", filterVerb="filter")), requests
+        finally:
+            await runner.cleanup()
+
+    answer, requests = run_real(story())
+    assert (answer, requests) == (b"{}", [("POST", BODY), (method, BODY if method == "POST" else b"")])
+
+
+def test_redirects_end() -> None:
+    with pytest.raises(ExtenderError, match=r'/scheduler/filter": stopped after 10 redirects$'):
+        asked_of(lambda verb, question: web.Response(status=307, headers={"Location": "filter"}))
+
+
 def test_a_transport_that_nobody_used_closes() -> None:
     async def story() -> None:
         async with HttpTransport([]):
@@ -207,5 +237,5 @@ def test_settings_that_cannot_work_are_told_at_the_start(tls: dict[str, object],
 
 
 def test_plain_http_needs_no_context() -> None:
-    build: Callable[[Extender], object] = security_of
-    assert build(extender("http://a", filterVerb="f")) is True
+    build: Callable[[Extender], object] = tls_of
+    assert build(extender("http://a", filterVerb="f")) is None

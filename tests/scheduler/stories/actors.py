@@ -17,7 +17,7 @@ import msgspec
 
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import BIND_COMPLETED, SELECTED_NODE
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import PLUGINS

@@ -10,7 +10,7 @@ import pytest
 
 from mooring.api.kinds import PERSISTENT_VOLUME
 from mooring.api.views.pod import Pod
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo

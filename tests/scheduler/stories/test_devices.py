@@ -12,8 +12,8 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from mooring.api.views.devices import ResourceClaim
 from mooring.client.errors import ConflictError, ServerError
+from mooring.client.interface import Client, JsonObject
 from mooring.client.local import LocalClient
-from mooring.client.promise import Client, JsonObject
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import NODE
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.scheduler.extenders.transport import ExtenderError
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler

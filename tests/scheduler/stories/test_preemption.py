@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.client.errors import NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from mooring.api.kinds import NODE
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import PreEnqueue

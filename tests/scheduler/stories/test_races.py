@@ -14,7 +14,7 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.scheduler import Limits

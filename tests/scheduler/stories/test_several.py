@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.stories.actors import running

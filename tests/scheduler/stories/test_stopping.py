@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

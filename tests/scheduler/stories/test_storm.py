@@ -16,7 +16,7 @@ from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, 
 from mooring.api.storage import SELECTED_NODE
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

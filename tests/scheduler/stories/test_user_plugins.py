@@ -10,7 +10,7 @@ import pytest
 from mooring.api.kinds import Kind
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo

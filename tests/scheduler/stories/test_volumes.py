@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import BOUND_BY_CONTROLLER
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.queue.states import QueueState
 from tests.builders import HOSTNAME, node, pod

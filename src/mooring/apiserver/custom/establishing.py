@@ -29,10 +29,10 @@ from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.resources import Resource
 from mooring.client.errors import NotFoundError
+from mooring.client.interface import EVERYTHING
 from mooring.client.local_form import decoded
-from mooring.client.promise import EVERYTHING
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 REMAINING_CHECK_S = 5.0
 """How often it is looked whether the objects of a deleted definition are gone."""

@@ -55,7 +55,7 @@ from mooring.kit.clock import Clock, format_rfc3339
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response
 from mooring.serving.http.stream import Stream
-from mooring.store.promise import StoreError
+from mooring.store.interface import StoreError
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Protocol
 
 from mooring.client.errors import StatusError
-from mooring.client.promise import Change, Watch, WatchEvent
+from mooring.client.interface import Change, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.serving.http.stream import framed
 

@@ -24,7 +24,7 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.media import NotAcceptableError
 from mooring.apiserver.wire.yaml_writing import written_yaml
-from mooring.client.promise import Listing
+from mooring.client.interface import Listing
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode

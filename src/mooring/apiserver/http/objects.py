@@ -36,8 +36,8 @@ from mooring.apiserver.wire.decode import decode_options
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
+from mooring.client.interface import Listing, PatchForm, Selection
 from mooring.client.local_form import decoded
-from mooring.client.promise import Listing, PatchForm, Selection
 
 _PATCH_FORMS = {form.value: form for form in PatchForm}
 _SCALE = Kind(SCALE_VERSION, "Scale", "scales")

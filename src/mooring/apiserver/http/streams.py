@@ -30,7 +30,7 @@ from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.client.errors import StatusError
-from mooring.client.promise import Change, Selection, Watch, WatchEvent
+from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.serving.http.request import Request

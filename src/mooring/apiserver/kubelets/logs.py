@@ -1,48 +1,47 @@
-"""The logs of pods that run elsewhere: their kubelets are asked, as kube-apiserver asks them.
+"""Logs of pods on other machines, read from their kubelets as kube-apiserver reads them.
 
-Comes in   a node, a pod, a container, which part of its log; the certificate that we show
-Goes out   the bytes as the kubelet sends them; or a `StatusError`
+Inputs: a node, a pod, a container, the part of the log, our client certificate. Output: the bytes as the kubelet sends
+them; or a `StatusError`.
 
- 1. Whoever stops reading ends the connection to the kubelet: a log that is followed may be silent for days.
- 2. A kubelet that breaks off ends the log, as kube-apiserver has it: the first bytes are out by then.
- 3. A connection is for one log, with the certificate of the moment. They are too rare to be kept, and a kept one may be
-    dead when it is needed.
+1. A client that stops reading ends the connection to the kubelet: a followed log may be silent for days.
+2. A connection that breaks ends the log, as in kube-apiserver: the client has the first bytes already.
+3. Each log has a connection of its own, with the certificate of the moment. Logs are rare, and a kept connection may be
+   dead when it is needed.
 
-The kubelet is not verified: most sign their certificates themselves, and kube-apiserver does not look either unless it
-is told whom to trust.
+The kubelet's certificate is not verified: most kubelets sign their own, and kube-apiserver does not verify them either
+without `--kubelet-certificate-authority`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
+from typing import Self
 
 from mooring.api.document import Document
 from mooring.apiserver.kubelets.location import log_location
 from mooring.apiserver.kubelets.words import redirected, refused, unreachable
 from mooring.apiserver.registry.pod_log import LogOptions
-
-if TYPE_CHECKING:
-    import aiohttp
+from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.exchange import HttpUrl, open_get
+from mooring.client.http.transport import HttpStream
 
 CONNECT_S_MAX = 30.0
 REFUSAL_BYTES_MAX = 50_000
+
+_HEADERS = (("Accept", "*/*"), ("Connection", "close"))
 
 logger = logging.getLogger(__name__)
 
 
 class KubeletLogs:
-    """Asks kubelets for logs while inside of an `async with`."""
+    """Reads logs from kubelets. A context manager: leaving it ends the connections."""
 
     def __init__(self, make_tls: Callable[[], ssl.SSLContext]) -> None:
         self._make_tls = make_tls
-        self._session: aiohttp.ClientSession | None = None
+        self._streams: set[HttpStream] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -50,73 +49,39 @@ class KubeletLogs:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for stream in self._streams:
+            stream.close()
 
     async def logs(self, node: Document, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """Raises `StatusError` as long as there is nothing of the log."""
+        """The log, piece by piece. Raises `StatusError` before the first piece."""
         location = log_location(node, pod, container, options)
-        response = await self._get(location)
-        if 200 <= response.status <= 206:
-            return _pieces(response, location)
+        stream = await self._open(location)
+        if 200 <= stream.code <= 206:
+            return self._pieces(stream, location)
         try:
-            if 300 <= response.status < 400:
+            if 300 <= stream.code < 400:
                 raise redirected(location)
-            body = await response.content.read(REFUSAL_BYTES_MAX)
-            raise refused(response.status, body, pod["metadata"]["name"])
+            raise refused(stream.code, await stream.read_first(REFUSAL_BYTES_MAX), pod["metadata"]["name"])
         finally:
-            _abandon(response)
+            stream.close()
 
-    async def _get(self, location: str) -> aiohttp.ClientResponse:
-        # Imported when somebody reads a log: a server is ready earlier.
-        import aiohttp
-        from yarl import URL
-
-        if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, force_close=True)
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S_MAX)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+    async def _open(self, location: str) -> HttpStream:
         try:
-            return await self._session.get(URL(location, encoded=True), allow_redirects=False, ssl=self._make_tls())
-        except (aiohttp.ClientError, OSError) as error:
-            raise unreachable(location, error, await _address(location)) from error
+            url = HttpUrl.parse(location)
+        except ValueError as error:
+            raise unreachable(location, str(error)) from error
+        try:
+            return await open_get(url, _HEADERS, self._make_tls(), connect_s_max=CONNECT_S_MAX)
+        except OSError as error:
+            raise unreachable(location, exchange_error_text(error, url.address)) from error
 
-
-def unverified_tls() -> ssl.SSLContext:
-    """Trusts everybody, and shows nothing."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
-async def _pieces(response: aiohttp.ClientResponse, location: str) -> AsyncIterator[bytes]:
-    import aiohttp
-
-    try:
-        async for piece in response.content.iter_any():
-            yield piece
-    except (aiohttp.ClientError, OSError) as error:
-        logger.info("%s broke off: %s", location, error)
-    finally:
-        _abandon(response)
-
-
-def _abandon(response: aiohttp.ClientResponse) -> None:
-    # Not politely: over TLS that would wait for a kubelet that has no reason to listen.
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
-
-
-async def _address(location: str) -> str:
-    """Where the first attempt to connect went."""
-    parts = urlsplit(location)
-    host, port = parts.hostname or "", parts.port or 0
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        host = str(found[0][4][0])
-    except OSError:
-        pass
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    async def _pieces(self, stream: HttpStream, location: str) -> AsyncIterator[bytes]:
+        self._streams.add(stream)
+        try:
+            while piece := await stream.read_any():
+                yield piece
+        except OSError as error:
+            logger.info("%s broke off: %s", location, error)
+        finally:
+            self._streams.discard(stream)
+            stream.close()

@@ -27,7 +27,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.local_form import decoded, encoded
 from mooring.client.local_pods import bound_form, with_labels
 from mooring.client.local_refusals import conflict, not_found, other_uid
-from mooring.store.promise import Record, WriteConflict
+from mooring.store.interface import Record, WriteConflict
 
 BINDING = Kind("v1", "Binding", "bindings")
 """The kind of calls to the `bindings` collection, the old way to bind. Nothing of it is ever stored."""

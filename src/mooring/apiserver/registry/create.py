@@ -28,7 +28,7 @@ from mooring.apiserver.validation.metadata import name_is_path_segment, object_m
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.local_refusals import already_exists
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 GENERATED_NAME_TRIES_MAX = 8
 GENERATED_NAME_RETRY_S = 1.0

@@ -34,7 +34,7 @@ from mooring.client.local_refusals import (
     other_uid_in_deletion,
 )
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 WRITE_TRIES_MAX = 64
 

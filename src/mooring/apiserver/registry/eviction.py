@@ -45,7 +45,7 @@ from mooring.client.local_refusals import (
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 WRITE_TRIES_MAX = 64
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.registry.shelf import document_of
-from mooring.store.promise import Record, Store
+from mooring.store.interface import Record, Store
 
 DOCUMENTS_KEPT_MAX = 4_096
 

@@ -18,7 +18,7 @@ from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.registry.shelf import Shelf
 from mooring.apiserver.resources import Resource, ResourceTable
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 OWN_MANAGER = "kube-apiserver"
 

@@ -28,8 +28,8 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.apiserver.wire.yaml_text import sorted_keys
 from mooring.client.errors import BadRequestError, InvalidError, StatusError
+from mooring.client.interface import PatchForm
 from mooring.client.local_refusals import not_found
-from mooring.client.promise import PatchForm
 
 JSON_PATCH_STEPS_MAX = 10_000
 

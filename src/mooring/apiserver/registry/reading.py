@@ -20,11 +20,11 @@ from mooring.apiserver.faults import go_value
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.wire.json_syntax import syntax_fault
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
+from mooring.client.interface import Listing, Selection, Watch
 from mooring.client.local import LocalClient
 from mooring.client.local_pages import INCONSISTENT, read_continue_token
 from mooring.client.local_pages import continue_token as continue_token_of
 from mooring.client.local_selection import parse_field_selector
-from mooring.client.promise import Listing, Selection, Watch
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
 _UINT64_MAX = (1 << 64) - 1

@@ -19,7 +19,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.client.local_events import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.client.local_form import decoded, stored_form, with_revision
-from mooring.store.promise import MUST_NOT_EXIST, Record, Store
+from mooring.store.interface import MUST_NOT_EXIST, Record, Store
 
 
 class Stored(NamedTuple):

@@ -7,7 +7,7 @@ Goes out   a `StatusError`; which says whether trying again can help
 from __future__ import annotations
 
 from mooring.client.errors import ServerError, StatusError, TooManyRequestsError
-from mooring.store.promise import (
+from mooring.store.interface import (
     OutcomeUnknown,
     StoreBusy,
     StoreClosed,

@@ -39,7 +39,7 @@ from mooring.apiserver.validation.metadata import (
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.local_refusals import conflict, not_found, other_uid
-from mooring.store.promise import WriteConflict
+from mooring.store.interface import WriteConflict
 
 WRITE_TRIES_MAX = 64
 

@@ -18,7 +18,7 @@ from mooring.apiserver.wire.json_text import has_repeated_keys, parse_carefully,
 from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.yaml_text import parse_yaml
 from mooring.client.errors import BadRequestError
-from mooring.client.promise import PatchForm
+from mooring.client.interface import PatchForm
 
 _STEPS = "[]handlers.jsonPatchOp"
 _OBJECT = "map[string]interface {}"

@@ -27,15 +27,14 @@ from mooring.cli.explain.coverage import Supplied
 from mooring.cli.problems import InputError, input_error
 from mooring.cli.progress import Meter
 from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, NotFoundError
-from mooring.client.http import PAGE_SIZE, HttpClient, HttpLimits
-from mooring.client.http_connection import Connection
-from mooring.client.http_lists import HttpItems
-from mooring.client.http_paths import collection_path
-from mooring.client.http_tls import TlsError
-from mooring.client.kubeconfig import default_files, load_connection
-from mooring.client.kubeconfig_entries import KubeconfigError
-from mooring.client.kubeconfig_incluster import is_in_cluster
-from mooring.client.promise import Listing
+from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits, collection_path
+from mooring.client.http.connection import Connection
+from mooring.client.http.lists import HttpItems
+from mooring.client.http.tls import TlsError
+from mooring.client.interface import Listing
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.incluster import is_in_cluster
+from mooring.client.kubeconfig.load import default_files, load_connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real

@@ -21,7 +21,7 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.volumes import Volume
 from mooring.api.views.workloads import Service
 from mooring.client.errors import NotFoundError
-from mooring.client.promise import Client, Selection
+from mooring.client.interface import Client, Selection
 from mooring.kubelet.environment.found import ContainerConfigError, Found
 from mooring.kubelet.whole_views import ConfigMap, Secret, WholeContainer, WholePod
 

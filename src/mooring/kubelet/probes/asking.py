@@ -10,6 +10,7 @@ from mooring.api.views.base import IntOrString
 from mooring.kubelet.probes.answers import Answer, ProbeFault
 from mooring.kubelet.probes.commands import CommandRunner, ask_command
 from mooring.kubelet.probes.grpc import ask_grpc
+from mooring.kubelet.probes.http import ask_http
 from mooring.kubelet.probes.sockets import ask_socket
 from mooring.kubelet.whole_views import WholeContainer, WholePod, WholeProbe
 
@@ -26,9 +27,6 @@ class ProbeAsker:
         if probe.exec is not None:
             return await ask_command(self._runner, pod.metadata.uid, container, probe.exec, timeout_s)
         if probe.http_get is not None:
-            # Imported when a container is asked: a node is ready earlier.
-            from mooring.kubelet.probes.http import ask_http
-
             return await ask_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
         if probe.tcp_socket is not None:
             port = port_number(probe.tcp_socket.port, container)

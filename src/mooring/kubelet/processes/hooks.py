@@ -14,6 +14,7 @@ from mooring.kit.clock import Clock
 from mooring.kubelet.probes.answers import Outcome, ProbeFault
 from mooring.kubelet.probes.asking import port_number
 from mooring.kubelet.probes.commands import CommandError, CommandResult, CommandTimeout
+from mooring.kubelet.probes.http import ask_http
 from mooring.kubelet.whole_views import HTTPGetAction, LifecycleHandler, WholeContainer
 
 
@@ -42,9 +43,6 @@ async def run_hook(
 
 
 async def _get(action: HTTPGetAction, container: WholeContainer, address: str, s_max: float) -> None:
-    # Imported when a container is asked: a node is ready earlier.
-    from mooring.kubelet.probes.http import ask_http
-
     try:
         answer = await ask_http(action, action.host or address, port_number(action.port, container), s_max)
     except ProbeFault as fault:

@@ -19,7 +19,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.scheduler.binding.assumptions import Assumption, Assumptions
 from mooring.scheduler.engine import Engine

@@ -39,7 +39,7 @@ from mooring.api.views.workloads import (
     Service,
     StatefulSet,
 )
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.kit.clock import TimestampError
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import (

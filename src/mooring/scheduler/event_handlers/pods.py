@@ -26,7 +26,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from mooring.api.views.pod import Pod
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
 from mooring.scheduler.binding.permits import WaitingPods

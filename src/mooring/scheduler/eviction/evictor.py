@@ -22,7 +22,7 @@ from functools import partial
 
 from mooring.api.kinds import POD
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client, Deletion, PatchForm
+from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.binding.binding import Binding

@@ -1,47 +1,54 @@
-"""Asking extenders over HTTP.
+"""HTTP requests to scheduler extenders.
 
-Comes in   an extender, a verb, the body of a question
-Goes out   the bytes of the answer, or `ExtenderError` with kube-scheduler's words for what went wrong
+Inputs: an extender, a verb, the body of a request. Output: the bytes of the answer; or an `ExtenderError` with the text
+of kube-scheduler.
 
- 1. Each request has the extender's own time limit (`httpTimeout`, 5 s unless set), from the first byte to the last.
- 2. Connections are kept and used again, at most `CONNECTIONS_MAX` to one extender.
- 3. With `enableHTTPS` and no certificate authority the server is not verified, as in kube-scheduler. Otherwise it is,
-    unless `insecure` says not to.
- 4. An answer has at most `ANSWER_BYTES_MAX`.
+1. Each request has the time limit of its extender (`httpTimeout`, default 5 s), from connecting to the last byte.
+2. Connections are kept and used again, at most `CONNECTIONS_MAX` to one extender.
+3. With `enableHTTPS` and no certificate authority the server is not verified, as in kube-scheduler. Otherwise it is
+   verified, unless `insecure` is set.
+4. An answer has at most `ANSWER_BYTES_MAX`.
+5. Redirects are followed as Go follows them, at most `REDIRECTS_MAX`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import tempfile
 from collections.abc import Iterable
 from types import TracebackType
 
-import aiohttp
-
+from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, connect_to, encode_request
+from mooring.client.http.transport import WirePool
+from mooring.client.http.wire import Answer, TooLongAnswerError, Wire
 from mooring.scheduler.config.types import ExtenderTLSConfig
 from mooring.scheduler.extenders.extender import Extender
 from mooring.scheduler.extenders.transport import ExtenderError
 
 CONNECTIONS_MAX = 100
+REDIRECTS_MAX = 10
 ANSWER_BYTES_MAX = 64 << 20
-"""Whole nodes come back from an extender that keeps none of its own: 5,000 of them take some 50 MB."""
-_CHUNK_BYTES = 1 << 16
+"""An extender without a node cache of its own answers with whole nodes: 5,000 of them take about 50 MB."""
+
+_HEADERS = (("Accept", "*/*"), ("Content-Type", "application/json"))
+_SAME_METHOD_CODES = (307, 308)
 
 
 class ExtenderTLSError(ValueError):
-    """The TLS settings of an extender cannot work: told when the scheduler starts."""
+    """The TLS settings of an extender cannot work. Raised when the scheduler starts."""
 
     def __init__(self, extender: Extender, text: str) -> None:
         super().__init__(f"extender {extender.name}: tlsConfig: {text}")
 
 
 class HttpTransport:
-    """A way to extenders over HTTP. A context manager: leaving it closes the connections."""
+    """Sends requests to extenders over HTTP. A context manager: leaving it closes the connections."""
 
     def __init__(self, extenders: Iterable[Extender]) -> None:
-        self._security = {extender.name: security_of(extender) for extender in extenders}
-        self._session: aiohttp.ClientSession | None = None
+        self._tls = {extender.name: tls_of(extender) for extender in extenders}
+        self._pools: dict[tuple[str, bool, str], WirePool] = {}
 
     async def __aenter__(self) -> HttpTransport:
         return self
@@ -52,54 +59,77 @@ class HttpTransport:
         await self.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for pool in self._pools.values():
+            pool.close()
+        self._pools.clear()
 
     async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes:
-        """The answer to a question, or `ExtenderError`."""
-        url = extender.url(verb)
+        """The answer of an extender. Raises `ExtenderError`."""
+        text = extender.url(verb)
         try:
-            return await self._post(extender, verb, url, body)
+            url = HttpUrl.parse(text)
+        except ValueError as error:
+            raise ExtenderError(f'Post "{text}": {error}') from error
+        try:
+            async with asyncio.timeout(extender.settings.http_timeout_s or None):
+                answer = await self._post(extender, url, body)
+        except TooLongAnswerError as error:
+            raise ExtenderError(
+                f"extender at URL {text} answers {verb} with more than {ANSWER_BYTES_MAX} bytes"
+            ) from error
         except TimeoutError as error:
             raise ExtenderError(
-                f'Post "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+                f'Post "{text}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
             ) from error
-        except (aiohttp.ClientError, ValueError) as error:
-            raise ExtenderError(f'Post "{url}": {error}') from error
+        except OSError as error:
+            raise ExtenderError(f'Post "{text}": {exchange_error_text(error, url.address)}') from error
+        except ValueError as error:
+            raise ExtenderError(f'Post "{text}": {error}') from error
+        if answer.code != 200:
+            raise ExtenderError(f"failed {verb} with extender at URL {text}, code {answer.code}")
+        return answer.body
 
-    async def _post(self, extender: Extender, verb: str, url: str, body: bytes) -> bytes:
-        tls = extender.settings.tls_config
-        request = self._open_session().post(
-            url,
-            data=body,
-            headers={"Content-Type": "application/json"},
-            timeout=aiohttp.ClientTimeout(total=extender.settings.http_timeout_s),
-            ssl=self._security.get(extender.name, True),
-            server_hostname=(tls.server_name or None) if tls is not None else None,
-        )
-        async with request as response:
-            if response.status != 200:
-                raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
-            answer = bytearray()
-            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-                answer += chunk
-                if len(answer) > ANSWER_BYTES_MAX:
-                    raise ExtenderError(f"extender at URL {url} answers {verb} with more than {ANSWER_BYTES_MAX} bytes")
-            return bytes(answer)
+    async def _post(self, extender: Extender, url: HttpUrl, body: bytes) -> Answer:
+        request = encode_request("POST", url, _HEADERS, body)
+        for _ in range(REDIRECTS_MAX):
+            answer = await self._exchange(extender, url, request)
+            location = answer.headers.get("Location") if answer.code in REDIRECT_CODES else None
+            if not location:
+                return answer
+            url = url.join(location)
+            if answer.code in _SAME_METHOD_CODES:
+                request = encode_request("POST", url, _HEADERS, body)
+            else:
+                request = encode_request("GET", url, _HEADERS[:1])
+        raise ValueError(f"stopped after {REDIRECTS_MAX} redirects")
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit_per_host=CONNECTIONS_MAX),
-                auto_decompress=True,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._session
+    async def _exchange(self, extender: Extender, url: HttpUrl, request: bytes) -> Answer:
+        pool = self._pool(extender, url)
+        wire = pool.take_nowait() or await pool.take()
+        try:
+            return await wire.ask(request, body_bytes_max=ANSWER_BYTES_MAX)
+        finally:
+            pool.give_back(wire)
+
+    def _pool(self, extender: Extender, url: HttpUrl) -> WirePool:
+        key = extender.name, url.is_secure, url.address
+        if key not in self._pools:
+            tls_config = extender.settings.tls_config
+            server_name = tls_config.server_name if tls_config is not None else ""
+            tls = self._tls.get(extender.name) if url.is_secure else None
+            if url.is_secure and tls is None:
+                tls = ssl.create_default_context()
+
+            async def dial() -> Wire:
+                return await connect_to(url, tls, server_name or "")
+
+            # `ask` has the time limit.
+            self._pools[key] = WirePool(dial, wires_max=CONNECTIONS_MAX, request_s_max=None)
+        return self._pools[key]
 
 
-def security_of(extender: Extender) -> ssl.SSLContext | bool:
-    """How the server is verified, and how we show who we are; True: as any server, by the system's authorities."""
+def tls_of(extender: Extender) -> ssl.SSLContext | None:
+    """The TLS context of an extender; None: the default one, which trusts the authorities of the system."""
     settings = extender.settings
     tls = settings.tls_config or ExtenderTLSConfig()
     has_authority = bool(tls.ca_data or tls.ca_file)
@@ -107,7 +137,7 @@ def security_of(extender: Extender) -> ssl.SSLContext | bool:
     if is_insecure and has_authority:
         raise ExtenderTLSError(extender, "specifying a root certificates file with the insecure flag is not allowed")
     if not (has_authority or is_insecure or _has_certificate(extender, tls)):
-        return True
+        return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if has_authority else ssl.create_default_context()
     try:
         if tls.ca_data:
@@ -115,7 +145,7 @@ def security_of(extender: Extender) -> ssl.SSLContext | bool:
         elif tls.ca_file:
             context.load_verify_locations(cafile=tls.ca_file)
         if _has_certificate(extender, tls):
-            _show_certificate(context, tls)
+            _load_certificate(context, tls)
     except (OSError, ValueError) as error:
         raise ExtenderTLSError(extender, f"a certificate or key cannot be read: {error}") from error
     if is_insecure:
@@ -133,8 +163,8 @@ def _has_certificate(extender: Extender, tls: ExtenderTLSConfig) -> bool:
     return has_certificate
 
 
-def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
-    # The library reads certificates from files only; data in the configuration makes a short visit to one.
+def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
+    # The ssl module reads certificates from files only. Data from the configuration goes through temporary files.
     with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
         certificate.write(tls.cert_data)
         certificate.flush()

@@ -1,4 +1,4 @@
-"""A way to extenders, whatever it is made of. Apart from `http`, whose library takes a while to import."""
+"""The interface between the scheduler and its extenders, and the error of a failed request. `http` implements it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mooring.scheduler.extenders.extender import Extender
 
 
 class ExtenderError(OSError):
-    """An extender could not be asked. Asking again may help."""
+    """A request to an extender failed. A later one may succeed."""
 
 
 class Transport(Protocol):
-    """A way to an extender."""
+    """Sends requests to extenders."""
 
     async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes: ...
 

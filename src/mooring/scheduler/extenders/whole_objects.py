@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.whole import Whole
-from mooring.client.promise import Change
+from mooring.client.interface import Change
 from mooring.scheduler.cache.pods import PodInfo
 
 

@@ -5,7 +5,7 @@ What goes wrong is raised, not returned: the binding cycle tells a refusal from 
 
 from __future__ import annotations
 
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Bind
 

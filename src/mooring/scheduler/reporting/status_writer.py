@@ -20,7 +20,7 @@ from mooring.api.kinds import POD
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.binding.pool import WorkerPool

@@ -24,7 +24,7 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import POD, RESOURCE_CLAIM
 from mooring.api.views.devices import AllocationResult, ResourceClaim
 from mooring.client.errors import ClientError, ConflictError
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.cache.objects import ChangeWaiters
 from mooring.scheduler.cache.pods import PodInfo

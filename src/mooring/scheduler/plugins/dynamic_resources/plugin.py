@@ -23,7 +23,7 @@ import numpy as np
 from mooring.api.errors import NodeSelectorError
 from mooring.api.nodeselector import compile_strict
 from mooring.api.views.devices import AllocationResult, ResourceClaim
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows

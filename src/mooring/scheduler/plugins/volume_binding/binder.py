@@ -26,7 +26,7 @@ from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.client.promise import Client, PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.scheduler.cache.objects import ChangeWaiters, ObjectStore
 
 Kind = TypeVar("Kind", bound=ApiObject)

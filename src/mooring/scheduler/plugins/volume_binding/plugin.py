@@ -49,7 +49,7 @@ from mooring.api.views.storage import (
 )
 from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError
-from mooring.client.promise import Client
+from mooring.client.interface import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import MIGRATED_PLUGINS
 from mooring.scheduler.cache.columns import Columns

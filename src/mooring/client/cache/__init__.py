@@ -1,0 +1,8 @@
+"""Caches of API objects, as client-go's tools/cache.
+
+In reading order:
+
+    reflector   list and watch one kind into a sink
+    informer    a sink with a cache, indexes and event handlers; the informers of a process
+    lister      read access to an informer's cache
+"""

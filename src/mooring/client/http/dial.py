@@ -1,0 +1,214 @@
+"""New connections: name lookup, proxies, TLS.
+
+Inputs: a `Connection` with its proxy, or a host and a port. Output: a connected `Wire`; or a `DialError` or
+`ConnectError` with the reason.
+
+1. The addresses of a name are tried one after the other, `NEXT_ADDRESS_S` apart, without waiting for a failure.
+2. An HTTPS server is reached through a tunnel (CONNECT). For an HTTP server, the proxy gets the whole URL. A SOCKS
+   proxy connects to either.
+3. A peer that disappears is detected after about a minute (`_KEEPALIVE`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import aiohappyeyeballs
+
+from mooring.client.http.connection import Connection, basic
+from mooring.client.http.proxy import SOCKS, connect_by_socks
+from mooring.client.http.wire import ConnectionClosedError, Wire
+
+CONNECT_S_MAX = 30.0
+NEXT_ADDRESS_S = 0.25
+
+_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+_PORTS = {"https": 443, "http": 80, **dict.fromkeys(SOCKS, 1080)}
+
+
+class ConnectError(OSError):
+    """No connection to an address. The text is the one that Go's `net` package has for it: people search for it."""
+
+    def __init__(self, error: OSError, host: str, address: str) -> None:
+        super().__init__(_connect_text(error, host, address))
+        self.error = error
+
+
+class DialError(OSError):
+    """No connection to an API server. The text has the reason."""
+
+
+class Dialler:
+    """Opens connections to one server."""
+
+    def __init__(self, connection: Connection, proxy: str) -> None:
+        self._server = urlsplit(connection.server)
+        self._proxy = urlsplit(proxy) if proxy else None
+        self._is_secure = connection.is_secure
+        self._server_name = connection.server_name or self._server.hostname or ""
+        is_forwarding = self._proxy is not None and self._proxy.scheme not in SOCKS and not self._is_secure
+        self.target_start = f"{self._server.scheme}://{self.host}" * is_forwarding + self._server.path.rstrip("/")
+        """The prefix of paths in the first line of a request."""
+        self.proxy_authorization = _authorization(self._proxy) if is_forwarding and self._proxy else ""
+
+    @property
+    def host(self) -> str:
+        """The value of the Host header."""
+        return self._server.netloc.rpartition("@")[2]
+
+    async def dial(self, security: ssl.SSLContext | None) -> Wire:
+        """Raises `DialError`."""
+        try:
+            async with asyncio.timeout(CONNECT_S_MAX):
+                if self._proxy is None:
+                    return await self._connect(self._server, security if self._is_secure else None, self._server_name)
+                if self._proxy.scheme in SOCKS:
+                    return await self._connect(
+                        self._proxy, security if self._is_secure else None, self._server_name, socks_target=self._server
+                    )
+                return await self._connect_through(self._proxy, security)
+        except DialError:
+            raise
+        except TimeoutError as error:
+            raise DialError(f"cannot connect: no answer in {CONNECT_S_MAX:.0f} s") from error
+        except OSError as error:
+            cause = error.error if isinstance(error, ConnectError) else error
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise DialError(f"the server cannot be trusted: {cause}") from cause
+            raise DialError(f"cannot connect: {cause.strerror or cause}") from cause
+
+    async def _connect(
+        self, address: SplitResult, security: ssl.SSLContext | None, name: str, socks_target: SplitResult | None = None
+    ) -> Wire:
+        async def open_tunnel(sock: socket.socket) -> None:
+            if socks_target is not None:
+                where = socks_target.hostname or "", socks_target.port or _PORTS[socks_target.scheme]
+                await connect_by_socks(sock, *where, _user(address))
+
+        port = address.port or _PORTS[address.scheme]
+        return await connect(address.hostname or "", port, security, name, before_tls=open_tunnel)
+
+    async def _connect_through(self, proxy: SplitResult, security: ssl.SSLContext | None) -> Wire:
+        wire = await self._connect(proxy, security if proxy.scheme == "https" else None, proxy.hostname or "")
+        if not self._is_secure:
+            return wire
+        assert security is not None, "an HTTPS server without a TLS context"
+        try:
+            code = await wire.open_stream(self._tunnel_request(proxy))
+            if code != 200:
+                raise DialError(f"cannot connect: the proxy refuses a tunnel to {self._server.netloc} ({code})")
+            await wire.start_tls(security, self._server_name)
+        except BaseException:
+            wire.abort()
+            raise
+        return wire
+
+    def _tunnel_request(self, proxy: SplitResult) -> bytes:
+        where = f"{self._server.hostname}:{self._server.port or _PORTS['https']}"
+        lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}"]
+        if authorization := _authorization(proxy):
+            lines.append(f"Proxy-Authorization: {authorization}")
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def connect(
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
+    server_name: str = "",
+    *,
+    timeout_s: float | None = None,
+    before_tls: Callable[[socket.socket], Awaitable[None]] | None = None,
+) -> Wire:
+    """Connect to a host, without a proxy. Raises `ConnectError`.
+
+    `server_name` is the name that the server's certificate must bear; empty: the host.
+    """
+    loop = asyncio.get_running_loop()
+    address = address_text(host, port)
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            address = address_text(str(found[0][4][0]), port)
+            sock = await aiohappyeyeballs.start_connection(
+                found, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1, socket_factory=_keepalive_socket
+            )
+            try:
+                if before_tls is not None:
+                    await before_tls(sock)
+                _, wire = await loop.create_connection(
+                    lambda: Wire(loop),
+                    sock=sock,
+                    ssl=tls,
+                    server_hostname=(server_name or host) if tls is not None else None,
+                )
+            except BaseException:
+                sock.close()
+                raise
+            return wire
+    except OSError as error:
+        raise ConnectError(error, host, address) from error
+
+
+def address_text(host: str, port: int) -> str:
+    """`host:port`, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def exchange_error_text(error: OSError, address: str) -> str:
+    """What went wrong on a connection, in the words of Go's `net/http`."""
+    if isinstance(error, ConnectError):
+        return str(error)
+    if isinstance(error, ssl.SSLError):
+        return _tls_text(error)
+    if isinstance(error, ConnectionClosedError):
+        return "EOF"
+    if error.errno:
+        return f"read tcp {address}: read: {os.strerror(error.errno).lower()}"
+    return str(error) or type(error).__name__
+
+
+def _connect_text(error: OSError, host: str, address: str) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {host}: no such host"
+    if isinstance(error, ssl.SSLError):
+        return _tls_text(error)
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"dial tcp {address}: i/o timeout"
+    if error.errno:
+        return f"dial tcp {address}: connect: {os.strerror(error.errno).lower()}"
+    return f"dial tcp {address}: {error}"
+
+
+def _tls_text(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: {error.verify_message}"
+    if error.reason == "WRONG_VERSION_NUMBER":
+        return "http: server gave HTTP response to HTTPS client"
+    return f"tls: {(error.reason or 'handshake failure').lower().replace('_', ' ')}"
+
+
+def _authorization(proxy: SplitResult) -> str:
+    user = _user(proxy)
+    return basic(*user) if user is not None else ""
+
+
+def _user(proxy: SplitResult) -> tuple[str, str] | None:
+    """The user and the password in a URL."""
+    return (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username is not None else None
+
+
+def _keepalive_socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):  # not on every system
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made

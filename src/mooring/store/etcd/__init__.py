@@ -1,0 +1,1 @@
+"""The store on etcd, laid out as kube-apiserver does."""

@@ -1,0 +1,120 @@
+"""What can go wrong with a store on etcd, in words.
+
+Comes in   the code and the text of a call that failed
+Goes out   an error whose one line says what was found and what to do about it
+
+   StoreError
+   ├── EtcdAddressWrong             the address makes no sense, or names a file that cannot be read
+   ├── EtcdNotInstalled             the library is an extra, and it is not there
+   ├── StoreUnreachable
+   │   └── EtcdUnreachable          nobody answers; trying again can help
+   │       └── EtcdTlsFailed        somebody answers, and the certificates do not fit
+   ├── EtcdAuthenticationRefused    etcd does not know us, or does not let us
+   │   └── EtcdTokenExpired         it did: logging in again helps
+   ├── EtcdCompacted, EtcdAhead     only between our rooms: the store says `RevisionGone` or `RevisionAhead` for them
+   ├── EtcdReplaced                 only between our rooms: this is another etcd, or one that was restored
+   ├── EtcdRefused                  anything else that etcd says
+   └── WriteRefused
+       └── EtcdFull                 the database is at its quota
+
+ 1. etcd says compacted, full and too large only in its text: those texts are looked for, and nothing is guessed from
+    any other.
+ 2. Whether a write was carried out is never read from a text: `endpoints` knows whether it was sent.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
+
+
+class EtcdAddressWrong(StoreError):
+    """What was given as the address of an etcd is none."""
+
+
+class EtcdNotInstalled(StoreError):
+    """The library that speaks with etcd is not there."""
+
+
+class EtcdUnreachable(StoreUnreachable):
+    """No answer."""
+
+
+class EtcdTlsFailed(EtcdUnreachable):
+    """The handshake failed."""
+
+
+class EtcdAuthenticationRefused(StoreError):
+    """etcd does not accept who we are."""
+
+
+class EtcdTokenExpired(EtcdAuthenticationRefused):
+    """etcd forgot that we had logged in."""
+
+
+class EtcdRefused(StoreError):
+    """etcd says no."""
+
+
+class EtcdCompacted(EtcdRefused):
+    """The revision is compacted."""
+
+    def __init__(self, said: str, compacted: int = 0) -> None:
+        super().__init__(said)
+        self.compacted = compacted  # 0: etcd did not say how far
+
+
+class EtcdAhead(EtcdRefused):
+    """The revision is not reached yet."""
+
+
+class EtcdReplaced(EtcdRefused):
+    """It is not the etcd that was followed so far."""
+
+
+class EtcdFull(WriteRefused):
+    """The database has reached its quota."""
+
+
+# What etcd says, and what it means; looked up in this order.
+_MEANINGS: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
+    ("required revision has been compacted", EtcdCompacted, ""),
+    ("required revision is a future revision", EtcdAhead, ""),
+    ("request is too large", ValueTooLarge, "; see --max-request-bytes of etcd"),
+    ("received message larger than max", ValueTooLarge, "; see --max-request-bytes of etcd"),
+    ("database space exceeded", EtcdFull, "; compact and defragment it, then `etcdctl alarm disarm`"),
+    ("too many requests", StoreBusy, "; try again later"),
+    ("invalid auth token", EtcdTokenExpired, ""),
+    ("invalid user ID or password", EtcdAuthenticationRefused, "; correct the user and the password in the address"),
+    ("user name is empty", EtcdAuthenticationRefused, "; put a user into the address: etcd://user:password@host:port"),
+    ("permission denied", EtcdAuthenticationRefused, "; grant the user reading and writing of all keys"),
+)
+_TLS_SIGNS: Final = ("ssl", "handshake", "certificate")
+
+
+def in_words(code: str, said: str, endpoint: str) -> StoreError:
+    """What a call said, by the name of its gRPC code and its text, as an error of ours."""
+    where = f"etcd at {endpoint}"
+    for text, kind, advice in _MEANINGS:
+        if text in said:
+            return kind(f"{where}: {said}{advice}")
+    match code:
+        case "UNAVAILABLE" if any(sign in said.lower() for sign in _TLS_SIGNS):
+            return EtcdTlsFailed(f"{where}: no TLS connection: {said}; check cacert, cert and key of the address")
+        case "UNAVAILABLE":
+            return EtcdUnreachable(f"{where} cannot be reached: {said}")
+        case "DEADLINE_EXCEEDED":
+            return EtcdUnreachable(f"{where} did not answer in time: {said}")
+        # The server stops, or fails within itself: another one may do better.
+        case "UNKNOWN" | "INTERNAL" | "CANCELLED" | "ABORTED":
+            return EtcdUnreachable(f"{where} broke off: {said} ({code})")
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED":
+            return EtcdAuthenticationRefused(f"{where}: {said}; correct the user and the password in the address")
+        case _:
+            return EtcdRefused(f"{where}: {said} ({code})")
+
+
+def again(error: StoreError) -> StoreError:
+    """The same error for another one who waits: one that two raise would collect both of their traces."""
+    return type(error)(*error.args)

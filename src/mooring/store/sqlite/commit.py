@@ -1,0 +1,382 @@
+"""The group commit: writes wait here until they are on the disk together.
+
+Comes in   writes under a condition, in the order in which they were asked for
+Goes out   their revisions, once they are durable; the changes, to memory; now and then, tending for the file
+
+The work on the file is the writer's: a thread, or the loop itself while the disk is quick (`place`).
+
+   waiting ──decide──▶ in the commit ──durable──▶ in memory and watched ──▶ acknowledged
+      └──▶ conflict                └──failed──▶ refused, and its revision is free again
+
+ 1. At most one piece of work is with the writer. What is asked for meanwhile waits and goes together.
+ 2. A condition is decided when its commit is put together, against what is durable and what comes before it in the same
+    commit. A writer that lost against the latter is told so only when that is durable too.
+ 3. Memory is told before any writer goes on: whoever reads after an acknowledgement finds the write.
+ 4. A commit that fails is refused in whole. The next one is tried like any other: a disk that was full recovers by
+    itself. A damaged file ends writing for good.
+ 5. Deletions are taken even when the file is at its limit: they are what makes room.
+
+The commit begins `TURNS_AWAITED` turns of the loop later, not at once: what is asked for meanwhile, often by everyone
+whom the last commit acknowledged, goes along. Where nothing else is to be done these turns take microseconds; where the
+loop is busy each gathers what a whole turn asks for, and a third as many commits cost a third. With virtual time there
+is no thread, and the work is done when it is handed over. What becomes of a commit is told one turn later, wherever it
+was done.
+
+Why are writers answered before watches are told? Neither goes on before both have happened, but who is answered first
+goes on first: a writer knows the revision of what he wrote when his own watch tells it, and need not read it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import TypeVar, TypeVarTuple
+
+from mooring.kit.clock import Clock
+from mooring.store.interface import (
+    Record,
+    StoreBusy,
+    StoreChange,
+    StoreClosed,
+    StoreError,
+    ValueTooLarge,
+    WriteConflict,
+)
+from mooring.store.sqlite.errors import DiskFull, FileDamaged, FileError
+from mooring.store.sqlite.file import StoreFile
+from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.memory import DurableMemory
+from mooring.store.sqlite.place import CommitPlace
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+TURNS_AWAITED = 3
+"""Of the loop, between the first write that waits and its commit."""
+
+logger = logging.getLogger(__name__)
+
+
+class Write:
+    """One write that waits. `value` is None for a deletion."""
+
+    __slots__ = ("acknowledged", "if_revision", "key", "value")
+
+    def __init__(
+        self, key: str, value: bytes | None, if_revision: int | None, acknowledged: asyncio.Future[int]
+    ) -> None:
+        self.key = key
+        self.value = value
+        self.if_revision = if_revision
+        self.acknowledged = acknowledged
+
+    def answer(self, outcome: int | StoreError) -> None:
+        # A writer that was cancelled does not care any more.
+        if self.acknowledged.done():
+            return
+        if isinstance(outcome, StoreError):
+            self.acknowledged.set_exception(outcome)
+        else:
+            self.acknowledged.set_result(outcome)
+
+
+class Batch:
+    """The writes of one commit that are decided."""
+
+    __slots__ = ("changes", "losers", "present", "size_bytes", "winners")
+
+    def __init__(self) -> None:
+        self.changes: list[StoreChange] = []
+        self.winners: list[Write] = []
+        self.losers: list[tuple[Write, WriteConflict]] = []
+        self.present: dict[str, Record | None] = {}  # what the keys of this batch will hold
+        self.size_bytes = 0
+
+
+class GroupCommit:
+    """Takes writes, and gives the writer's thread its work."""
+
+    def __init__(
+        self, file: StoreFile, memory: DurableMemory, clock: Clock, limits: SqliteLimits, writer: Executor
+    ) -> None:
+        self._file = file
+        self._memory = memory
+        self._clock = clock
+        self._limits = limits
+        self._writer = writer
+        self._place = CommitPlace(clock, limits)
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Write] = deque()
+        self._is_writer_busy = False
+        self._is_round_called = False
+        self._is_closed = False
+        self._is_refusing = False
+        self._damage: FileDamaged | None = None
+        self._must_tend = False
+        self._can_tend = True
+        self._tending_waiters: list[asyncio.Future[None]] = []
+        self._idle_waiters: list[asyncio.Future[None]] = []
+        self._expiry: asyncio.TimerHandle | None = None
+        self._commits = self._commits_here = self._commits_failed = self._tendings = 0
+        self._set_expiry()
+
+    async def write(self, key: str, value: bytes | None, if_revision: int | None) -> int:
+        """Wait until it is durable, and say its revision."""
+        if (refusal := self._why_not_take(key, value)) is not None:
+            raise refusal
+        acknowledged = self._loop.create_future()
+        self._waiting.append(Write(key, value, if_revision, acknowledged))
+        self._call_round()
+        revision: int = await acknowledged
+        return revision
+
+    async def wait_tended(self) -> None:
+        """Wait until the file has dropped what memory has forgotten by now."""
+        if (refusal := self._why_not_write()) is not None:
+            raise refusal
+        self._must_tend = self._can_tend = True
+        waiter = self._loop.create_future()
+        self._tending_waiters.append(waiter)
+        self._call_round()
+        await waiter
+
+    async def wait_closed(self) -> None:
+        """Take no more writes, and wait until those that wait are answered."""
+        self._is_closed = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._waiting or self._tending_waiters or self._is_writer_busy:
+            waiter = self._loop.create_future()
+            self._idle_waiters.append(waiter)
+            await waiter
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "commits": self._commits,
+            "commits_here": self._commits_here,
+            "commits_failed": self._commits_failed,
+            "tendings": self._tendings,
+            "writes_waiting": len(self._waiting),
+            "writes_waiting_max": self._limits.waiting_writes_max,
+            "obsolete_rows": len(self._memory.obsolete),
+            "log_bytes": self._file.log_bytes,
+            "file_bytes": self._file.file_bytes,
+            "file_bytes_used": self._file.used_bytes,
+            "file_bytes_max": self._limits.file_bytes_max,
+        }
+
+    def _why_not_take(self, key: str, value: bytes | None) -> StoreError | None:
+        # Whatever the writer's thread would choke on is found here: there it would take a whole commit along.
+        assert "/" in key, f"a key is a path, not {key!r}"
+        key.encode()
+        if value is not None and len(value) > self._limits.value_bytes_max:
+            return ValueTooLarge(f"{key} would have {len(value)} bytes, and may have {self._limits.value_bytes_max}")
+        if len(self._waiting) >= self._limits.waiting_writes_max:
+            return StoreBusy(f"{len(self._waiting)} writes wait for the disk already: try again later")
+        return self._why_not_write()
+
+    def _why_not_write(self) -> StoreError | None:
+        if self._damage is not None:
+            return self._damage.again()
+        return StoreClosed("the store is closed and takes no more writes") if self._is_closed else None
+
+    # ---------------------------------------------------------------------------------- work for the writer
+
+    def _call_round(self) -> None:
+        if not self._is_round_called and not self._is_writer_busy:
+            self._is_round_called = True
+            self._loop.call_soon(self._turn, TURNS_AWAITED - 1)
+
+    def _turn(self, turns_left: int) -> None:
+        if turns_left and not self._is_closed:
+            self._loop.call_soon(self._turn, turns_left - 1)
+        else:
+            self._round()
+
+    def _round(self) -> None:
+        self._is_round_called = False
+        if self._is_writer_busy:
+            return
+        if self._is_closed and not self._waiting and not self._tending_waiters:
+            _release(self._idle_waiters)
+        elif self._is_tending_due():
+            rows = self._memory.obsolete[: self._limits.tended_rows_max]
+            then = partial(self._on_tended, len(rows))
+            self._hand_over(self._file.tend, self._memory.oldest_revision(), rows, then=then)
+        elif (batch := self._decide()).changes:
+            then = partial(self._on_committed, batch)
+            if self._place.is_here(len(batch.changes), batch.size_bytes):
+                self._append_here(batch, then)
+            else:
+                self._hand_over(self._file.append, batch.changes, then=then)
+        elif self._is_closed:
+            _release(self._idle_waiters)
+
+    def _append_here(self, batch: Batch, then: Callable[[asyncio.Future[None]], None]) -> None:
+        self._is_writer_busy = True
+        self._commits_here += 1
+        done: asyncio.Future[None] = self._loop.create_future()
+        began_s = self._clock.now_s()
+        try:
+            self._file.append(batch.changes)
+        except Exception as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+        self._place.note(len(batch.changes), self._clock.now_s() - began_s)
+        done.add_done_callback(then)
+
+    def _hand_over(
+        self,
+        work: Callable[[*Arguments], Result],
+        *arguments: *Arguments,
+        then: Callable[[asyncio.Future[Result]], None],
+    ) -> None:
+        self._is_writer_busy = True
+        self._loop.run_in_executor(self._writer, work, *arguments).add_done_callback(then)
+
+    def _decide(self) -> Batch:
+        """Take as many writes as fit into a commit, and number those whose condition holds."""
+        batch, limits = Batch(), self._limits
+        revision = self._memory.current_revision()
+        while self._waiting and len(batch.changes) < limits.commit_writes_max:
+            if batch.size_bytes >= limits.commit_bytes_max:
+                break
+            write = self._waiting.popleft()
+            if write.acknowledged.done():
+                continue
+            key, is_own = write.key, write.key in batch.present
+            current = batch.present[key] if is_own else self._memory.current(key)
+            if not _holds(write, current):
+                conflict = WriteConflict(key, current)
+                batch.losers.append((write, conflict)) if is_own else write.answer(conflict)
+            elif write.value is not None and self._file.used_bytes + batch.size_bytes >= limits.file_bytes_max:
+                write.answer(self._file_at_limit())
+            else:
+                revision += 1
+                batch.winners.append(write)
+                batch.changes.append(StoreChange(key, revision, write.value, current))
+                batch.present[key] = Record(key, write.value, revision) if write.value is not None else None
+                batch.size_bytes += len(key) + len(write.value or b"")
+        return batch
+
+    def _file_at_limit(self) -> DiskFull:
+        self._must_tend = True  # what was forgotten meanwhile may be room enough
+        return DiskFull(
+            f"the store's file is at its limit of {self._limits.file_bytes_max} bytes: delete something, "
+            "wait until older history is compacted, or raise the limit"
+        )
+
+    def _on_committed(self, batch: Batch, done: asyncio.Future[None]) -> None:
+        self._is_writer_busy = False
+        if (error := done.exception()) is not None:
+            self._on_commit_failed(batch, error)
+        else:
+            self._commits += 1
+            self._can_tend = True
+            if self._is_refusing:
+                self._is_refusing = False
+                logger.info("the store writes again, at revision %d", batch.changes[-1].revision)
+            for write, change in zip(batch.winners, batch.changes):
+                write.answer(change.revision)
+            for write, conflict in batch.losers:
+                write.answer(conflict)
+            self._memory.tell(batch.changes, self._clock.now_s())
+            self._set_expiry()
+        self._call_round()
+
+    def _on_commit_failed(self, batch: Batch, error: BaseException) -> None:
+        refusal = _as_file_error(error)
+        self._commits_failed += 1
+        if not self._is_refusing:  # once, not for every write that comes while the disk is full
+            self._is_refusing = True
+            logger.error("%s", refusal)
+        for write in [*batch.winners, *(write for write, _ in batch.losers)]:
+            write.answer(refusal.again())
+        if not self._ends_writing(refusal):
+            self._must_tend = self._can_tend = True  # moving the log into the file may be room enough
+
+    def _ends_writing(self, error: FileError) -> bool:
+        if not isinstance(error, FileDamaged):
+            return False
+        self._damage = error
+        self._can_tend = False
+        while self._waiting:
+            self._waiting.popleft().answer(error.again())
+        self._fail_tending_waiters(error)
+        return True
+
+    # ------------------------------------------------------------------------------------------------ tending
+
+    def _is_tending_due(self) -> bool:
+        if not self._can_tend:
+            return False
+        return (
+            self._must_tend
+            or len(self._memory.obsolete) >= self._limits.obsolete_rows_max
+            or self._file.log_bytes >= self._limits.log_bytes_max
+        )
+
+    def _on_tended(self, rows: int, done: asyncio.Future[bool]) -> None:
+        self._is_writer_busy = False
+        self._must_tend = False
+        if (error := done.exception()) is not None:
+            self._on_tending_failed(_as_file_error(error))
+        else:
+            self._tendings += 1
+            del self._memory.obsolete[:rows]
+            if self._tending_waiters and (self._memory.obsolete or done.result()):
+                self._must_tend = True
+            else:
+                _release(self._tending_waiters)
+        self._round()
+
+    def _on_tending_failed(self, error: FileError) -> None:
+        logger.error("%s", error)
+        # Not again before something changes: a commit that succeeds, or somebody who asks for it.
+        self._can_tend = False
+        self._fail_tending_waiters(error)
+        self._ends_writing(error)
+
+    def _fail_tending_waiters(self, error: FileError) -> None:
+        waiters, self._tending_waiters = self._tending_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(error.again())
+
+    def _set_expiry(self) -> None:
+        if self._expiry is None and not self._is_closed and (due_s := self._memory.next_expiry_s()) is not None:
+            self._expiry = self._loop.call_later(max(due_s - self._clock.now_s(), 0.0), self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._memory.forget_expired(self._clock.now_s())
+        self._set_expiry()
+        self._must_tend = True
+        self._call_round()
+
+
+def _holds(write: Write, current: Record | None) -> bool:
+    """Whether the condition of a write is met by what is there."""
+    if write.value is None and current is None:
+        return False
+    return write.if_revision is None or write.if_revision == (current.revision if current is not None else 0)
+
+
+def _as_file_error(error: BaseException) -> FileError:
+    if isinstance(error, FileError):
+        return error
+    if isinstance(error, Exception):
+        return FileError(f"the store's writer failed: {error!r}")
+    raise error
+
+
+def _release(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()

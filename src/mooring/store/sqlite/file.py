@@ -1,0 +1,288 @@
+"""The store's file: changes are appended to it in durable commits, and it is tended now and then.
+
+Comes in   batches of changes; which rows are obsolete
+Goes out   the contents at the start; then only the certainty that a batch is durable, or a `FileError`
+
+ 1. Everything here blocks and is called by one thread at a time: the store's writer, be it a thread of its own or the
+    loop's.
+ 2. When `append` comes back, the batch is on the disk (WAL, synchronous=FULL) and will be there after a crash. When it
+    raises, nothing of the batch is in the store.
+ 3. There is one connection, it holds the file alone, and it alone checkpoints.
+ 4. A new file is made under another name and renamed when it is whole: `store.db` is never half made.
+ 5. Rows are only dropped together with the line that says how many are left (see `load`).
+
+What if a commit fails while it is forced to the disk? Its pages stay behind in the log, and the next commit writes over
+them. If the process is killed before, they may turn up as a commit: of writes that were refused for an unknown reason,
+with revisions that nobody else was given. That is allowed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from functools import cache
+from pathlib import Path
+
+from mooring.store.interface import EMPTY_REVISION, StoreChange
+from mooring.store.sqlite.directory import DataDirectory
+from mooring.store.sqlite.errors import DirectoryUnusable, FileError, damaged, in_words
+from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, Contents, FileState, checksum_of, load
+
+PAGE_BYTES = 4096  # measured with pods of 4.5 KB: half the file, and commits a quarter faster, than with 8192
+_ROW_OVERHEAD_BYTES = 64
+_PARAMETERS_MAX = 500
+_ROWS_AT_ONCE_MAX = 128  # four parameters each
+_STATEMENTS_KEPT = 2 * _ROWS_AT_ONCE_MAX  # one for each number of rows, and some others
+_OPEN_TIMEOUT_S = 1.0  # somebody's backup may be about to end
+
+_TABLES = (
+    "CREATE TABLE changes (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, key TEXT NOT NULL, value BLOB)",
+    "CREATE TABLE state (oldest INTEGER NOT NULL, rows INTEGER NOT NULL, checksums INTEGER NOT NULL, "
+    "checksum INTEGER NOT NULL)",
+)
+
+logger = logging.getLogger(__name__)
+
+
+class StoreFile:
+    """A store's file, open for writing. Get one from `open_file`."""
+
+    def __init__(
+        self, directory: DataDirectory, connection: sqlite3.Connection, state: FileState, limits: SqliteLimits
+    ) -> None:
+        self.log_bytes = 0
+        self.used_bytes = 0
+        self.file_bytes = 0
+        self._directory = directory
+        self._path = directory.database
+        self._connection = connection
+        self._state = state
+        self._limits = limits
+        self._identity = _identity(self._path)
+        self._measure()
+        with suppress(OSError):
+            self.log_bytes = directory.database_log.stat().st_size  # a crash left it
+
+    def append(self, changes: Sequence[StoreChange]) -> None:
+        """Make a batch durable."""
+        if _identity(self._path) != self._identity:
+            raise damaged(self._path, "it was removed or replaced while this process used it")
+        try:
+            self._insert(changes)
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise in_words(error, self._path, f"writing revision {changes[-1].revision}") from error
+        self.note_acknowledged(changes[-1].revision)
+        added_bytes = sum(len(each.key) + len(each.value or b"") + _ROW_OVERHEAD_BYTES for each in changes)
+        self.log_bytes += added_bytes + PAGE_BYTES
+        self.used_bytes += added_bytes
+
+    def _insert(self, changes: Sequence[StoreChange]) -> None:
+        """Many rows with one statement, not one after the other: between two statements this thread waits for the
+        interpreter, which the loop's thread has, and a commit would take as many turns as it has rows. For the same
+        reason few rows are a statement that is a commit of its own."""
+        ask = self._connection.execute
+        if len(changes) <= _ROWS_AT_ONCE_MAX:
+            ask(_insertion(len(changes)), _columns_of(changes))
+            return
+        ask("BEGIN IMMEDIATE")
+        for start in range(0, len(changes), _ROWS_AT_ONCE_MAX):
+            some = changes[start : start + _ROWS_AT_ONCE_MAX]
+            ask(_insertion(len(some)), _columns_of(some))
+        ask("COMMIT")
+
+    def note_acknowledged(self, revision: int) -> None:
+        try:
+            self._directory.acknowledge(revision)
+        except OSError as error:
+            # The batch is durable all the same; the number proves less than it could.
+            logger.warning("%s: cannot note that revision %d is durable: %s", self._directory.path, revision, error)
+
+    # ------------------------------------------------------------------------------------------------ tending
+
+    def tend(self, oldest: int, obsolete: Sequence[int]) -> bool:
+        """Drop rows, give room back, move the log into the file. Says whether there is more room to give back."""
+        try:
+            if oldest != self._state.oldest or obsolete:
+                self._drop(oldest, obsolete)
+            is_more = self._give_back()
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self.log_bytes = 0
+            self._measure()
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise in_words(error, self._path, "compacting it") from error
+        return is_more
+
+    def _drop(self, oldest: int, obsolete: Sequence[int]) -> None:
+        assert oldest >= self._state.oldest, f"the oldest revision goes from {self._state.oldest} back to {oldest}"
+        ask = self._connection.execute
+        ask("BEGIN IMMEDIATE")
+        entered = "SELECT count(*), coalesce(sum(checksum), 0) FROM changes WHERE revision > ? AND revision <= ?"
+        count, checksums = ask(entered, (self._state.oldest, oldest)).fetchone()
+        rows, checksums_left = self._state.rows + count, self._state.checksums + checksums
+        for start in range(0, len(obsolete), _PARAMETERS_MAX):
+            some = obsolete[start : start + _PARAMETERS_MAX]
+            which = f"revision IN ({','.join('?' * len(some))})"
+            count, checksums = ask(
+                f"SELECT count(*), coalesce(sum(checksum), 0) FROM changes WHERE {which}", some
+            ).fetchone()
+            ask(f"DELETE FROM changes WHERE {which}", some)
+            rows, checksums_left = rows - count, checksums_left - checksums
+        state = FileState(oldest, rows, checksums_left)
+        ask("UPDATE state SET oldest = ?, rows = ?, checksums = ?, checksum = ?", _columns(state))
+        ask("COMMIT")
+        self._state = state
+
+    def _give_back(self) -> bool:
+        free_bytes = self._pragma("freelist_count") * PAGE_BYTES - self._limits.free_bytes_kept
+        if free_bytes > 0:
+            pages = min(free_bytes, self._limits.freed_bytes_max) // PAGE_BYTES
+            # Each step of this statement moves one page and returns no row: `execute` would take one step only.
+            self._connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+        return free_bytes > self._limits.freed_bytes_max
+
+    def _measure(self) -> None:
+        pages = self._pragma("page_count")
+        self.file_bytes = pages * PAGE_BYTES
+        self.used_bytes = (pages - self._pragma("freelist_count")) * PAGE_BYTES
+
+    def _pragma(self, name: str) -> int:
+        number: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        return number
+
+    def _roll_back(self) -> None:
+        # SQLite has often done so itself. If it cannot, the next BEGIN says why.
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        try:
+            with suppress(sqlite3.Error):  # the log is as good a place for what is in it
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.close()
+        finally:
+            self._directory.close()
+
+
+def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
+    """Lock the directory, read and check what it holds (or begin an empty store), and open it for writing."""
+    directory = DataDirectory(path)
+    try:
+        acknowledged = directory.acknowledged()
+        if not directory.database.exists():
+            _create(directory, acknowledged)
+        contents = load(directory.database, acknowledged)
+        file = StoreFile(directory, _connect_alone(directory.database), contents.state, limits)
+    except OSError as error:
+        directory.close()
+        raise DirectoryUnusable(f"{path}: {error}. Make it readable and writable, or choose another one") from error
+    except sqlite3.Error as error:
+        directory.close()
+        raise in_words(error, directory.database, "opening it") from error
+    except FileError:
+        directory.close()
+        raise
+    file.note_acknowledged(contents.revision)
+    return file, contents
+
+
+def _create(directory: DataDirectory, acknowledged: int) -> None:
+    if acknowledged > EMPTY_REVISION:
+        raise damaged(directory.database, f"it is missing, but revision {acknowledged} was acknowledged")
+    if directory.database_log.exists():
+        raise damaged(directory.database, f"it is missing, but its log {directory.database_log.name} is there")
+    made = directory.path / f"{directory.database.name}.new"
+    for left_over in directory.path.glob(f"{made.name}*"):
+        left_over.unlink()
+    os.close(os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+            _lay_out(connection)
+    except sqlite3.Error as error:
+        raise in_words(error, made, "making it") from error
+    _force_to_disk(made)
+    made.rename(directory.database)
+    directory.sync()
+
+
+def _lay_out(connection: sqlite3.Connection) -> None:
+    settings = (
+        f"page_size = {PAGE_BYTES}",
+        "auto_vacuum = INCREMENTAL",
+        "journal_mode = WAL",
+        "synchronous = OFF",  # it is forced to the disk once, when it is whole
+        f"application_id = {APPLICATION_ID}",
+        f"user_version = {FORMAT_VERSION}",
+    )
+    for setting in settings:
+        connection.execute(f"PRAGMA {setting}").fetchall()
+    for table in _TABLES:
+        connection.execute(table)
+    connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", _columns(FileState()))
+
+
+def _connect_alone(path: Path) -> sqlite3.Connection:
+    # The store's calls come from one thread at a time, but not always from the one that opened it.
+    connection = sqlite3.connect(
+        path,
+        timeout=_OPEN_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=_STATEMENTS_KEPT,
+    )
+    settings = (
+        "locking_mode = EXCLUSIVE",
+        "synchronous = FULL",
+        "wal_autocheckpoint = 0",  # the writer checkpoints when nobody waits for it, in `tend`
+        "cell_size_check = ON",
+    )
+    try:
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}").fetchall()
+        connection.execute("BEGIN IMMEDIATE")  # takes the file, now and until it is closed
+        connection.execute("COMMIT")
+        # What others would share with us. Nobody can have it open now, and we do not need it.
+        path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+    except sqlite3.Error as error:
+        connection.close()
+        raise in_words(error, path, "opening it") from error
+    return connection
+
+
+@cache
+def _insertion(count: int) -> str:
+    return f"INSERT INTO changes VALUES {','.join(['(?,?,?,?)'] * count)}"
+
+
+def _columns_of(changes: Sequence[StoreChange]) -> list[int | str | bytes | None]:
+    return [column for change in changes for column in _row(change)]
+
+
+def _row(change: StoreChange) -> tuple[int, int, str, bytes | None]:
+    return change.revision, checksum_of(change.revision, change.key, change.value), change.key, change.value
+
+
+def _columns(state: FileState) -> tuple[int, int, int, int]:
+    return state.oldest, state.rows, state.checksums, state.checksum()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def _force_to_disk(path: Path) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,116 @@
+"""The part of a store on disk that is read: everything that is durable, in memory.
+
+Comes in   what the file held at the start, then every change as soon as it is durable
+Goes out   answers to reads and watches, which never wait for the disk; the rows that the file may drop
+
+ 1. Nothing is here that is not durable: whoever reads or watches can never see a write that a crash takes back.
+ 2. When a change falls out of the history, the row that it replaced is `obsolete`, and so is its own if it was a
+    deletion. The file may be behind in dropping them; that is only garbage.
+ 3. History is bounded by count, by bytes (as in memory) and by time. Times are not kept in the file: what was loaded
+    counts from the start of the process.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mooring.store.interface import Record, StoreChange
+from mooring.store.memory import MemoryStore
+from mooring.store.sqlite.limits import SqliteLimits
+
+_SPELL_S = 1.0  # changes that came within such a spell are forgotten together
+
+
+@dataclass(slots=True)
+class _Spell:
+    """Everything up to `revision` was there at `end_s`."""
+
+    start_s: float
+    end_s: float
+    revision: int
+
+
+class DurableMemory(MemoryStore):
+    """A `MemoryStore` that is not written to but told."""
+
+    def __init__(self, limits: SqliteLimits) -> None:
+        super().__init__(
+            changes_max=limits.changes_max,
+            replaced_bytes_max=limits.replaced_bytes_max,
+            buffer_max=limits.buffer_max,
+        )
+        self.obsolete: list[int] = []
+        self._history_s_max = limits.history_s_max
+        self._spells: deque[_Spell] = deque()
+
+    def load(self, records: Iterable[Record], oldest: int, changes: Sequence[StoreChange], now_s: float) -> None:
+        """Once, at the start: the present, and how it came to be since `oldest`."""
+        for record in records:
+            path = record.key[: record.key.rindex("/") + 1]
+            folder = self._folders.get(path) or self._open_folder(path)
+            folder.put(record, is_new=True)
+        self._oldest = oldest
+        self._revision = oldest + len(changes)
+        self._history.extend(changes)
+        self._replaced_bytes = sum(len(each.previous.value) for each in changes if each.previous is not None)
+        self._keep_within_limits()
+        self._note_time(now_s)
+
+    def current(self, key: str) -> Record | None:
+        return self._current(key)
+
+    def tell(self, changes: Sequence[StoreChange], now_s: float) -> None:
+        """These are durable now."""
+        for change in changes:
+            self._take_over(change)
+        self._note_time(now_s)
+
+    def _take_over(self, change: StoreChange) -> None:
+        key = change.key
+        path = key[: key.rindex("/") + 1]
+        folder = self._folders.get(path) or self._open_folder(path)
+        assert change.revision == self._revision + 1, f"revision {change.revision} after {self._revision}"
+        self._revision = change.revision
+        if change.value is not None:
+            folder.put(Record(key, change.value, change.revision), is_new=change.previous is None)
+        else:
+            folder.remove(key)
+            if not folder.records:
+                del self._folders[path]
+                self._paths_sorted = None
+        self._tell(folder, change)
+
+    # ---------------------------------------------------------------------------------------------- forgetting
+
+    def forget_before(self, revision: int) -> None:
+        while self._oldest < revision:
+            self._forget_oldest()
+
+    def forget_expired(self, now_s: float) -> None:
+        while self._spells and self._spells[0].end_s + self._history_s_max <= now_s:
+            self.forget_before(self._spells.popleft().revision)
+
+    def next_expiry_s(self) -> float | None:
+        return self._spells[0].end_s + self._history_s_max if self._spells else None
+
+    def _note_time(self, now_s: float) -> None:
+        if self._revision == self._oldest:
+            return
+        if self._spells and now_s - self._spells[-1].start_s < _SPELL_S:
+            self._spells[-1].end_s, self._spells[-1].revision = now_s, self._revision
+        else:
+            self._spells.append(_Spell(now_s, now_s, self._revision))
+
+    def _keep_within_limits(self) -> None:
+        while len(self._history) > self._changes_max or self._replaced_bytes > self._replaced_bytes_max:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        change = self._history[0]
+        super()._forget_oldest()
+        if change.previous is not None:
+            self.obsolete.append(change.previous.revision)
+        if change.value is None:
+            self.obsolete.append(change.revision)

@@ -1,0 +1,249 @@
+"""An informer keeps a copy, and each of its handlers hears a consistent history."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import BY_NAMESPACE, BY_OWNER, namespace_of, owner_uids_of
+from mooring.client.interface import Change
+from mooring.kit.loop import run
+
+Things = Informer[ApiObject]
+
+
+def thing(name: str, revision: int, *, uid: str = "", namespace: str = "", owner: str = "") -> ApiObject:
+    return ApiObject(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=uid or f"uid-{name}",
+            resource_version=str(revision),
+            owner_references=(OwnerReference(uid=owner),) if owner else (),
+        )
+    )
+
+
+class Listener:
+    """A handler that writes down what it hears, and checks that it makes sense."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.believed: dict[str, ApiObject] = {}
+
+    def listen_to(self, informer: Things, name: str = "listener") -> Listener:
+        informer.add_handler(name, on_add=self.on_add, on_update=self.on_update, on_delete=self.on_delete)
+        return self
+
+    def on_add(self, new: ApiObject, is_initial: bool) -> None:
+        assert new.key not in self.believed
+        self.believed[new.key] = new
+        self.heard.append(f"{'first ' if is_initial else ''}add {said(new)}")
+
+    def on_update(self, old: ApiObject, new: ApiObject) -> None:
+        assert self.believed[old.key] is old
+        assert old.metadata.uid == new.metadata.uid
+        self.believed[new.key] = new
+        self.heard.append(f"update {said(old)} to {said(new)}")
+
+    def on_delete(self, old: ApiObject) -> None:
+        assert self.believed.pop(old.key) is old
+        self.heard.append(f"delete {said(old)}")
+
+
+def said(view: ApiObject) -> str:
+    return f"{view.metadata.name}@{view.metadata.resource_version}"
+
+
+def informer_with(*things: ApiObject) -> Things:
+    informer = Things("things")
+    informer.replace(things, "1")
+    return informer
+
+
+@pytest.mark.parametrize(
+    ("change", "view", "heard"),
+    [
+        pytest.param(Change.ADDED, thing("b", 2), ["add b@2"], id="an object is added"),
+        pytest.param(Change.MODIFIED, thing("a", 2), ["update a@1 to a@2"], id="an object is updated"),
+        pytest.param(Change.DELETED, thing("a", 2), ["delete a@1"], id="an object is deleted; told as it was last"),
+        pytest.param(Change.DELETED, thing("x", 2), [], id="an object that nobody knew is deleted"),
+        pytest.param(Change.MODIFIED, thing("b", 2), ["add b@2"], id="an object that nobody knew is modified"),
+        pytest.param(Change.ADDED, thing("a", 2), ["update a@1 to a@2"], id="an object that is known is added"),
+        pytest.param(Change.MODIFIED, thing("a", 1), [], id="nothing has changed"),
+        pytest.param(
+            Change.MODIFIED, thing("a", 2, uid="other"), ["delete a@1", "add a@2"], id="another object of that name"
+        ),
+    ],
+)
+def test_what_a_handler_hears_of_a_change(change: Change, view: ApiObject, heard: list[str]) -> None:
+    informer = informer_with(thing("a", 1))
+    listener = Listener().listen_to(informer)
+    listener.heard.clear()
+    informer.apply(change, view)
+    assert listener.heard == heard
+
+
+def test_when_everything_is_listed_again_only_the_differences_are_told() -> None:
+    informer = informer_with(thing("a", 1), thing("b", 2), thing("c", 3), thing("d", 4))
+    listener = Listener().listen_to(informer)
+    listener.heard.clear()
+    informer.replace([thing("e", 9), thing("d", 8, uid="other"), thing("b", 5), thing("c", 3)], "9")
+    assert listener.heard == ["delete a@1", "add e@9", "delete d@4", "add d@8", "update b@2 to b@5"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "is_seen"),
+    [
+        pytest.param("", True, id="nothing was written"),
+        pytest.param("9", True, id="a change that was told"),
+        pytest.param("10", False, id="one that was not"),
+        pytest.param("new", True, id="nobody can tell"),
+    ],
+)
+def test_how_far_the_copy_has_come(revision: str, is_seen: bool) -> None:
+    informer = informer_with(thing("a", 1))
+    informer.apply(Change.DELETED, thing("a", 9))
+    assert informer.has_seen(revision) is is_seen
+
+
+def test_what_the_first_list_holds_is_told_as_such() -> None:
+    informer = Things("things")
+    listener = Listener().listen_to(informer)
+    has_synced = [informer.has_synced]
+    informer.replace([thing("a", 1)], "1")
+    informer.apply(Change.ADDED, thing("b", 2))
+    assert [*has_synced, informer.has_synced] == [False, True]
+    assert listener.heard == ["first add a@1", "add b@2"]
+
+
+def test_a_handler_that_comes_late_hears_of_what_is_there() -> None:
+    informer = informer_with(thing("a", 1))
+    informer.apply(Change.ADDED, thing("b", 2))
+    assert Listener().listen_to(informer).heard == ["first add a@1", "first add b@2"]
+
+
+def test_handlers_are_called_in_the_order_of_their_registration_after_the_copy_has_changed() -> None:
+    informer = Things("things")
+    calls: list[str] = []
+    for name in ("one", "two"):
+
+        def on_add(view: ApiObject, is_initial: bool, name: str = name) -> None:
+            calls.append(f"{name} {informer.lister.by_key(view.key) is view}")
+
+        informer.add_handler(name, on_add=on_add)
+    informer.replace([thing("a", 1), thing("b", 1)], "1")
+    assert calls == ["one True", "two True"] * 2
+
+
+def test_a_handler_that_fails_is_named_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    informer = Things("things")
+
+    def fail(*told: object) -> None:
+        raise RuntimeError("no coffee")
+
+    informer.add_handler("grumpy", on_add=fail, on_update=fail, on_delete=fail)
+    listener = Listener().listen_to(informer)
+    with caplog.at_level(logging.ERROR):
+        informer.replace([thing("a", 1)], "1")
+        informer.apply(Change.MODIFIED, thing("a", 2))
+        informer.apply(Change.DELETED, thing("a", 3))
+    assert listener.heard == ["first add a@1", "update a@1 to a@2", "delete a@2"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "handler grumpy of informer things failed when a was added",
+        "handler grumpy of informer things failed when a was updated",
+        "handler grumpy of informer things failed when a was deleted",
+    ]
+    assert informer.statistics()["handler_failures"] == 3
+
+
+def test_a_handler_that_was_removed_hears_no_more() -> None:
+    informer = Things("things")
+    heard: list[str] = []
+    handler = informer.add_handler("short", on_add=lambda view, _: heard.append(view.key))
+    informer.apply(Change.ADDED, thing("a", 1))
+    informer.remove_handler(handler)
+    informer.apply(Change.ADDED, thing("b", 2))
+    assert heard == ["a"]
+
+
+def test_a_handler_that_registers_another_one_lets_it_hear_each_object_once() -> None:
+    informer = Things("things")
+    late = Listener()
+
+    def bring_in(view: ApiObject, is_initial: bool) -> None:
+        if view.key == "a":
+            late.listen_to(informer, "late")
+
+    informer.add_handler("early", on_add=bring_in)
+    informer.replace([thing("a", 1), thing("b", 2)], "2")
+    assert late.heard == ["first add a@1", "first add b@2"]
+
+
+def test_indexes_follow_the_objects() -> None:
+    informer = Things("things")
+    informer.add_index(BY_OWNER, owner_uids_of)
+    informer.replace([thing("a", 1, owner="u1"), thing("b", 1, owner="u1"), thing("c", 1)], "1")
+    informer.add_index(BY_NAMESPACE, namespace_of)
+    informer.apply(Change.MODIFIED, thing("a", 2, owner="u2"))
+    informer.apply(Change.MODIFIED, thing("c", 3, owner="u1"))
+    informer.apply(Change.DELETED, thing("b", 4))
+    keys = {uid: [view.key for view in informer.lister.by_index(BY_OWNER, uid)] for uid in ("u1", "u2")}
+    assert keys == {"u1": ["c"], "u2": ["a"]}
+    assert len(informer.lister.by_index(BY_NAMESPACE, "")) == 2
+
+
+def test_an_index_has_one_meaning() -> None:
+    informer = Things("things")
+    informer.add_index("x", namespace_of)
+    informer.add_index("x", namespace_of)
+    with pytest.raises(AssertionError, match="another index 'x'"):
+        informer.add_index("x", owner_uids_of)
+
+
+def test_whoever_waits_for_the_first_list_is_woken_by_it() -> None:
+    informer = Things("things")
+
+    async def wait() -> bool:
+        informer.replace([], "1")
+        await informer.wait_synced()
+        return informer.has_synced
+
+    assert run(wait())
+
+
+names = st.sampled_from("abc")
+uids = st.sampled_from(["x", "y"])
+owners = st.sampled_from(["", "u1", "u2"])
+things = st.builds(lambda n, r, u, o: thing(n, r, uid=u, owner=o), names, st.integers(1, 4), uids, owners)
+steps = st.lists(
+    st.tuples(st.sampled_from([Change.ADDED, Change.MODIFIED, Change.DELETED]), things)
+    | st.lists(things, max_size=3, unique_by=lambda view: view.key),
+    max_size=12,
+)
+
+
+@given(steps)
+def test_whatever_comes_the_history_is_consistent_and_the_copy_is_what_was_told(
+    history: list[tuple[Change, ApiObject] | list[ApiObject]],
+) -> None:
+    informer = Things("things")
+    informer.add_index(BY_OWNER, owner_uids_of)
+    early = Listener().listen_to(informer)
+    for step in history:
+        if isinstance(step, list):
+            informer.replace(step, "1")
+            assert sorted(view.key for view in step) == sorted(informer.lister.keys())
+        else:
+            informer.apply(*step)
+    late = Listener().listen_to(informer)
+    copy = {view.key: view for view in informer.lister}
+    assert early.believed == late.believed == copy
+    for uid in ("u1", "u2"):
+        owned = [view.key for view in copy.values() if uid in owner_uids_of(view)]
+        assert sorted(view.key for view in informer.lister.by_index(BY_OWNER, uid)) == sorted(owned)

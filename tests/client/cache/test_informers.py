@@ -1,0 +1,274 @@
+"""The informers of a process are shared, and know in the end what the server knows, whatever breaks on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import NODE, POD, Kind
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.client.cache.informer import SharedInformers
+from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
+from mooring.client.interface import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
+from mooring.client.local import LocalClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.store.memory import MemoryStore
+
+SEEDS = range(30)
+SECONDS_OF_TROUBLE = 120
+PODS = [f"pod-{number}" for number in range(12)]
+
+
+class World:
+    """A store, a client of it, and informers, on virtual time."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.clock = VirtualClock()
+        self.entropy = Entropy(seed)
+        self.client = LocalClient(MemoryStore(), self.clock, self.entropy.fork("client"))
+
+    def informers(self) -> SharedInformers:
+        return SharedInformers(self.client, self.clock, self.entropy.fork("informers"), page_size=5)
+
+    async def create(self, name: str, *, app: str = "web") -> None:
+        await self.client.create(POD, "default", {"metadata": {"name": name, "labels": {"app": app}}, "spec": {}})
+
+
+def test_whoever_asks_for_the_same_gets_the_same() -> None:
+    informers = World().informers()
+    assert informers.informer(Pod) is informers.informer(Pod)
+    assert informers.informer(Pod) is not informers.informer(Pod, Selection(namespace="default"))
+
+
+def test_informers_start_once_and_follow_the_server() -> None:
+    world = World()
+
+    async def follow() -> tuple[list[str], list[str], dict[str, dict[str, int]]]:
+        informers = world.informers()
+        pods, nodes = informers.informer(Pod), informers.informer(Node)
+        await world.create("a")
+        async with TaskGroup("informers") as group:
+            informers.start(group)
+            informers.start(group)
+            have_synced = [informers.have_synced]
+            await informers.wait_all_synced()
+            assert [*have_synced, informers.have_synced] == [False, True]
+            await world.create("b")
+            await world.client.create(NODE, "", {"metadata": {"name": "n1"}})
+            await world.clock.wait(1)
+            return list(pods.lister.keys()), list(nodes.lister.keys()), informers.statistics()
+
+    pods, nodes, statistics = run(follow(), world.clock)
+    assert (pods, nodes) == (["default/a", "default/b"], ["n1"])
+    assert statistics["pods as Pod"]["lists"] == 1
+    assert statistics["nodes as Node"]["objects"] == 1
+
+
+def test_an_informer_that_is_asked_for_later_is_started_later() -> None:
+    world = World()
+
+    async def follow() -> list[str]:
+        informers = world.informers()
+        informers.informer(Node)
+        async with TaskGroup("informers") as group:
+            informers.start(group)
+            await informers.wait_all_synced()
+            late = informers.informer(Pod, Selection(labels="app=db"))
+            await world.create("a", app="db")
+            await world.create("b")
+            informers.start(group)
+            await informers.wait_all_synced()
+            return list(late.lister.keys())
+
+    assert run(follow(), world.clock) == ["default/a"]
+
+
+def test_a_selection_sees_objects_come_and_go() -> None:
+    world = World()
+
+    async def follow() -> list[str]:
+        informers = world.informers()
+        informer = informers.informer(Pod, Selection(labels="app=db"))
+        heard: list[str] = []
+        informer.add_handler(
+            "diary",
+            on_add=lambda new, _: heard.append(f"add {new.key}"),
+            on_delete=lambda old: heard.append(f"delete {old.key}"),
+        )
+        await world.create("a")
+        async with TaskGroup("informers") as group:
+            informers.start(group)
+            await informers.wait_all_synced()
+            for app in ("db", "web"):
+                patch = {"metadata": {"labels": {"app": app}}}
+                await world.client.patch(POD, "default", "a", patch, form=PatchForm.MERGE)
+                await world.clock.wait(1)
+            return heard
+
+    assert run(follow(), world.clock) == ["add default/a", "delete default/a"]
+
+
+# --- trouble -----------------------------------------------------------------------------------------------------
+
+
+class TroubledClient(LocalClient):
+    """Its lists fail, and its watches are cut, delayed, told twice or too old, for as long as `is_troubled`."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(MemoryStore(), world.clock, world.entropy.fork("client"))
+        self._time = world.clock
+        self._dice = world.entropy.fork("trouble")
+        self._past: list[WatchEvent] = []
+        self.is_troubled = True
+
+    async def list(
+        self,
+        kind: Kind,
+        selection: Selection = EVERYTHING,
+        *,
+        limit: int = 0,
+        continue_token: str = "",
+        revision: str = "",
+    ) -> Listing:
+        await self.trouble()
+        return await super().list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
+
+    def watch(  # type: ignore[override]
+        self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True
+    ) -> Watch:
+        return TroubledWatch(self, super().watch(kind, selection, since=since, bookmarks=bookmarks))
+
+    async def trouble(self) -> None:
+        """Wait for a while, or fail."""
+        if not self.is_troubled:
+            return
+        if self.happens(4):
+            await self._time.wait(self._dice.uniform(0, 3))
+        errors: list[ClientError] = [
+            NoAnswerError("cut"),
+            ServerError("overloaded"),
+            ExpiredError("too old resource version"),
+            TooManyRequestsError("later", retry_after_s=1.0),
+        ]
+        if self.happens(5):
+            raise self._dice.choose(errors)
+
+    def happens(self, one_in: int) -> bool:
+        return self.is_troubled and self._dice.integer_below(one_in) == 0
+
+    def some_of(self, batch: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
+        """The batch, and between its changes some that were told long ago."""
+        told: list[WatchEvent] = []
+        for event in batch:
+            self._past.append(event)
+            told.append(event)
+            if self.happens(4):
+                told.append(self._dice.choose(self._past))
+        return told
+
+
+class TroubledWatch:
+    def __init__(self, client: TroubledClient, watch: Watch) -> None:
+        self._client = client
+        self._watch = watch
+
+    async def __aenter__(self) -> Self:
+        await self._client.trouble()
+        await self._watch.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._watch.__aexit__(kind, error, trace)
+
+    async def next_batch(self) -> Sequence[WatchEvent]:
+        if self._client.happens(8):
+            return []
+        batch = await self._watch.next_batch()
+        await self._client.trouble()
+        return self._client.some_of(batch)
+
+
+class Believer:
+    """A handler that believes what it is told, and notices what contradicts it."""
+
+    def __init__(self) -> None:
+        self.believed: dict[str, ApiObject] = {}
+        self.faults: list[str] = []
+
+    def on_add(self, new: Pod, is_initial: bool) -> None:
+        if new.key in self.believed:
+            self.faults.append(f"{new.key} is added twice")
+        self.believed[new.key] = new
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        if self.believed.get(new.key) is not old:
+            self.faults.append(f"{new.key} was not as it is said to have been")
+        if int(new.metadata.resource_version) <= int(old.metadata.resource_version):
+            self.faults.append(f"{new.key} goes back in time")
+        if new.metadata.uid != old.metadata.uid:
+            self.faults.append(f"{new.key} is another pod than before")
+        self.believed[new.key] = new
+
+    def on_delete(self, old: Pod) -> None:
+        if self.believed.pop(old.key, None) is not old:
+            self.faults.append(f"{old.key} was not as it is said to have been")
+
+
+async def live(client: LocalClient, clock: VirtualClock, entropy: Entropy) -> None:
+    """Pods come, change and go, for a while."""
+    while clock.now_s() < SECONDS_OF_TROUBLE:
+        name = entropy.choose(PODS)
+        try:
+            match entropy.integer_below(4):
+                case 0:
+                    await client.delete(POD, "default", name)
+                case 1:
+                    patch = {"metadata": {"labels": {"app": entropy.choose(["web", "db"])}}}
+                    await client.patch(POD, "default", name, patch, form=PatchForm.MERGE)
+                case _:
+                    await client.create(POD, "default", {"metadata": {"name": name, "labels": {"app": "web"}}})
+        except ClientError:
+            pass  # it is there already, or not there: as good as any other moment
+        await clock.wait(entropy.choose([0, 0, 0.1, 1]))
+
+
+@pytest.mark.parametrize("selection", [EVERYTHING, Selection(labels="app=web")], ids=["all pods", "some pods"])
+def test_after_any_trouble_the_informer_knows_what_the_server_knows(selection: Selection) -> None:
+    for seed in SEEDS:
+        world = World(seed)
+        client = TroubledClient(world)
+
+        async def suffer(world: World, client: TroubledClient) -> tuple[Believer, list[ApiObject], list[ApiObject]]:
+            informers = SharedInformers(client, world.clock, world.entropy.fork("informers"), page_size=5)
+            informer = informers.informer(Pod, selection)
+            believer = Believer()
+            informer.add_handler(
+                "believer", on_add=believer.on_add, on_update=believer.on_update, on_delete=believer.on_delete
+            )
+            async with TaskGroup("suffering") as group:
+                informers.start(group)
+                await live(client, world.clock, world.entropy.fork("life"))
+                client.is_troubled = False
+                await world.clock.wait(200)
+                listing = await client.list(POD, selection)
+                truth: list[ApiObject] = [decode_as(Pod, raw) for raw in listing.items]
+                return believer, list(informer.lister), truth
+
+        believer, copy, truth = run(suffer(world, client), world.clock)
+        assert believer.faults == [], f"seed {seed}"
+        assert by_key(copy) == by_key(truth) == by_key(believer.believed.values()), f"seed {seed}"
+
+
+def by_key(views: Iterable[ApiObject]) -> list[tuple[str, str]]:
+    return sorted((view.key, view.metadata.resource_version) for view in views)

@@ -1,0 +1,266 @@
+"""A reflector tells its sink everything once and every change once, whatever breaks on the way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from mooring.api.kinds import POD
+from mooring.api.views.pod import Pod
+from mooring.client.cache.reflector import BACKOFF, Reflector
+from mooring.client.errors import (
+    ClientError,
+    ExpiredError,
+    ForbiddenError,
+    NoAnswerError,
+    ServerError,
+    TooManyRequestsError,
+)
+from mooring.client.interface import Change, Listing
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from tests.client.scripted import (
+    END,
+    After,
+    ScriptedClient,
+    ScriptedEvent,
+    Step,
+    added,
+    bookmark,
+    deleted,
+    listing,
+    modified,
+    pod_bytes,
+)
+
+
+class Diary:
+    """A sink that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def replace(self, views: Sequence[Pod], revision: str) -> None:
+        self.lines.append(f"all@{revision}: {' '.join(view.metadata.name for view in views)}".strip())
+
+    def apply(self, change: Change, view: Pod) -> None:
+        self.lines.append(f"{change.value} {view.metadata.name}@{view.metadata.resource_version}")
+
+
+class PagedDiary(Diary):
+    """One that is told lists page by page."""
+
+    def begin_list(self) -> None:
+        self.lines.append("a list")
+
+    def take_page(self, views: Sequence[Pod]) -> None:
+        self.lines.append(f"some: {' '.join(view.metadata.name for view in views)}".strip())
+
+    def end_list(self, revision: str) -> None:
+        self.lines.append(f"all@{revision}")
+
+
+class Story:
+    """A reflector that ran for a while against scripted answers."""
+
+    def __init__(
+        self,
+        lists: Sequence[Listing | ClientError],
+        watches: Sequence[Sequence[Step]],
+        *,
+        for_s: float = 600.0,
+        diary: Diary | None = None,
+    ) -> None:
+        clock = VirtualClock()
+        self.client = ScriptedClient(clock, list(lists), list(watches))
+        self.diary = diary if diary is not None else Diary()
+
+        async def tell() -> None:
+            self.reflector = Reflector(self.client, POD, Pod, self.diary, clock=clock, entropy=Entropy(1), page_size=2)
+            assert not self.reflector.has_synced
+            async with TaskGroup("story") as group:
+                group.start_background(self.reflector.run(), name="reflector")
+                await clock.wait(for_s)
+
+        run(tell(), clock)
+
+    @property
+    def told(self) -> list[str]:
+        return self.diary.lines
+
+    def asked_after_s(self) -> list[tuple[str, float]]:
+        times = self.client.asked_at_s
+        return [(what, times[i] - (times[i - 1] if i else 0.0)) for i, what in enumerate(self.client.asked)]
+
+
+@pytest.mark.parametrize(
+    ("watches", "told", "asked"),
+    [
+        pytest.param(
+            [[added("b", 2), modified("b", 3), deleted("a", 4)]],
+            ["ADDED b@2", "MODIFIED b@3", "DELETED a@4"],
+            ["watch 1"],
+            id="changes are told one after the other",
+        ),
+        pytest.param(
+            [[added("b", 2), After(5), END], [modified("b", 3)]],
+            ["ADDED b@2", "MODIFIED b@3"],
+            ["watch 1", "watch 2"],
+            id="a watch that the server ends goes on where it was",
+        ),
+        pytest.param(
+            [[added("b", 2), NoAnswerError("cut")], [modified("b", 3)]],
+            ["ADDED b@2", "MODIFIED b@3"],
+            ["watch 1", "watch 2"],
+            id="a watch that is cut goes on where it was",
+        ),
+        pytest.param(
+            [[added("b", 2), bookmark(9), NoAnswerError("cut")], [modified("b", 12)]],
+            ["ADDED b@2", "MODIFIED b@12"],
+            ["watch 1", "watch 9"],
+            id="a bookmark moves the place where it goes on",
+        ),
+        pytest.param(
+            [[added("b", 2), added("b", 2), NoAnswerError("cut")], [added("b", 2), modified("b", 3)]],
+            ["ADDED b@2", "MODIFIED b@3"],
+            ["watch 1", "watch 2"],
+            id="what is told twice is passed on once",
+        ),
+        pytest.param(
+            [[added("b", 10), bookmark(9), modified("b", 11)]],
+            ["ADDED b@10", "MODIFIED b@11"],
+            ["watch 1"],
+            id="revisions are compared as numbers",
+        ),
+        pytest.param(
+            [[ServerError("no")], [ForbiddenError("no")], [TooManyRequestsError("no")], [added("b", 2)]],
+            ["ADDED b@2"],
+            ["watch 1"] * 4,
+            id="every error is tried again",
+        ),
+    ],
+)
+def test_what_is_told_of_a_watch(watches: list[list[Step]], told: list[str], asked: list[str]) -> None:
+    story = Story([listing(1, "a")], watches)
+    assert story.told == ["all@1: a", *told]
+    assert story.client.asked == ["list 2", *asked]
+    assert story.reflector.has_synced
+
+
+def test_when_the_history_is_gone_everything_is_listed_again() -> None:
+    story = Story([listing(1, "a"), listing(7, "b")], [[added("b", 2), ExpiredError("too old")], [modified("b", 8)]])
+    assert story.told == ["all@1: a", "ADDED b@2", "all@7: b", "MODIFIED b@8"]
+    assert story.client.asked == ["list 2", "watch 1", "list 2", "watch 7"]
+
+
+def test_a_long_list_is_turned_page_by_page_and_told_as_one() -> None:
+    story = Story([listing(1, "a", "b", token="two"), listing(1, "c")], [])
+    assert story.told == ["all@1: a b c"]
+    assert story.client.asked == ["list 2", "list 2 two", "watch 1"]
+
+
+def test_pages_that_become_too_old_are_given_up_for_one_long_page() -> None:
+    story = Story([listing(1, "a", "b", token="two"), ExpiredError("old"), listing(5, "c")], [])
+    assert story.told == ["all@5: c"]
+    assert story.client.asked == ["list 2", "list 2 two", "list 0", "watch 5"]
+
+
+@pytest.mark.parametrize(
+    ("lists", "told"),
+    [
+        pytest.param([listing(1, "a")], ["a list", "some: a", "all@1"], id="a short list"),
+        pytest.param(
+            [listing(1, "a", "b", token="two"), listing(1, "c")],
+            ["a list", "some: a b", "some: c", "all@1"],
+            id="a long one",
+        ),
+        pytest.param(
+            [listing(1, "a", "b", token="two"), ExpiredError("old"), listing(5, "c")],
+            ["a list", "some: a b", "a list", "some: c", "all@5"],
+            id="one that fails on the way begins again",
+        ),
+    ],
+)
+def test_who_takes_pages_is_told_page_by_page(lists: list[Listing | ClientError], told: list[str]) -> None:
+    assert Story(lists, [[modified("c", 8)]], diary=PagedDiary()).told == [*told, "MODIFIED c@8"]
+
+
+def test_changes_that_come_together_are_told_together() -> None:
+    story = Story([listing(1)], [[[added("a", 2), added("b", 3), bookmark(4), deleted("a", 5)]]])
+    assert story.told == ["all@1:", "ADDED a@2", "ADDED b@3", "DELETED a@5"]
+
+
+def test_failures_back_off_from_under_two_seconds_to_a_minute() -> None:
+    story = Story([NoAnswerError("down")] * 8 + [listing(1)], [], for_s=1000)
+    delays_s = [delay_s for _, delay_s in story.asked_after_s()[1:9]]
+    for failures, delay_s in enumerate(delays_s, start=1):
+        assert BACKOFF.delay_s(failures) <= delay_s <= 2 * BACKOFF.delay_s(failures)
+    assert BACKOFF.delay_s(8) == 30.0
+
+
+def test_two_quiet_minutes_make_the_next_failure_the_first_again() -> None:
+    cut = NoAnswerError("cut")
+    story = Story([listing(1)], [[cut], [cut], [cut], [After(121), cut], []])
+    delays_s = [delay_s for _, delay_s in story.asked_after_s()]
+    assert delays_s[4] >= BACKOFF.delay_s(3)
+    assert delays_s[5] - 121 <= 2 * BACKOFF.delay_s(1)
+
+
+def test_the_server_may_ask_for_a_longer_wait() -> None:
+    story = Story([TooManyRequestsError("later", retry_after_s=77.0), listing(1)], [])
+    assert story.asked_after_s()[1] == ("list 2", 77.0)
+
+
+def test_a_watch_that_ends_at_once_without_a_word_is_not_tried_again_at_once() -> None:
+    story = Story([listing(1)], [[END]] * 3)
+    assert all(delay_s >= 0.8 for _, delay_s in story.asked_after_s()[2:5])
+
+
+def test_a_history_that_is_gone_at_once_is_not_listed_again_at_once() -> None:
+    story = Story([listing(revision) for revision in range(1, 5)], [[ExpiredError("too old")]] * 3)
+    lists = [(what, delay_s) for what, delay_s in story.asked_after_s()[1:] if what.startswith("list")]
+    assert len(lists) == 3
+    assert all(delay_s >= 0.8 for _, delay_s in lists)
+
+
+def test_an_object_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    broken = b'{"metadata":{"name":["x"]}}'
+    with caplog.at_level(logging.ERROR):
+        story = Story(
+            [Listing([pod_bytes("a", 1), broken], "1")],
+            [[ScriptedEvent(Change.ADDED, broken, "2"), added("b", 3)]],
+        )
+    assert story.told == ["all@1: a", "ADDED b@3"]
+    assert story.reflector.statistics()["unreadable"] == 2
+    assert "left out because it cannot be read" in caplog.text
+
+
+def test_whoever_waits_for_the_first_list_is_woken_by_it() -> None:
+    clock = VirtualClock()
+    client = ScriptedClient(clock, [NoAnswerError("down"), listing(1)])
+    diary = Diary()
+
+    async def wait() -> list[str]:
+        reflector = Reflector(client, POD, Pod, diary, clock=clock, entropy=Entropy(1))
+        async with TaskGroup("wait") as group:
+            group.start_background(reflector.run(), name="reflector")
+            await reflector.wait_synced()
+            return list(diary.lines)
+
+    assert run(wait(), clock) == ["all@1:"]
+
+
+def test_the_statistics_count_what_was_met() -> None:
+    story = Story([listing(1), listing(4)], [[added("a", 2), added("a", 2), ExpiredError("old")], []])
+    assert story.reflector.statistics() == {
+        "lists": 2,
+        "watches": 2,
+        "changes": 1,
+        "repeated": 1,
+        "unreadable": 0,
+        "failures": 0,
+    }

@@ -1,0 +1,239 @@
+"""Leader election on virtual time: two never lead, and somebody always does soon."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.api.kinds import LEASE
+from mooring.client.election.elector import ElectionSettings, ElectionSettingsError
+from mooring.client.election.record import record_in
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from tests.client.election.play import ElectionPlay, Process
+
+Scene = Callable[[ElectionPlay, Process, Process], Awaitable[None]]
+
+STEP_S = 0.001
+
+
+def played(
+    scene: Scene, *, seed: int = 1, skew_s: float = 0.0, rate: float = 1.0
+) -> tuple[ElectionPlay, Process, Process]:
+    """`a` comes a moment before `b`; after the scene both are stopped."""
+    clock = VirtualClock()
+
+    async def main() -> tuple[ElectionPlay, Process, Process]:
+        play = ElectionPlay(clock, seed)
+        first, second = play.process("a"), play.process("b", wall_skew_s=skew_s, rate=rate)
+        async with TaskGroup("play") as group:
+            play.begin(group, first)
+            await clock.wait(STEP_S)
+            play.begin(group, second)
+            await scene(play, first, second)
+            for process in (first, second):
+                process.go_on()
+                process.stop()
+        return play, first, second
+
+    return run(main(), clock)
+
+
+async def nothing_happens(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(120)
+
+
+async def first_is_killed(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.kill()
+    await play.clock.wait(60)
+
+
+async def first_stops_cleanly(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.stop()
+    await play.clock.wait(60)
+
+
+async def first_is_cut_off(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.is_cut_off = True
+    await play.clock.wait(60)
+
+
+async def first_hears_no_answers(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.are_answers_lost = True
+    await play.clock.wait(60)
+
+
+async def first_is_stopped_for_a_minute(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.pause()
+    await play.clock.wait(60)
+    first.go_on()
+    await play.clock.wait(30)
+
+
+async def first_is_stopped_for_a_moment(play: ElectionPlay, first: Process, second: Process) -> None:
+    for pause_s in (1.0, 3.0, 6.0):
+        await play.clock.wait(30)
+        first.pause()
+        await play.clock.wait(pause_s)
+        first.go_on()
+    await play.clock.wait(30)
+
+
+async def first_is_cut_off_for_a_moment(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.is_cut_off = True
+    await play.clock.wait(2)
+    first.is_cut_off = False
+    await play.clock.wait(30)
+
+
+async def answers_take_four_seconds(play: ElectionPlay, first: Process, second: Process) -> None:
+    await play.clock.wait(30)
+    first.delay_s = 2.0
+    await play.clock.wait(120)
+
+
+@pytest.mark.parametrize(
+    ("scene", "leaders", "gap_s_max"),
+    [
+        pytest.param(nothing_happens, ["a"], 0.3, id="whoever comes first leads for as long as it lives"),
+        pytest.param(first_is_killed, ["a", "b"], 24.0, id="after a kill the other leads when the lease is over"),
+        pytest.param(first_stops_cleanly, ["a", "b"], 4.5, id="after a clean stop the other leads at its next look"),
+        pytest.param(first_is_cut_off, ["a", "b"], 24.0, id="a leader that is cut off stops, and the other leads"),
+        pytest.param(first_hears_no_answers, ["a", "b"], 30.0, id="renewals that nobody hears of are no renewals"),
+        pytest.param(first_is_stopped_for_a_minute, ["a", "b"], 24.0, id="a process that was stopped leads no more"),
+        pytest.param(first_is_stopped_for_a_moment, ["a"], 7.0, id="a process that was stopped for a moment goes on"),
+        pytest.param(first_is_cut_off_for_a_moment, ["a"], 0.3, id="a network that fails for a moment changes nothing"),
+        pytest.param(answers_take_four_seconds, ["a"], 0.3, id="a slow server changes nothing"),
+    ],
+)
+@pytest.mark.parametrize("skew_s", [0.0, 86_400.0, -86_400.0], ids=["clocks agree", "a day ahead", "a day behind"])
+def test_who_leads(scene: Scene, leaders: list[str], gap_s_max: float, skew_s: float) -> None:
+    play, _, _ = played(scene, skew_s=skew_s)
+    assert play.actors() == leaders
+    assert play.gap_s() <= gap_s_max
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_two_never_lead(seed: int) -> None:
+    async def storm(play: ElectionPlay, first: Process, second: Process) -> None:
+        dice = play.entropy.fork("storm")
+        for _ in range(60):
+            process = dice.choose((first, second))
+            match dice.integer_below(5):
+                case 0:
+                    process.pause()
+                case 1:
+                    process.is_cut_off = not process.is_cut_off
+                case 2:
+                    process.are_answers_lost = not process.are_answers_lost
+                case 3:
+                    process.delay_s = dice.uniform(0.0, 8.0)
+                case _:
+                    process.delay_s = 0.0
+                    process.is_cut_off = process.are_answers_lost = False
+            await play.clock.wait(dice.uniform(0.0, 20.0))
+            if dice.integer_below(2):
+                process.go_on()
+
+    play, _, _ = played(storm, seed=seed, rate=1.0 + (seed % 5 - 2) * 0.02)
+    assert play.acts, "nobody ever led"
+
+
+@pytest.mark.parametrize(
+    ("scene", "outcome"),
+    [
+        pytest.param(nothing_happens, "stopped", id="asked to stop"),
+        pytest.param(first_is_cut_off, "lost: the lease was not renewed within 10 s", id="cut off"),
+        pytest.param(first_is_stopped_for_a_minute, "lost: the lease was not renewed within 10 s", id="stopped"),
+    ],
+)
+def test_how_it_ends_for_the_leader(scene: Scene, outcome: str) -> None:
+    _, first, _ = played(scene)
+    assert first.outcome == outcome
+
+
+def test_a_leader_whose_lease_was_taken_by_force_stops_at_once() -> None:
+    async def thief(play: ElectionPlay, first: Process, second: Process) -> None:
+        await play.clock.wait(30)
+        spec = {"holderIdentity": "thief", "leaseDurationSeconds": 15}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "kube-scheduler"}}
+        await play.client.update(LEASE, "kube-system", "kube-scheduler", {**lease, "spec": spec})
+        await play.clock.wait(3)
+        assert first.outcome == "lost: the lease is held by thief"
+
+    played(thief)
+
+
+def test_a_lease_that_is_deleted_is_made_again() -> None:
+    async def deletion(play: ElectionPlay, first: Process, second: Process) -> None:
+        await play.clock.wait(30)
+        await play.client.delete(LEASE, "kube-system", "kube-scheduler")
+        await play.clock.wait(30)
+
+    play, _, _ = played(deletion)
+    assert len(play.actors()) in (1, 2)  # whoever looked first made it; the checker saw to it that only one led
+
+
+def test_what_the_lease_says_is_what_client_go_would_write() -> None:
+    seen: list[bytes] = []
+
+    async def look(play: ElectionPlay, first: Process, second: Process) -> None:
+        await play.clock.wait(30)
+        seen.append(await play.client.get(LEASE, "kube-system", "kube-scheduler"))
+        first.stop()
+        await play.clock.wait(1)
+        seen.append(await play.client.get(LEASE, "kube-system", "kube-scheduler"))
+        await play.clock.wait(30)
+        seen.append(await play.client.get(LEASE, "kube-system", "kube-scheduler"))
+
+    _, first, second = played(look)
+    held, given_back, taken = (record_in(raw) for raw in seen)
+    assert (held.holder, held.lease_s, held.transitions) == ("a", 15, 0)
+    assert held.acquired == "2026-01-01T00:00:00.000000Z"
+    assert held.renewed > held.acquired
+    assert (given_back.holder, given_back.lease_s, given_back.transitions) == ("", 1, 0)
+    assert given_back.acquired == given_back.renewed
+    assert (taken.holder, taken.lease_s, taken.transitions) == ("b", 15, 1)
+    assert first.told == ["a became leader", "a stopped leading"]
+    assert second.told == ["b became leader", "b stopped leading"]
+
+
+def test_a_leader_that_does_not_notice_its_end_is_ill() -> None:
+    async def stuck(play: ElectionPlay, first: Process, second: Process) -> None:
+        await play.clock.wait(30)
+        assert first.elector.ailment() == ""
+        first.pause()
+        await play.clock.wait(40)
+        assert first.elector.ailment() == "failed election to renew leadership on lease kube-scheduler"
+        assert second.elector.ailment() == ""
+
+    played(stuck)
+
+
+@pytest.mark.parametrize(
+    ("times", "complaint"),
+    [
+        pytest.param((10, 10, 2), "leaseDuration must be greater than renewDeadline", id="no time left to take over"),
+        pytest.param(
+            (15, 2.4, 2), "renewDeadline must be greater than retryPeriod*JitterFactor", id="no time left to try"
+        ),
+        pytest.param((15, 10, 0), "retryPeriod must be greater than zero", id="no pause"),
+        pytest.param(
+            (0.9, 0.5, 0.1),
+            "leaseDuration must be at least one second: leases have whole seconds",
+            id="less than a lease can say",
+        ),
+    ],
+)
+def test_times_that_contradict_each_other(times: tuple[float, float, float], complaint: str) -> None:
+    with pytest.raises(ElectionSettingsError) as refusal:
+        ElectionSettings("kube-system", "kube-scheduler", "a", *times)
+    assert str(refusal.value) == complaint

@@ -1,0 +1,143 @@
+"""What an event looks like, and who may say how much."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from mooring.api.views.meta import ObjectMeta, ObjectReference
+from mooring.api.views.pod import Pod
+from mooring.client.events.recorder import (
+    NOTE_BYTES_MAX,
+    EventKey,
+    EventNames,
+    EventRecorder,
+    SpamFilter,
+    event_name,
+    reference_to,
+    shortened,
+)
+from mooring.client.events.series import SeriesEvent
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+
+POD = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1", resource_version="7")
+NODE = ObjectReference(api_version="v1", kind="Node", name="n1", uid="u2")
+
+
+def key(regarding: ObjectReference = POD, *, related: ObjectReference | None = None, type: str = "Normal") -> EventKey:
+    return (type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
+
+
+def series_event(key: EventKey, name: str, note: str, seen_s: float) -> SeriesEvent:
+    event = SeriesEvent(key, note, seen_s, EventNames(Entropy(1)))
+    event.name = name
+    return event
+
+
+def test_an_event_as_kube_scheduler_writes_it() -> None:
+    record = series_event(key(related=NODE), "web.18", "Successfully assigned shop/web to n1", 1_767_225_600.25)
+    assert record.body() == {
+        "kind": "Event",
+        "apiVersion": "events.k8s.io/v1",
+        "metadata": {"name": "web.18", "namespace": "shop"},
+        "eventTime": "2026-01-01T00:00:00.250000Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-host",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "regarding": {
+            "kind": "Pod",
+            "namespace": "shop",
+            "name": "web",
+            "uid": "u1",
+            "apiVersion": "v1",
+            "resourceVersion": "7",
+        },
+        "related": {"kind": "Node", "name": "n1", "uid": "u2", "apiVersion": "v1"},
+        "note": "Successfully assigned shop/web to n1",
+        "type": "Normal",
+    }
+
+
+def test_a_series_says_how_often_and_when_last() -> None:
+    record = series_event(key(), "web.18", "note", 0.0)
+    record.count, record.last_seen_s = 3, 1_767_225_601.0
+    series = {"count": 3, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+    assert record.patch() == {"series": series}
+    assert record.body()["series"] == series
+
+
+def test_events_about_objects_without_a_namespace_go_to_default() -> None:
+    assert series_event(key(NODE), "n1.18", "note", 0.0).namespace == "default"
+
+
+def test_a_reference_names_the_very_object() -> None:
+    metadata = ObjectMeta(name="web", namespace="shop", uid="u1", resource_version="7")
+    assert reference_to(Pod(metadata=metadata)) == POD
+
+
+@pytest.mark.parametrize(
+    ("object_name", "name"),
+    [
+        ("web", "web.ff"),
+        ("node-1.example.com", "node-1.example.com.ff"),
+        ("system:node", None),
+        ("UPPER", None),
+        ("x" * 250, "x" * 250 + ".ff"),
+        ("x" * 251, None),
+    ],
+)
+def test_the_name_of_an_event(object_name: str, name: str | None) -> None:
+    assert event_name(object_name, 255) == name
+
+
+@pytest.mark.parametrize(
+    ("note", "wanted"),
+    [
+        pytest.param("short", "short", id="a short note"),
+        pytest.param("x" * 1024, "x" * 1024, id="just short enough"),
+        pytest.param("x" * 1025, "x" * 1020 + " ...", id="one byte too long"),
+        pytest.param("ü" * 512, "ü" * 512, id="bytes are counted, not characters"),
+        pytest.param("x" + "ü" * 600, "x" + "ü" * 509 + " ...", id="no character is cut in two"),
+    ],
+)
+def test_a_note_is_cut_where_the_api_wants_it(note: str, wanted: str) -> None:
+    assert shortened(note) == wanted
+    assert len(shortened(note).encode()) <= NOTE_BYTES_MAX
+
+
+def test_a_recorder_speaks_for_its_controller() -> None:
+    said: list[tuple[EventKey, str]] = []
+    recorder = EventRecorder(lambda key, note: said.append((key, note)), "default-scheduler", "default-scheduler-host")
+    recorder.event(POD, type="Normal", reason="Scheduled", action="Binding", note="hello")
+    assert said == [(key(), "hello")]
+
+
+def test_an_unknown_type_is_not_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = EventRecorder(lambda key, note: pytest.fail("recorded"), "c", "i")
+    with caplog.at_level(logging.ERROR):
+        recorder.event(POD, type="Alarming", reason="R", action="A", note="n")  # type: ignore[arg-type]
+    assert "its type is 'Alarming'" in caplog.text
+
+
+def test_a_source_may_say_so_much_of_an_object() -> None:
+    clock = VirtualClock()
+    spam = SpamFilter(clock, burst=2, refill_s=300.0)
+    assert [spam.is_allowed(key()) for _ in range(3)] == [True, True, False]
+    assert spam.is_allowed(key(NODE))
+    assert spam.is_allowed(key(type="Warning"))
+    clock.advance_to(300.0)
+    assert [spam.is_allowed(key()) for _ in range(2)] == [True, False]
+
+
+def test_the_source_that_was_silent_longest_is_forgotten_first() -> None:
+    spam = SpamFilter(VirtualClock(), burst=1, refill_s=300.0, sources_max=2)
+    others = [ObjectReference(kind="Pod", name=name) for name in "ab"]
+    assert spam.is_allowed(key())
+    assert spam.is_allowed(key(others[0]))
+    assert not spam.is_allowed(key())  # and by that was heard last
+    assert spam.is_allowed(key(others[1]))
+    assert not spam.is_allowed(key())
+    assert spam.is_allowed(key(others[0]))

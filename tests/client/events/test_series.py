@@ -1,0 +1,344 @@
+"""Recorded events reach the API server, a series as one event, and nobody ever waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import cast
+
+import pytest
+
+from mooring.api.decode import JsonBytes
+from mooring.api.kinds import EVENT
+from mooring.api.views.meta import ObjectReference
+from mooring.client.errors import (
+    AlreadyExistsError,
+    ClientError,
+    ForbiddenError,
+    NoAnswerError,
+    NotFoundError,
+    ServerError,
+)
+from mooring.client.events.recorder import EventRecorder
+from mooring.client.events.series import WORKERS_MAX, WORKERS_MIN, SeriesEventWriter
+from mooring.client.interface import Client
+from mooring.client.local import LocalClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import DeadlockError, run
+from mooring.kit.tasks import TaskGroup
+from mooring.store.memory import MemoryStore
+from tests.client.scripted import ScriptedClient
+
+WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1")
+DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", uid="u2")
+
+
+class Desk:
+    """A writer at work on a scripted client."""
+
+    def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: SeriesEventWriter) -> None:
+        self.clock = clock
+        self.client = client
+        self.writer = writer
+        self.recorder: EventRecorder = writer.recorder("default-scheduler", "default-scheduler-host")
+
+    def say(self, regarding: ObjectReference = WEB, note: str = "no room", reason: str = "FailedScheduling") -> None:
+        self.recorder.event(regarding, type="Warning", reason=reason, action="Scheduling", note=note)
+
+    @property
+    def asked(self) -> list[str]:
+        return [what.split(".")[0] for what in self.client.asked]
+
+
+def at_desk(
+    scene: Callable[[Desk], Awaitable[None]],
+    *,
+    answers: list[ClientError | None] | None = None,
+    pending_max: int = 100,
+    series_max: int = 100,
+    spam_burst: int = 25,
+) -> Desk:
+    clock = VirtualClock()
+    client = ScriptedClient(clock, writes=answers or [])
+
+    async def main() -> Desk:
+        writer = SeriesEventWriter(
+            client,
+            clock,
+            Entropy(1),
+            pending_max=pending_max,
+            series_max=series_max,
+            spam_burst=spam_burst,
+        )
+        desk = Desk(clock, client, writer)
+        async with TaskGroup("desk") as group:
+            writer.start(group)
+            await scene(desk)
+        return desk
+
+    return run(main(), clock)
+
+
+def test_events_are_written_in_the_background_in_order() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say(WEB)
+        desk.say(DB)
+        assert desk.asked == []
+        await desk.clock.wait(1)
+
+    desk = at_desk(scene)
+    names = [body["metadata"]["name"] for _, body in desk.client.written]  # type: ignore[index]
+    assert [name.split(".")[0] for name in names] == ["web", "db"]
+    assert desk.writer.statistics()["created"] == 2
+
+
+def test_the_same_said_again_becomes_a_series_that_is_written_at_its_beginning_and_at_its_end() -> None:
+    async def scene(desk: Desk) -> None:
+        for _ in range(5):
+            desk.say()
+            await desk.clock.wait(10)
+        assert desk.asked == ["create events shop", "patch events shop/web"]
+        await desk.clock.wait(1000)
+
+    desk = at_desk(scene)
+    assert desk.asked == ["create events shop", "patch events shop/web", "patch events shop/web"]
+    patches = [body for what, body in desk.client.written if what.startswith("patch")]
+    assert patches == [
+        {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:10.000000Z"}},
+        {"series": {"count": 5, "lastObservedTime": "2026-01-01T00:00:40.000000Z"}},
+    ]
+    assert desk.writer.statistics()["remembered"] == 0
+
+
+def test_a_series_that_goes_on_is_refreshed() -> None:
+    async def scene(desk: Desk) -> None:
+        for _ in range(61):
+            desk.say()
+            await desk.clock.wait(60)
+
+    desk = at_desk(scene)
+    assert desk.asked == ["create events shop"] + ["patch events shop/web"] * 3
+    assert desk.client.asked_at_s == [0.0, 60.0, 1800.0, 3600.0]
+
+
+def test_what_is_said_before_the_first_was_written_is_written_with_it() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say()
+        desk.say()
+        await desk.clock.wait(1)
+
+    desk = at_desk(scene)
+    assert desk.asked == ["create events shop"]
+    ((_, body),) = desk.client.written
+    assert isinstance(body, dict)
+    assert body["series"]["count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("regarding", "reason"),
+    [(DB, "FailedScheduling"), (WEB, "Preempted")],
+    ids=["another object", "another reason"],
+)
+def test_another_thing_is_another_event(regarding: ObjectReference, reason: str) -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say()
+        desk.say(regarding, reason=reason)
+        await desk.clock.wait(1)
+
+    assert at_desk(scene).asked == ["create events shop"] * 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "counts"),
+    [
+        pytest.param([NoAnswerError("cut")], 2, {"created": 1, "retried": 1}, id="no answer is tried again"),
+        pytest.param([ServerError("no")], 2, {"created": 1, "retried": 1}, id="so is a fault of the server"),
+        pytest.param([ForbiddenError("no")], 1, {"created": 0, "dropped_refused": 1}, id="a refusal is not"),
+        pytest.param([NoAnswerError("cut")] * 20, 12, {"created": 0, "dropped_refused": 1}, id="twelve times at most"),
+        pytest.param(
+            [NoAnswerError("cut"), AlreadyExistsError("is there")], 2, {"created": 1}, id="it was written after all"
+        ),
+        pytest.param([AlreadyExistsError("is there")], 2, {"created": 1}, id="a name that is taken is changed"),
+    ],
+)
+def test_what_an_error_leads_to(answers: list[ClientError | None], asked: int, counts: dict[str, int]) -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say()
+        await desk.clock.wait(300)
+
+    desk = at_desk(scene, answers=answers)
+    assert len(desk.asked) == asked
+    statistics = desk.writer.statistics()
+    assert {name: statistics[name] for name in counts} == counts
+    assert statistics["pending"] == 0
+
+
+def test_retries_are_about_ten_seconds_apart() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say()
+        await desk.clock.wait(300)
+
+    times_s = at_desk(scene, answers=[NoAnswerError("cut")] * 20).client.asked_at_s
+    pauses_s = [later - sooner for sooner, later in pairwise(times_s)]
+    assert all(10.0 <= pause_s <= 12.5 for pause_s in pauses_s)
+
+
+def test_a_series_whose_event_has_expired_begins_anew() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say()
+        await desk.clock.wait(1)
+        desk.say()
+        await desk.clock.wait(1)
+
+    desk = at_desk(scene, answers=[None, NotFoundError("expired")])
+    assert desk.asked == ["create events shop", "patch events shop/web", "create events shop"]
+
+
+def test_names_differ_even_when_the_clock_stands_still() -> None:
+    async def scene(desk: Desk) -> None:
+        for number in range(20):
+            desk.say(reason=f"Reason{number}")
+        await desk.clock.wait(1)
+
+    desk = at_desk(scene)
+    assert len({body["metadata"]["name"] for _, body in desk.client.written}) == 20  # type: ignore[index]
+
+
+def test_an_object_whose_name_does_not_do_for_an_event_gets_a_uuid() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say(ObjectReference(kind="User", name="system:admin", uid="u"))
+        await desk.clock.wait(1)
+
+    ((_, body),) = at_desk(scene).client.written
+    assert isinstance(body, dict)
+    assert len(body["metadata"]["name"]) == 36
+
+
+def test_what_is_too_much_is_dropped_counted_and_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(desk: Desk) -> None:
+        for number in range(10):
+            desk.say(reason=f"Reason{number}")
+        await desk.clock.wait(1)
+
+    with caplog.at_level(logging.WARNING):
+        desk = at_desk(scene, pending_max=4)
+    assert desk.writer.statistics()["dropped_full"] == 6
+    assert desk.writer.statistics()["created"] == 4
+    assert len(caplog.records) == 1
+
+
+class SlowClient:
+    """Takes a second for each, and counts how many it has at a time."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._under_way = 0
+        self.under_way_max = 0
+        self.created = 0
+
+    async def create(self, *_: object, is_answer_wanted: bool = True) -> bytes:
+        self._under_way += 1
+        self.under_way_max = max(self.under_way_max, self._under_way)
+        await self._clock.wait(1)
+        self._under_way -= 1
+        self.created += 1
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("records", "writers"),
+    [
+        pytest.param(100, WORKERS_MIN, id="few leave the server to others"),
+        pytest.param(9_000, WORKERS_MAX, id="many are helped with before any is lost"),
+    ],
+)
+def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> None:
+    clock = VirtualClock()
+    client = SlowClient(clock)
+
+    async def main() -> SeriesEventWriter:
+        writer = SeriesEventWriter(cast(Client, client), clock, Entropy(1))
+        recorder = writer.recorder("default-scheduler", "default-scheduler-host")
+        async with TaskGroup("desk") as group:
+            writer.start(group)
+            for number in range(records):
+                about = ObjectReference(kind="Pod", namespace="shop", name=f"web-{number}", uid=f"u{number}")
+                recorder.event(about, type="Normal", reason="Scheduled", action="Binding", note="there")
+            await writer.close()
+        return writer
+
+    assert run(main(), clock).statistics()["created"] == client.created == records
+    assert client.under_way_max == writers
+
+
+def test_who_says_too_much_of_one_object_is_silenced() -> None:
+    async def scene(desk: Desk) -> None:
+        for number in range(10):
+            desk.say(reason=f"Reason{number}")
+        desk.say(DB)
+        await desk.clock.wait(301)
+        desk.say(reason="Last")
+        await desk.clock.wait(1)
+
+    desk = at_desk(scene, spam_burst=3)
+    assert desk.writer.statistics()["dropped_spam"] == 7
+    assert desk.writer.statistics()["created"] == 5
+
+
+def test_the_oldest_is_forgotten_when_there_are_too_many_to_remember() -> None:
+    async def scene(desk: Desk) -> None:
+        for _ in range(3):
+            desk.say(WEB)
+            await desk.clock.wait(1)
+        desk.say(DB)
+        await desk.clock.wait(1)
+
+    desk = at_desk(scene, series_max=1)
+    patches = [body for what, body in desk.client.written if what.startswith("patch")]
+    assert [patch["series"]["count"] for patch in patches] == [2, 3]  # type: ignore[index]
+    assert desk.writer.statistics()["remembered"] == 1
+
+
+def test_closing_writes_what_was_recorded_and_takes_no_more() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say(WEB)
+        await desk.writer.close()
+        assert desk.asked == ["create events shop"]
+        desk.say(DB)
+        await desk.clock.wait(1)
+
+    assert at_desk(scene).asked == ["create events shop"]
+
+
+def test_a_writer_at_rest_sets_no_alarm() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say()
+        await desk.clock.wait(10_000)
+        assert desk.writer.statistics()["remembered"] == 0
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlockError, match="no alarm is set"):
+        at_desk(scene)
+
+
+def test_on_a_real_store_a_series_is_one_object() -> None:
+    clock = VirtualClock()
+    client = LocalClient(MemoryStore(), clock, Entropy(1))
+
+    async def main() -> list[JsonBytes]:
+        writer = SeriesEventWriter(client, clock, Entropy(2))
+        recorder = writer.recorder("default-scheduler", "default-scheduler-host")
+        async with TaskGroup("desk") as group:
+            writer.start(group)
+            for _ in range(3):
+                recorder.event(WEB, type="Warning", reason="FailedScheduling", action="Scheduling", note="no room")
+                await clock.wait(1)
+            await clock.wait(1000)
+        return list((await client.list(EVENT)).items)
+
+    (event,) = run(main(), clock)
+    assert b'"series":{"count":3,"lastObservedTime":"2026-01-01T00:00:02.000000Z"}' in bytes(event)
+    assert b'"note":"no room"' in bytes(event)

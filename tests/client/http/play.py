@@ -1,0 +1,71 @@
+"""How a scenario is played over HTTP: a server in the same loop, a client, and a clock that hurries."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.connection import Connection, Credentials, FixedCredentials
+from mooring.client.local import LocalClient
+from mooring.kit.clock import SystemClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run_real
+from mooring.store.memory import MemoryStore
+from tests.client.http.server import HttpServer
+from tests.waiting import LIMIT_S
+
+UNLIMITED = HttpLimits(requests_per_s=0)
+
+
+class HurriedClock(SystemClock):
+    """Waits a five-hundredth of what it is asked to, and remembers what that was."""
+
+    def __init__(self) -> None:
+        self.waited_s: list[float] = []
+
+    async def wait(self, delay_s: float) -> None:
+        self.waited_s.append(delay_s)
+        await super().wait(delay_s / 500)
+
+
+class StandingClock(HurriedClock):
+    """No time passes, however busy the machine is."""
+
+    def now_s(self) -> float:
+        return 0.0
+
+
+class Scene:
+    """A server with what is behind it, and a client in front."""
+
+    def __init__(self, local: LocalClient, server: HttpServer, client: HttpClient, clock: HurriedClock) -> None:
+        self.local = local
+        self.server = server
+        self.client = client
+        self.clock = clock
+
+
+def play_over_http(
+    scenario: Callable[[Scene], Awaitable[None]],
+    *,
+    limits: HttpLimits = UNLIMITED,
+    can_watch_all: bool = False,
+    security: ssl.SSLContext | None = None,
+    authority: bytes = b"",
+    credentials: Credentials | None = None,
+    make_clock: Callable[[], HurriedClock] = HurriedClock,
+) -> None:
+    async def play() -> None:
+        clock = make_clock()
+        local = LocalClient(MemoryStore(), clock, Entropy(1))
+        async with HttpServer(local, security=security, can_watch_all=can_watch_all) as server:
+            connection = Connection(
+                server.url, authority=authority, credentials=credentials or FixedCredentials(), proxy=""
+            )
+            async with HttpClient(connection, clock, Entropy(2), limits=limits, environment={}) as client:
+                async with asyncio.timeout(LIMIT_S):
+                    await scenario(Scene(local, server, client, clock))
+
+    run_real(play())

@@ -1,0 +1,249 @@
+"""The HTTP client keeps the promise; and what only it does: pages, options, what it refuses to send."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.api.decode import decode
+from mooring.api.kinds import CONFIG_MAP, NODE, POD
+from mooring.api.views.pod import Pod
+from mooring.client.errors import BadRequestError, NoAnswerError, ServerError
+from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits
+from mooring.client.interface import Change, Client, Deletion, PatchForm, Propagation, Selection
+from mooring.kit.tasks import TaskGroup
+from tests.client.contract import ClientContract
+from tests.client.contract_play import NS, Play, Scenario, create_all, names
+from tests.client.http.play import Scene, play_over_http
+from tests.client.http.server import Refuse, Reset, sent
+from tests.client.objects import at, config_map, pod, text_at
+
+
+class TestTheContract(ClientContract):
+    @pytest.fixture
+    def play(self) -> Play:
+        def play(scenario: Scenario) -> None:
+            async def on_the_client(scene: Scene) -> None:
+                await scenario(scene.client)
+
+            play_over_http(on_the_client)
+
+        return play
+
+
+def test_it_is_a_client() -> None:
+    async def scenario(scene: Scene) -> None:
+        client: Client = scene.client
+        assert isinstance(client, HttpClient)
+
+    play_over_http(scenario)
+
+
+def test_the_items_of_a_list_are_objects_like_any_other() -> None:
+    async def scenario(scene: Scene) -> None:
+        raw = await scene.client.create(POD, NS, pod("web", labels={"app": "web"}))
+        (item,) = (await scene.client.list(POD)).items
+        assert (at(item, "kind"), at(item, "apiVersion")) == ("Pod", "v1")
+        assert decode(item) == decode(raw)
+
+    play_over_http(scenario)
+
+
+def test_a_list_without_a_limit_is_turned_page_by_page() -> None:
+    async def scenario(scene: Scene) -> None:
+        for number in range(PAGE_SIZE + 2):
+            await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
+        listing = await scene.client.list(CONFIG_MAP, Selection(NS))
+        assert names(listing.items) == [f"c{number:04d}" for number in range(PAGE_SIZE + 2)]
+        assert (listing.continue_token, listing.remaining) == ("", None)
+        assert listing.revision == text_at(listing.items[-1], "metadata.resourceVersion")
+        assert len(sent(scene.server.asked, "GET")) == 2
+
+    play_over_http(scenario)
+
+
+def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_once() -> None:
+    async def scenario(scene: Scene) -> None:
+        for number in range(PAGE_SIZE + 1):
+            await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
+        scene.server.mishaps = [Refuse(410, containing="continue=")]
+        listing = await scene.client.list(CONFIG_MAP, Selection(NS), revision="3")
+        assert len(listing.items) == PAGE_SIZE + 1
+        first, second, third = scene.server.asked
+        assert "resourceVersion=3&resourceVersionMatch=NotOlderThan" in first
+        assert "continue=" in second
+        assert "limit" not in third
+
+    play_over_http(scenario)
+
+
+@pytest.mark.parametrize(
+    ("request_of", "asked"),
+    [
+        pytest.param(
+            lambda client: client.list(POD, Selection(NS, "app in (a,b)", "spec.nodeName="), limit=7, revision="9"),
+            "GET /api/v1/namespaces/default/pods?labelSelector=app+in+%28a%2Cb%29&fieldSelector=spec.nodeName%3D"
+            "&limit=7&resourceVersion=9",
+            id="a selection at a revision",
+        ),
+        pytest.param(
+            lambda client: client.patch(POD, NS, "web", {}, form=PatchForm.APPLY),
+            "PATCH /api/v1/namespaces/default/pods/web?fieldManager=mooring&force=true",
+            id="what is applied has an owner",
+        ),
+        pytest.param(
+            lambda client: client.get(NODE, "ignored", "n1"), "GET /api/v1/nodes/n1", id="a node has no namespace"
+        ),
+    ],
+)
+def test_what_is_asked_of_the_server(request_of: Callable[[HttpClient], Awaitable[object]], asked: str) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.mishaps = [Refuse(400)]
+        with pytest.raises(BadRequestError):
+            await request_of(scene.client)
+        assert scene.server.asked == [asked]
+
+    play_over_http(scenario)
+
+
+def test_a_watch_asks_for_its_own_end_and_for_bookmarks() -> None:
+    async def scenario(scene: Scene) -> None:
+        since = await create_all(scene.local, config_map("a"))
+        for bookmarks in (True, False):
+            async with scene.client.watch(CONFIG_MAP, since=since, bookmarks=bookmarks):
+                pass
+        with_them, without = scene.server.asked
+        assert f"watch=true&resourceVersion={since}&allowWatchBookmarks=true&timeoutSeconds=" in with_them
+        assert "allowWatchBookmarks" not in without
+        for asked in (with_them, without):
+            assert 300 <= int(asked.rpartition("=")[2]) <= 600
+
+    play_over_http(scenario)
+
+
+@pytest.mark.parametrize("since", ["", "0", "yesterday"])
+def test_a_watch_from_nowhere_is_not_even_asked_for(since: str) -> None:
+    async def scenario(scene: Scene) -> None:
+        with pytest.raises(BadRequestError):
+            scene.client.watch(POD, since=since)
+        assert scene.server.asked == []
+
+    play_over_http(scenario)
+
+
+def test_a_deletion_says_what_it_means() -> None:
+    bodies: list[Deletion | None] = []
+
+    async def scenario(scene: Scene) -> None:
+        async def delete(kind: object, namespace: str, name: str, deletion: Deletion | None = None) -> None:
+            bodies.append(deletion)
+
+        scene.local.delete = delete  # type: ignore[method-assign]
+        wanted = Deletion(grace_s=0, uid="u", revision="7", propagation=Propagation.FOREGROUND)
+        await scene.client.delete(POD, NS, "web", wanted)
+        await scene.client.delete(POD, NS, "web")
+        assert bodies == [wanted, Deletion()]
+
+    play_over_http(scenario)
+
+
+@pytest.mark.parametrize(
+    "mishap",
+    [
+        pytest.param(Reset(is_carried_out=True), id="the answer is lost"),
+        pytest.param(Reset(), id="the request is lost"),
+        pytest.param(Refuse(500), id="the server fails"),
+        pytest.param(Refuse(503, {"Retry-After": "1"}), id="the server fails and wants to be asked again"),
+        pytest.param(Refuse(504, body=b"<html>", content_type="text/html"), id="something in between gives up"),
+    ],
+)
+def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(mishap: Refuse | Reset) -> None:
+    async def scenario(scene: Scene) -> None:
+        raw = await scene.local.create(POD, NS, pod("web"))
+        scene.server.mishaps = [mishap]
+        with pytest.raises(NoAnswerError) as failure:
+            await scene.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
+        assert failure.value.is_outcome_unknown
+        assert len(scene.server.asked) == 1
+
+    play_over_http(scenario)
+
+
+def test_a_binding_that_the_server_did_not_look_at_is_sent_again() -> None:
+    async def scenario(scene: Scene) -> None:
+        raw = await scene.local.create(POD, NS, pod("web"))
+        scene.server.mishaps = [Refuse(429, {"Retry-After": "2"}), Refuse(429, {"Retry-After": "3"})]
+        await scene.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
+        assert scene.clock.waited_s == [2.0, 3.0]
+        assert at(await scene.local.get(POD, NS, "web"), "spec.nodeName") == "n1"
+
+    play_over_http(scenario)
+
+
+def test_an_answer_that_is_no_object_is_an_error() -> None:
+    async def scenario(scene: Scene) -> None:
+        page = Refuse(200, body=b"<html>please log in</html>", content_type="text/html")
+        scene.server.mishaps = [page, page]
+        with pytest.raises(ServerError, match="something else than an object"):
+            await scene.client.get(POD, NS, "web")
+        with pytest.raises(ServerError, match="something else than a list of pods"):
+            await scene.client.list(POD)
+
+    play_over_http(scenario)
+
+
+def test_very_large_objects_come_through_every_door() -> None:
+    async def scenario(scene: Scene) -> None:
+        long = "x" * 1_500_000
+        since = await create_all(scene.local, config_map("first"))
+        body = config_map("large", data={"long": long}, labels={"a": "b"})
+        async with scene.client.watch(CONFIG_MAP, since=since) as watch:
+            assert at(await scene.client.create(CONFIG_MAP, NS, body), "data.long") == long
+            assert at(await scene.client.get(CONFIG_MAP, NS, "large"), "data.long") == long
+            assert at((await scene.client.list(CONFIG_MAP, Selection(NS, "a=b"))).items[0], "data.long") == long
+            (event,) = await watch.next_batch()
+        assert event.change is Change.ADDED
+        assert at(event.raw, "data.long") == long
+
+    play_over_http(scenario)
+
+
+def test_many_requests_are_under_way_together_but_not_more_than_the_limit() -> None:
+    async def scenario(scene: Scene) -> None:
+        running, most = 0, 0
+        are_four = asyncio.Event()
+        get = scene.local.get
+
+        async def slow_get(kind: object, namespace: str, name: str) -> bytes:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            if running == 4:
+                are_four.set()
+            await are_four.wait()
+            await scene.clock.wait(5.0)
+            running -= 1
+            return await get(POD, namespace, name)
+
+        await scene.local.create(POD, NS, pod("web"))
+        scene.local.get = slow_get  # type: ignore[method-assign]
+        async with TaskGroup("askers") as group:
+            for number in range(20):
+                group.start(scene.client.get(POD, NS, "web"), name=str(number))
+        assert most == 4
+
+    play_over_http(scenario, limits=HttpLimits(requests_per_s=0, in_flight_max=4))
+
+
+def test_a_view_over_the_wire_is_the_view_in_the_process() -> None:
+    async def scenario(scene: Scene) -> None:
+        since = await create_all(scene.local, pod("first"))
+        await scene.local.create(POD, NS, pod("web", labels={"app": "web"}, on="n1"))
+        async with scene.client.watch(POD, since=since) as over_http, scene.local.watch(POD, since=since) as here:
+            (came,), (known,) = await over_http.next_batch(), await here.next_batch()
+        assert came.view(Pod) == known.view(Pod)
+        assert (came.revision, came.change, came.raw) == (known.revision, known.change, known.raw)
+
+    play_over_http(scenario)

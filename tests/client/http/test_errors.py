@@ -1,0 +1,128 @@
+"""What a server refuses becomes the error that callers know, in the server's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.client.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    Cause,
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from mooring.client.http.errors import error_of_answer, error_of_event
+
+
+def status(reason: str, code: int, more: str = "") -> bytes:
+    return f'{{"kind":"Status","message":"so it is","reason":"{reason}","code":{code}{more}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "kind"),
+    [
+        ("Invalid", 422, InvalidError),
+        ("BadRequest", 400, BadRequestError),
+        ("Unauthorized", 401, UnauthorizedError),
+        ("Forbidden", 403, ForbiddenError),
+        ("NotFound", 404, NotFoundError),
+        ("AlreadyExists", 409, AlreadyExistsError),
+        ("Conflict", 409, ConflictError),
+        ("", 409, ConflictError),
+        ("Expired", 410, ExpiredError),
+        ("Gone", 410, ExpiredError),
+        ("TooManyRequests", 429, TooManyRequestsError),
+        ("InternalError", 500, ServerError),
+        ("Timeout", 504, ServerError),
+        ("", 503, ServerError),
+        ("MethodNotAllowed", 405, StatusError),
+    ],
+)
+def test_the_reason_chooses_the_error(reason: str, code: int, kind: type[StatusError]) -> None:
+    error = error_of_answer(code, {}, status(reason, code), method="GET", about="pods")
+    assert type(error) is kind
+    assert (str(error), error.code) == ("so it is", code)
+    assert error.reason == (reason or kind.reason)
+
+
+def test_the_details_are_kept() -> None:
+    more = (
+        ',"details":{"name":"web","group":"apps","kind":"deployments","uid":null,"retryAfterSeconds":4,'
+        '"causes":[{"reason":"FieldValueInvalid","message":"no","field":"spec.x"},{"message":null}]}'
+    )
+    error = error_of_answer(422, {}, status("Invalid", 422, more), method="PUT", about="deployments.apps web")
+    assert error.details == {"name": "web", "group": "apps", "kind": "deployments"}
+    assert error.causes == (Cause("FieldValueInvalid", "no", "spec.x"), Cause("", "", ""))
+    assert error.retry_after_s == 4.0
+
+
+def test_the_header_says_how_long_to_wait() -> None:
+    error = error_of_answer(429, {"Retry-After": "9"}, status("", 429), method="GET", about="pods")
+    assert error.retry_after_s == 9.0
+
+
+PREVENTED = "has prevented the request from succeeding"
+
+
+@pytest.mark.parametrize(
+    ("code", "method", "body", "kind", "text"),
+    [
+        pytest.param(
+            404, "GET", b"404 page\n", NotFoundError, "the server could not find the requested resource", id="404"
+        ),
+        pytest.param(403, "GET", b"keep out", ForbiddenError, "keep out", id="403 in its own words"),
+        pytest.param(
+            409, "POST", b"", AlreadyExistsError, "the server reported a conflict", id="a conflict for who creates"
+        ),
+        pytest.param(409, "PUT", b"", ConflictError, "the server reported a conflict", id="a conflict for others"),
+        pytest.param(
+            502,
+            "GET",
+            b'bad "gateway"',
+            ServerError,
+            f'an error on the server ("bad \\"gateway\\"") {PREVENTED}',
+            id="502 with what was said",
+        ),
+        pytest.param(503, "GET", b"", ServerError, "the server is currently unable to handle the request", id="503"),
+        pytest.param(
+            418,
+            "GET",
+            b"",
+            StatusError,
+            "the server responded with the status code 418 but did not return more information",
+            id="an unusual code",
+        ),
+        pytest.param(
+            500,
+            "GET",
+            b'{"kind":"Pod"}',
+            ServerError,
+            f'an error on the server ("{{\\"kind\\":\\"Pod\\"}}") {PREVENTED}',
+            id="an object that is no Status",
+        ),
+    ],
+)
+def test_what_something_in_between_answers(
+    code: int, method: str, body: bytes, kind: type[StatusError], text: str
+) -> None:
+    error = error_of_answer(code, {"Content-Type": "text/plain"}, body, method=method, about="pods web")
+    assert type(error) is kind
+    assert (str(error), error.code) == (f"{text} ({method.lower()} pods web)", code)
+    assert error.causes[0].reason == "UnexpectedServerResponse"
+
+
+def test_what_is_no_text_is_not_quoted() -> None:
+    error = error_of_answer(500, {"Content-Type": "image/png"}, b"\x89PNG", method="GET", about="pods")
+    assert 'an error on the server ("unknown")' in str(error)
+
+
+def test_an_event_may_be_an_error() -> None:
+    assert isinstance(error_of_event(status("Expired", 410)), ExpiredError)
+    assert isinstance(error_of_event(b"\xff"), ServerError)

@@ -1,0 +1,150 @@
+"""Requests are paced, tried again where that is safe, and never where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.api.kinds import CONFIG_MAP, POD
+from mooring.client.errors import ClientError, NoAnswerError, ServerError, TooManyRequestsError
+from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.requests import NO_ANSWER, TRIES_MAX
+from tests.client.contract_play import NS
+from tests.client.http.play import Scene, StandingClock, play_over_http
+from tests.client.http.server import Mishap, Refuse, Reset, Stall
+from tests.client.objects import config_map
+
+LATER = {"Retry-After": "3"}
+
+
+async def get(client: HttpClient) -> object:
+    return await client.get(CONFIG_MAP, NS, "settings")
+
+
+async def update(client: HttpClient) -> object:
+    return await client.update(CONFIG_MAP, NS, "settings", config_map(data={"a": "2"}))
+
+
+async def delete(client: HttpClient) -> None:
+    await client.delete(CONFIG_MAP, NS, "settings")
+
+
+@pytest.mark.parametrize(
+    ("mishaps", "request_of", "waited_s"),
+    [
+        pytest.param([Refuse(429, LATER)], update, [3.0], id="429 with a Retry-After"),
+        pytest.param([Refuse(503, LATER), Refuse(500, LATER)], update, [3.0, 3.0], id="5xx with a Retry-After"),
+        pytest.param([Reset()], get, [0.0], id="a broken connection, for who reads, at once"),
+        pytest.param([Reset(), Reset()], get, [0.0, 1.0], id="and then after a second"),
+        pytest.param([Refuse(429, LATER)] * TRIES_MAX, get, [3.0] * TRIES_MAX, id="ten times"),
+    ],
+)
+def test_it_is_tried_again_after(
+    mishaps: list[Mishap], request_of: Callable[[HttpClient], Awaitable[object]], waited_s: list[float]
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        scene.server.mishaps = list(mishaps)
+        await request_of(scene.client)
+        assert scene.clock.waited_s == waited_s
+        assert scene.client.statistics()["retries"] == len(mishaps)
+
+    play_over_http(scenario)
+
+
+@pytest.mark.parametrize(
+    ("mishaps", "request_of", "error"),
+    [
+        pytest.param([Refuse(429)], get, TooManyRequestsError, id="429 without a Retry-After"),
+        pytest.param([Refuse(500)], get, ServerError, id="500 without one"),
+        pytest.param([Refuse(503, {"Retry-After": "tomorrow"})], get, ServerError, id="a Retry-After in words"),
+        pytest.param([Refuse(404, LATER)], get, ClientError, id="what is the fault of the request"),
+        pytest.param([Reset(is_carried_out=True)], update, NoAnswerError, id="an update whose answer is lost"),
+        pytest.param([Reset(is_carried_out=True)], delete, NoAnswerError, id="a deletion whose answer is lost"),
+    ],
+)
+def test_it_is_not_tried_again_after(
+    mishaps: list[Mishap], request_of: Callable[[HttpClient], Awaitable[object]], error: type[ClientError]
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        await get(scene.client)  # so that the connection is an old one, which some clients try again by themselves
+        scene.server.asked.clear()
+        scene.server.mishaps = list(mishaps)
+        with pytest.raises(error):
+            await request_of(scene.client)
+        assert len(scene.server.asked) == 1
+
+    play_over_http(scenario)
+
+
+def test_the_server_is_not_asked_for_ever() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.mishaps = [Refuse(429, LATER)] * 20
+        with pytest.raises(TooManyRequestsError) as refusal:
+            await get(scene.client)
+        assert refusal.value.retry_after_s == 3.0
+        assert len(scene.server.asked) == TRIES_MAX + 1
+
+    play_over_http(scenario)
+
+
+def test_nobody_answers_at_all() -> None:
+    async def scenario(scene: Scene) -> None:
+        async with HttpClient(scene.client.connection, scene.clock, scene.client._entropy, environment={}) as client:
+            await scene.server.__aexit__(None, None, None)
+            with pytest.raises(NoAnswerError, match=r"GET http://127.0.0.1:\d+/api/v1/namespaces/default/configmaps/"):
+                await get(client)
+            with pytest.raises(NoAnswerError):
+                async with client.watch(POD, since="1"):
+                    pass
+
+    play_over_http(scenario)
+
+
+def test_a_server_that_stalls_is_given_up() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.mishaps = [Stall()]
+        with pytest.raises(NoAnswerError, match="no answer in time"):
+            await get(scene.client)
+
+    play_over_http(scenario, limits=HttpLimits(requests_per_s=0, request_s_max=0.05))
+
+
+def test_requests_take_their_turn_in_one_bucket() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        for _ in range(5):
+            await get(scene.client)
+        # Two at once, and then one a second; no time passes meanwhile.
+        assert scene.clock.waited_s == [1.0, 2.0, 3.0]
+        assert scene.client.statistics()["throttled"] == 3
+
+    play_over_http(scenario, limits=HttpLimits(requests_per_s=1.0, burst=2), make_clock=StandingClock)
+
+
+def test_a_watch_that_is_refused_is_tried_again_as_a_request_is() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        scene.server.mishaps = [Refuse(429, LATER), Reset(), Refuse(500)]
+        with pytest.raises(ServerError):
+            async with scene.client.watch(CONFIG_MAP, since="1"):
+                pass
+        assert scene.clock.waited_s == [3.0, 1.0]
+
+    play_over_http(scenario)
+
+
+def test_what_was_asked_is_counted() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        scene.server.mishaps = [Reset(), Refuse(429, LATER)]
+        await get(scene.client)
+        await update(scene.client)
+        asked = scene.client.asked
+        assert dict(asked.outcomes) == {("GET", NO_ANSWER): 1, ("GET", 429): 1, ("GET", 200): 1, ("PUT", 200): 1}
+        assert {method: sum(each.counts) for method, each in asked.durations.items()} == {"GET": 3, "PUT": 1}
+        assert {method: sum(each.counts) for method, each in asked.turns.items()} == {"GET": 3, "PUT": 1}
+
+    play_over_http(scenario, limits=HttpLimits(requests_per_s=50, burst=50))

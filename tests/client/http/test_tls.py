@@ -1,0 +1,184 @@
+"""The server proves who it is, and so do we, if that is wanted."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mooring.api.kinds import CONFIG_MAP, POD
+from mooring.client.errors import ClientError, NoAnswerError, NotFoundError
+from mooring.client.http.client import HttpClient
+from mooring.client.http.connection import (
+    ANONYMOUS,
+    Certificate,
+    Connection,
+    Credentials,
+    CredentialsError,
+    FixedCredentials,
+    Identity,
+)
+from mooring.client.http.tls import TlsError, tls_context
+from mooring.client.interface import Change
+from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
+from tests.client.certificates import Authority, make_authority, pem_of
+from tests.client.contract_play import NS
+from tests.client.http.play import Scene, play_over_http
+from tests.client.objects import config_map
+
+SECURE = Connection("https://127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return make_authority()
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        pytest.param(lambda it: it, NotFoundError, id="it is verified by its authority"),
+        pytest.param(lambda it: replace(it, authority=b""), NoAnswerError, id="the system does not vouch for it"),
+        pytest.param(
+            lambda it: replace(it, authority=make_authority("elsewhere").pem), NoAnswerError, id="nor does another"
+        ),
+        pytest.param(
+            lambda it: replace(it, authority=b"", is_server_unverified=True), NotFoundError, id="unless nobody cares"
+        ),
+        pytest.param(lambda it: replace(it, server_name="api.internal"), NotFoundError, id="under another name"),
+        pytest.param(lambda it: replace(it, server_name="other.internal"), NoAnswerError, id="which must be its own"),
+        pytest.param(
+            lambda it: replace(it, server=it.server.replace("https", "http")), NoAnswerError, id="not in plain text"
+        ),
+    ],
+)
+def test_the_server_is_asked_for_its_certificate(
+    authority: Authority, tmp_path: Path, change: Callable[[Connection], Connection], error: type[ClientError]
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        connection = change(scene.client.connection)
+        async with HttpClient(connection, scene.clock, Entropy(1), environment={}) as client:
+            with pytest.raises(error):
+                await client.get(POD, NS, "web")
+
+    certificate = authority.issue("server", names=("api.internal",), address="127.0.0.1")
+    security = authority.server_context(tmp_path, certificate)
+    play_over_http(scenario, security=security, authority=authority.pem)
+
+
+@pytest.mark.parametrize(
+    ("issuer", "error"),
+    [
+        pytest.param("the server's", NotFoundError, id="one that the server trusts"),
+        pytest.param("another", NoAnswerError, id="one that it does not"),
+        pytest.param("", NoAnswerError, id="none"),
+    ],
+)
+def test_we_show_our_certificate(authority: Authority, tmp_path: Path, issuer: str, error: type[ClientError]) -> None:
+    async def scenario(scene: Scene) -> None:
+        with pytest.raises(error):
+            await scene.client.get(POD, NS, "web")
+
+    issuers = {"the server's": authority, "another": make_authority("elsewhere")}
+    identity = Identity(certificate=issuers[issuer].issue("scheduler")) if issuer else ANONYMOUS
+    server = authority.issue("server", address="127.0.0.1")
+    play_over_http(
+        scenario,
+        security=authority.server_context(tmp_path, server, wants_client=True),
+        authority=authority.pem,
+        credentials=FixedCredentials(identity),
+    )
+
+
+class Rotating:
+    """Another certificate for each request, as long as there is one."""
+
+    def __init__(self, identities: list[Identity]) -> None:
+        self._identities = identities
+
+    def identity_nowait(self) -> Identity | None:
+        return self._identities.pop(0) if len(self._identities) > 1 else self._identities[0]
+
+    async def wait_identity(self) -> Identity:
+        raise NotImplementedError
+
+    def reject(self, identity: Identity) -> bool:
+        return False
+
+
+def test_a_new_certificate_is_shown_on_new_connections(authority: Authority, tmp_path: Path) -> None:
+    async def scenario(scene: Scene) -> None:
+        for error in (NotFoundError, NotFoundError, NoAnswerError):
+            with pytest.raises(error):
+                await scene.client.get(POD, NS, "web")
+
+    stranger = make_authority("elsewhere").issue("scheduler")
+    identities = [Identity(certificate=each) for each in (authority.issue("a"), authority.issue("b"), stranger)]
+    credentials: Credentials = Rotating(identities)
+    play_over_http(
+        scenario,
+        security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1"), wants_client=True),
+        authority=authority.pem,
+        credentials=credentials,
+    )
+
+
+@pytest.mark.parametrize("wants_client", [False, True], ids=["whoever we are", "who shows a certificate"])
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_later_connections_take_up_the_session_of_an_earlier_one(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str, wants_client: bool
+) -> None:
+    if loop == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    server = authority.issue("server", address="127.0.0.1")
+    security = authority.server_context(tmp_path, server, wants_client=wants_client)
+
+    async def scenario(scene: Scene) -> None:
+        async def ask() -> None:
+            with pytest.raises(NotFoundError):
+                await scene.client.get(POD, NS, "web")
+
+        await ask()
+        assert security.session_stats()["hits"] == 0
+        async with TaskGroup("clients") as group:
+            for number in range(4):
+                group.start(ask(), name=f"{number}")
+        assert security.session_stats()["hits"] == 3
+        assert security.session_stats()["accept_good"] == 4
+
+    identity = Identity(certificate=authority.issue("scheduler")) if wants_client else ANONYMOUS
+    play_over_http(scenario, security=security, authority=authority.pem, credentials=FixedCredentials(identity))
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_a_watch_comes_and_goes_in_secret_too(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    if loop == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    async def scenario(scene: Scene) -> None:
+        since = (await scene.client.list(CONFIG_MAP)).revision
+        async with scene.client.watch(CONFIG_MAP, since=since) as watch:
+            await scene.client.create(CONFIG_MAP, NS, config_map("a"))
+            (event,) = await watch.next_batch()
+        assert event.change is Change.ADDED
+
+    security = authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1"))
+    play_over_http(scenario, security=security, authority=authority.pem)
+    gc.collect()  # a socket that is left open would be reported here
+
+
+def test_what_cannot_be_read_is_told(authority: Authority) -> None:
+    with pytest.raises(TlsError, match=r"the certificate authority of https://127\.0\.0\.1 cannot be read"):
+        tls_context(replace(SECURE, authority=b"no certificate"), None)
+    with pytest.raises(CredentialsError, match="client certificate or its key cannot be used"):
+        tls_context(SECURE, Certificate(b"no certificate", b"no key"))
+    locked = Certificate(authority.issue("a").chain, pem_of(authority.key, b"secret"))
+    with pytest.raises(CredentialsError, match="protected by a password"):
+        tls_context(SECURE, locked)

@@ -1,0 +1,262 @@
+"""A plug-in is run when an identity is needed, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mooring.api.kinds import POD
+from mooring.client.errors import NotFoundError, UnauthorizedError
+from mooring.client.http.connection import CredentialsError
+from mooring.client.kubeconfig.entries import ExecEntry, ExecVariable
+from mooring.client.kubeconfig.exec import FAILURE_REST_S, ExecCredentials
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup
+from tests.client.certificates import make_authority
+from tests.client.contract_play import NS
+from tests.client.http.play import Scene, play_over_http
+from tests.waiting import LIMIT_S
+
+VERSION = "client.authentication.k8s.io/v1"
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+class Plugin:
+    """A program that answers with a script's output and counts how often it was run."""
+
+    def __init__(self, folder: Path, script: str) -> None:
+        self._runs = folder / "runs"
+        self._program = folder / "plugin"
+        self._program.write_text(f"#!/bin/sh\necho >> {self._runs}\n{script}\n")
+        self._program.chmod(0o755)
+
+    def entry(self, *, mode: str = "Never", provide: bool = False, hint: str = "", program: str = "") -> ExecEntry:
+        return ExecEntry(
+            command=program or str(self._program),
+            args=("one", "two"),
+            env=(ExecVariable(name="HARBOUR", value="quay"),),
+            api_version=VERSION,
+            interactive_mode=mode,
+            provide_cluster_info=provide,
+            install_hint=hint,
+        )
+
+    @property
+    def runs(self) -> int:
+        return self._runs.read_text().count("\n") if self._runs.exists() else 0
+
+
+def answer(status: str, version: str = VERSION) -> str:
+    return f"""echo '{{"kind":"ExecCredential","apiVersion":"{version}","status":{status}}}'"""
+
+
+def play(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def playing() -> None:
+        await scenario()
+
+    run_real(playing())
+
+
+def test_an_identity_is_kept_until_it_expires(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path, answer('{"token":"t","expirationTimestamp":"2026-01-01T01:00:00Z"}'))
+    clock = VirtualClock()
+
+    async def scenario() -> None:
+        credentials = ExecCredentials(plugin.entry(), clock, environment=ENVIRONMENT)
+        assert credentials.identity_nowait() is None
+        identity = await credentials.wait_identity()
+        assert identity.authorization == "Bearer t"
+        clock.advance_to(3600.0)
+        assert credentials.identity_nowait() is identity
+        assert plugin.runs == 1
+        clock.advance_to(3601.0)
+        assert credentials.identity_nowait() is None
+        assert await credentials.wait_identity() is not identity
+        assert plugin.runs == 2
+
+    play(scenario)
+
+
+def test_many_who_ask_together_get_one_answer(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path, answer('{"token":"t"}'))
+
+    async def scenario() -> None:
+        credentials = ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT)
+        async with TaskGroup("askers") as group:
+            asked = [group.start(credentials.wait_identity(), name=str(number)) for number in range(5)]
+        assert len({id(each.result()) for each in asked}) == 1
+        assert plugin.runs == 1
+
+    play(scenario)
+
+
+def test_what_is_rejected_is_asked_for_again_once(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path, answer('{"token":"t"}'))
+
+    async def scenario() -> None:
+        credentials = ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT)
+        first = await credentials.wait_identity()
+        assert credentials.reject(first)
+        second = await credentials.wait_identity()
+        assert credentials.reject(first), "somebody else heard it first"
+        assert await credentials.wait_identity() is second
+        assert plugin.runs == 2
+
+    play(scenario)
+
+
+def test_what_a_plug_in_is_told(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    plugin = Plugin(
+        tmp_path,
+        f'echo "$1 $2 $HARBOUR" > {heard}; echo "$KUBERNETES_EXEC_INFO" >> {heard}\n' + answer('{"token":"t"}'),
+    )
+
+    async def scenario() -> None:
+        for provide in (True, False):
+            cluster = {"server": "https://api", "certificate-authority-data": b"PEM", "config": {"a": 1}}
+            entry = plugin.entry(provide=provide)
+            await ExecCredentials(entry, VirtualClock(), cluster=cluster, environment=ENVIRONMENT).wait_identity()
+            arguments, _, info = heard.read_text().partition("\n")
+            assert arguments == "one two quay"
+            told = msgspec.json.decode(info)
+            assert (told["kind"], told["apiVersion"]) == ("ExecCredential", VERSION)
+            assert told["spec"]["interactive"] is False
+            if provide:
+                assert told["spec"]["cluster"] == {
+                    "server": "https://api",
+                    "certificate-authority-data": "UEVN",
+                    "config": {"a": 1},
+                }
+            else:
+                assert "cluster" not in told["spec"]
+
+    play(scenario)
+
+
+def test_a_certificate_may_be_the_answer(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path, answer('{"clientCertificateData":"chain","clientKeyData":"key"}'))
+
+    async def scenario() -> None:
+        identity = await ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT).wait_identity()
+        assert identity.authorization == ""
+        assert identity.certificate is not None
+        assert (identity.certificate.chain, identity.certificate.key) == (b"chain", b"key")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        pytest.param("exit 3", "failed with exit code 3", id="it fails"),
+        pytest.param("echo hello", "answered with something else than an ExecCredential", id="it babbles"),
+        pytest.param(answer("null"), "answered without a status", id="no status"),
+        pytest.param(answer("{}"), "answered with neither a token nor a certificate", id="nothing in it"),
+        pytest.param(answer('{"clientKeyData":"k"}'), "only a certificate or only a key", id="half a certificate"),
+        pytest.param(
+            answer('{"token":"t","expirationTimestamp":"soon"}'),
+            "expirationTimestamp that cannot be read",
+            id="no time",
+        ),
+        pytest.param(
+            answer('{"token":"t"}', "client.authentication.k8s.io/v1beta1"),
+            "is configured to use API version client.authentication.k8s.io/v1, but answered in version",
+            id="another version",
+        ),
+    ],
+)
+def test_answers_that_are_no_use(tmp_path: Path, script: str, words: str) -> None:
+    plugin = Plugin(tmp_path, script)
+
+    async def scenario() -> None:
+        clock = VirtualClock()
+        credentials = ExecCredentials(plugin.entry(), clock, environment=ENVIRONMENT)
+        for _ in range(3):
+            with pytest.raises(CredentialsError) as problem:
+                await credentials.wait_identity()
+            assert f"credential plug-in {tmp_path}/plugin " in str(problem.value)
+            assert words in str(problem.value)
+        assert plugin.runs == 1, "a plug-in that failed rests a while"
+        clock.advance_to(FAILURE_REST_S)
+        with pytest.raises(CredentialsError):
+            await credentials.wait_identity()
+        assert plugin.runs == 2
+
+    play(scenario)
+
+
+def test_a_program_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        entry = Plugin(tmp_path, "").entry(program="no-such-plugin", hint="install\n\x1b[1mit")
+        with pytest.raises(CredentialsError, match=r"no-such-plugin cannot be started: .*; install \[1mit"):
+            await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
+
+    play(scenario)
+
+
+def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.client.kubeconfig.exec.PLUGIN_S_MAX", 0.1)
+
+    async def scenario() -> None:
+        entry = Plugin(tmp_path, "exec sleep 6000").entry()
+        with pytest.raises(CredentialsError, match="gave no answer"):
+            async with asyncio.timeout(LIMIT_S):
+                await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_terminal", "told"),
+    [
+        ("Never", True, False),
+        ("IfAvailable", True, True),
+        ("IfAvailable", False, False),
+        ("", False, False),
+        ("Always", True, True),
+        ("Always", False, None),
+    ],
+)
+def test_who_may_talk_to_a_person(tmp_path: Path, mode: str, is_terminal: bool, told: bool | None) -> None:
+    credentials = ExecCredentials(
+        Plugin(tmp_path, "").entry(mode=mode), VirtualClock(), is_terminal=lambda: is_terminal
+    )
+    if told is None:
+        with pytest.raises(CredentialsError, match="standard input is not a terminal"):
+            credentials._is_interactive()
+    else:
+        assert credentials._is_interactive() is told
+
+
+def test_a_token_that_the_server_rejects_is_renewed_on_the_way(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path, f"""echo '{{"apiVersion":"{VERSION}","status":{{"token":"'$(cat {tmp_path}/t)'"}}}}'""")
+    (tmp_path / "t").write_text("old")
+
+    async def scenario(scene: Scene) -> None:
+        for token in ("old", "new"):
+            (tmp_path / "t").write_text(token)
+            scene.server.tokens = {token}
+            with pytest.raises(NotFoundError):
+                await scene.client.get(POD, NS, "web")
+        assert plugin.runs == 2
+        assert scene.client.statistics()["renewals"] == 1
+        scene.server.tokens = {"of somebody else"}
+        scene.server.asked.clear()
+        with pytest.raises(UnauthorizedError):
+            await scene.client.get(POD, NS, "web")
+        assert len(scene.server.asked) == 2, "once more, and not for ever"
+
+    authority = make_authority()
+    play_over_http(
+        scenario,
+        security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1")),
+        authority=authority.pem,
+        credentials=ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT),
+    )

@@ -1,0 +1,224 @@
+"""From a kubeconfig to a connection: contexts, overrides, who we are, and what is refused."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from mooring.client.http.connection import Connection, FileCredentials, FixedCredentials
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.exec import ExecCredentials
+from mooring.client.kubeconfig.load import component_connection, default_files, load_connection
+from mooring.kit.clock import VirtualClock
+
+CLOCK = VirtualClock()
+DATA = b64encode(b"PEM").decode()
+PLUGIN = "{apiVersion: client.authentication.k8s.io/v1, command: %s, interactiveMode: Never}"
+
+
+def config(tmp_path: Path, *, cluster: str = "", user: str = "", more: str = "", name: str = "config") -> str:
+    """A kubeconfig with one context, `here`; returns its path."""
+    cluster = cluster or "{server: 'https://api:6443'}"
+    file = tmp_path / name
+    file.write_text(
+        f"current-context: here\nclusters: [{{name: c, cluster: {cluster}}}]\n"
+        f"users: [{{name: u, user: {user or '{}'}}}]\n"
+        f"contexts:\n- {{name: here, context: {{cluster: c, user: u}}}}\n{more}"
+    )
+    return str(file)
+
+
+def load(file: str, **more: str) -> Connection:
+    return load_connection(CLOCK, kubeconfig=file, environment={}, **more)
+
+
+# --- which file and which context --------------------------------------------------------------------------------
+
+
+def test_where_a_kubeconfig_is_looked_for() -> None:
+    assert default_files({"KUBECONFIG": "a::b:a", "HOME": "/h"}) == ["a", "b"]
+    assert default_files({"HOME": "/h"}) == ["/h/.kube/config"]
+    assert default_files({}) == []
+
+
+def test_several_files_are_one_configuration_and_missing_ones_are_none(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", config(tmp_path)
+    first.write_text(
+        "current-context: there\ncontexts: [{name: there, context: {cluster: c, user: u, namespace: quay}}]"
+    )
+    environment = {"KUBECONFIG": f"{tmp_path}/missing:{first}:{second}"}
+    connection = load_connection(CLOCK, environment=environment)
+    assert (connection.server, connection.namespace) == ("https://api:6443", "quay")
+    assert load_connection(CLOCK, context="here", environment=environment).namespace == "default"
+
+
+@pytest.mark.parametrize(
+    ("more", "server"),
+    [
+        pytest.param({}, "https://api:6443", id="the current context"),
+        pytest.param({"context": "there"}, "https://other:6443/base", id="another one"),
+        pytest.param({"master": "https://master:6443/"}, "https://master:6443", id="another server"),
+    ],
+)
+def test_what_may_be_chosen(tmp_path: Path, more: dict[str, str], server: str) -> None:
+    others = "- {name: there, context: {cluster: d, user: u}}\n- {name: nowhere, context: {cluster: x, user: u}}\n"
+    file = config(tmp_path, more=others)
+    text = Path(file).read_text()
+    Path(file).write_text(
+        text.replace("clusters: [", "clusters: [{name: d, cluster: {server: 'https://other:6443/base/'}}, ")
+    )
+    assert load(file, **more).server == server
+    with pytest.raises(
+        KubeconfigError, match=r"config: context 'nowhere': cluster: there is no cluster 'x'; there are c, d"
+    ):
+        load(file, context="nowhere")
+    with pytest.raises(KubeconfigError, match=r"there is no context 'lost'; there are here, nowhere, there"):
+        load(file, context="lost")
+
+
+def test_a_master_needs_no_file() -> None:
+    assert load_connection(CLOCK, master="10.0.0.1:8080", environment={}).server == "http://10.0.0.1:8080"
+    assert component_connection(CLOCK, master="https://a", environment={"HOME": "/h"}).server == "https://a"
+
+
+def test_a_component_does_not_look_into_the_home_of_a_person(tmp_path: Path) -> None:
+    environment = {"KUBECONFIG": config(tmp_path)}
+    with pytest.raises(KubeconfigError, match="KUBERNETES_SERVICE_HOST"):
+        component_connection(CLOCK, environment=environment)
+    assert component_connection(CLOCK, kubeconfig=config(tmp_path), environment={}).server == "https://api:6443"
+
+
+def test_nothing_to_go_by(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match="no configuration was found"):
+        load_connection(CLOCK, environment={})
+    with pytest.raises(KubeconfigError, match="there is no such file"):
+        load(str(tmp_path / "missing"))
+
+
+# --- the cluster -------------------------------------------------------------------------------------------------
+
+
+def test_everything_about_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(b"authority")
+    cluster = (
+        "{server: 'https://api:6443', certificate-authority: ca.crt, tls-server-name: api.internal,"
+        " proxy-url: 'http://proxy:3128'}"
+    )
+    connection = load(config(tmp_path, cluster=cluster))
+    assert (connection.authority, connection.server_name) == (b"authority", "api.internal")
+    assert (connection.proxy, connection.is_server_unverified) == ("http://proxy:3128", False)
+    skipped = load(config(tmp_path, cluster="{server: 'api:6443', insecure-skip-tls-verify: true}"))
+    assert (skipped.server, skipped.is_server_unverified) == ("https://api:6443", True)
+    data = load(config(tmp_path, cluster=f"{{server: 'https://api', certificate-authority-data: {DATA}}}"))
+    assert data.authority == b"PEM"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        ("{tls-server-name: x}", "server: expected the address of the API server, found nothing"),
+        ("{server: 'https://'}", "server: expected an address such as"),
+        ("{server: a, certificate-authority: no.crt}", "certificate-authority: no.crt cannot be read: No such file"),
+        (
+            f"{{server: a, certificate-authority: x, certificate-authority-data: {DATA}}}",
+            "certificate-authority: is set",
+        ),
+        (
+            f"{{server: a, insecure-skip-tls-verify: true, certificate-authority-data: {DATA}}}",
+            "insecure-skip-tls-verify: is set beside a certificate authority",
+        ),
+        ("{server: a, proxy-url: 'ftp://b'}", "proxy-url: expected http://…, https://… or socks5://…, found 'ftp://b'"),
+    ],
+)
+def test_clusters_that_are_refused(tmp_path: Path, cluster: str, words: str) -> None:
+    file = config(tmp_path, cluster=cluster)
+    with pytest.raises(KubeconfigError) as problem:
+        load(file)
+    assert str(problem.value).startswith(f"{file}: cluster 'c': {words}")
+
+
+# --- the user ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("user", "kind", "authorization", "has_certificate"),
+    [
+        pytest.param("{}", FixedCredentials, "", False, id="nobody"),
+        pytest.param("{token: t}", FileCredentials, "Bearer t", False, id="a token"),
+        pytest.param("{tokenFile: token}", FileCredentials, "Bearer filed", False, id="a token file"),
+        pytest.param("{username: me, password: pass}", FixedCredentials, "Basic bWU6cGFzcw==", False, id="a password"),
+        pytest.param(
+            f"{{client-certificate-data: {DATA}, client-key: key}}", FileCredentials, "", True, id="a certificate"
+        ),
+        pytest.param(
+            f"{{client-certificate-data: {DATA}, client-key-data: {DATA}, username: me, password: pass}}",
+            FileCredentials,
+            "Basic bWU6cGFzcw==",
+            True,
+            id="a certificate and a password",
+        ),
+        pytest.param(f"{{token: t, exec: {PLUGIN % 'p'}}}", FileCredentials, "Bearer t", False, id="not the plug-in"),
+    ],
+)
+def test_who_we_are(tmp_path: Path, user: str, kind: type, authorization: str, has_certificate: bool) -> None:
+    (tmp_path / "token").write_text("filed\n")
+    (tmp_path / "key").write_text("key")
+    credentials = load(config(tmp_path, user=user)).credentials
+    assert type(credentials) is kind
+    identity = credentials.identity_nowait()
+    assert identity is not None
+    assert (identity.authorization, identity.certificate is not None) == (authorization, has_certificate)
+
+
+def test_nobody_is_anybody_in_plain_text(tmp_path: Path) -> None:
+    connection = load(config(tmp_path, cluster="{server: 'http://api'}", user="{token: t}"))
+    assert isinstance(connection.credentials, FixedCredentials)
+
+
+def test_a_plug_in_with_a_slash_is_relative_to_its_file(tmp_path: Path) -> None:
+    for command, path in (("./bin/p", str(tmp_path / "bin/p")), ("p", "p"), ("/bin/p", "/bin/p")):
+        credentials = load(config(tmp_path, user=f"{{exec: {PLUGIN % command}}}")).credentials
+        assert isinstance(credentials, ExecCredentials)
+        assert credentials._entry.command == path
+
+
+def test_in_whose_name_we_act(tmp_path: Path) -> None:
+    user = "{token: t, as: jane, as-uid: u1, as-groups: [a, b], as-user-extra: {Example.com/Scopes: [one, two]}}"
+    assert list(load(config(tmp_path, user=user)).impersonation) == [
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "u1"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+        ("Impersonate-Extra-example.com%2Fscopes", "one"),
+        ("Impersonate-Extra-example.com%2Fscopes", "two"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ("{token: t, username: me}", "token: is set beside username and password"),
+        ("{tokenFile: none}", "tokenFile: none cannot be read: No such file"),
+        (f"{{client-certificate-data: {DATA}}}", "client-key: is missing"),
+        (f"{{client-certificate: a, client-certificate-data: {DATA}, client-key: b}}", "client-certificate: is set"),
+        (f"{{client-certificate-data: {DATA}, client-key: a, client-key-data: {DATA}}}", "client-key: is set beside"),
+        (f"{{client-certificate-data: {DATA}, client-key: none}}", "client-key: "),
+        ("{client-certificate-data: '***', client-key-data: x}", "client-certificate-data: expected data in base 64"),
+        ("{auth-provider: {name: gcp}}", "auth-provider: was removed"),
+        ("{as-groups: [a]}", "as: is missing"),
+        ("{exec: {apiVersion: client.authentication.k8s.io/v1}}", "exec.command: expected a program"),
+        ("{exec: {command: p, apiVersion: v1}}", "exec.apiVersion: expected client.authentication.k8s.io/v1 or"),
+        (
+            "{exec: {command: p, apiVersion: client.authentication.k8s.io/v1}}",
+            "exec.interactiveMode: expected Never, IfAvailable, Always, found ''",
+        ),
+        (f"{{exec: {(PLUGIN % 'p')[:-1]}, env: [{{value: a}}]}}}}", "exec.env: expected a name for each variable"),
+    ],
+)  # fmt: skip
+def test_users_that_are_refused(tmp_path: Path, user: str, words: str) -> None:
+    file = config(tmp_path, user=user)
+    with pytest.raises(KubeconfigError) as problem:
+        load(file)
+    assert str(problem.value).startswith(f"{file}: user 'u': {words}")

@@ -1,0 +1,246 @@
+"""The store on etcd keeps the promise, alone and with others on the same etcd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup, run_bounded
+from mooring.store.etcd.store import EtcdStore
+from mooring.store.interface import (
+    MUST_NOT_EXIST,
+    OutcomeUnknown,
+    RevisionGone,
+    Store,
+    StoreBusy,
+    StoreChange,
+    StoreClosed,
+    ValueTooLarge,
+    WriteConflict,
+)
+from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, gather, told
+from tests.store.etcd.builders import QUICK, Etcd, play, play_two, wait_watchers
+from tests.waiting import until
+
+
+class TestTheContract(StoreContract):
+    @pytest.fixture
+    def play(self, etcd: Etcd) -> Play:
+        def played(scenario: Scenario) -> None:
+            play(etcd.url, scenario)
+
+        return played
+
+
+# -------------------------------------------------------------------------------------- several on one etcd
+
+
+def test_what_one_has_written_the_other_reads(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore, other: EtcdStore) -> None:
+        for number in range(20):
+            revision = await one.put(WEB, b"%d" % number)
+            found = await other.get(WEB)
+            assert found is not None
+            assert (found.value, found.revision) == (b"%d" % number, revision)
+            assert [each.value for each in (await other.list(PODS)).records] == [b"%d" % number]
+            assert await other.revision() == revision
+
+    play_two(etcd.url, scenario)
+
+
+def test_both_tell_the_same_changes_in_the_same_order(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore, other: EtcdStore) -> None:
+        since = await one.revision()
+
+        async def write(number: int) -> None:
+            store = (one, other)[number % 2]
+            await store.put(f"{PODS}default/p{number % 7}", b"%d" % number)
+
+        async with one.watch(PODS, since=since) as at_one, other.watch(PODS, since=since) as at_other:
+            await run_bounded(write, range(60), limit=8, name="writers")
+            changes = [await gather(watch.next_batch, 60) for watch in (at_one, at_other)]
+        assert changes[0] == changes[1]
+        revisions = [change.revision for change in changes[0]]
+        assert revisions == sorted(set(revisions))
+
+    play_two(etcd.url, scenario)
+
+
+def test_of_many_who_write_under_the_same_condition_one_wins(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore, other: EtcdStore) -> None:
+        seen = await one.put(WEB, b"0")
+
+        async def race(number: int) -> int | None:
+            try:
+                return await (one, other)[number % 2].put(WEB, b"%d" % number, if_revision=seen)
+            except WriteConflict as conflict:
+                losers.append(conflict)
+                return None
+
+        losers: list[WriteConflict] = []
+        outcomes = await run_bounded(race, range(10), limit=10, name="race")
+        (winner,) = [revision for revision in outcomes if revision is not None]
+        assert [loser.current.revision for loser in losers if loser.current is not None] == [winner] * 9
+
+    play_two(etcd.url, scenario)
+
+
+def test_a_counter_that_many_raise_loses_nothing(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore, other: EtcdStore) -> None:
+        async def raise_it(number: int) -> None:
+            store = (one, other)[number % 2]
+            while True:
+                found = await store.get(WEB)
+                value, revision = (int(found.value), found.revision) if found else (0, MUST_NOT_EXIST)
+                try:
+                    await store.put(WEB, b"%d" % (value + 1), if_revision=revision)
+                    return
+                except WriteConflict:
+                    continue
+
+        await run_bounded(raise_it, range(20), limit=4, name="counting")
+        found = await one.get(WEB)
+        assert found is not None
+        assert found.value == b"20"
+
+    play_two(etcd.url, scenario)
+
+
+def test_a_store_that_comes_later_finds_everything(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore) -> None:
+        revision = await fill(one, WEB, NODE, DNS, DATABASE)
+        few_at_once = replace(QUICK, loaded_records_max=3)
+        async with await EtcdStore.open(etcd.url, SystemClock(), few_at_once) as other:
+            page = await other.list("/registry/")
+            assert [record.key for record in page.records] == [NODE, DATABASE, WEB, DNS]
+            assert page.revision == revision
+
+    play(etcd.url, scenario)
+
+
+def test_keys_of_others_move_the_revision_and_are_not_ours(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        before = await store.put(WEB, b"one")
+        etcd.call("/v3/kv/put", {"key": "bm8gc2xhc2g=", "value": "eA=="})
+        assert await store.revision() == before + 1
+        assert [record.key for record in (await store.list("/")).records] == [WEB]
+        async with store.watch(PODS, since=before) as watch:
+            assert watch.seen_revision() == before + 1
+            await store.put(WEB, b"two")
+            assert told(await gather(watch.next_batch, 1)) == [(WEB, b"two", b"one")]
+
+    play(etcd.url, scenario)
+
+
+def test_changes_that_share_a_revision_are_all_told(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        since = await fill(store, WEB, DNS, NODE)
+        async with store.watch(PODS, since=since) as watch:
+            etcd.call("/v3/kv/deleterange", {"key": "L3JlZ2lzdHJ5Lw==", "range_end": "L3JlZ2lzdHJ5MA=="})
+            assert told(await gather(watch.next_batch, 2)) == [(WEB, None, b"web"), (DNS, None, b"dns")]
+        async with store.watch(PODS, since=since) as watch:
+            assert len(await gather(watch.next_batch, 2)) == 2
+        assert len((await store.list("/registry/", at=since)).records) == 3
+
+    play(etcd.url, scenario)
+
+
+# ------------------------------------------------------------------------------------------------- watches
+
+
+def test_two_hundred_watches_are_one_for_etcd(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        since = await store.revision()
+        watches = [await store.watch(PODS, since=since).__aenter__() for _ in range(200)]
+        await store.put(WEB, b"one")
+        changes = [(await gather(watch.next_batch, 1))[0] for watch in watches]
+        changes[0].reading = "what the first made of it"
+        assert {change.reading for change in changes} == {"what the first made of it"}
+        wait_watchers(etcd, 1)
+        assert store.statistics()["watches"] == 200
+        for watch in watches:
+            await watch.__aexit__(None, None, None)
+
+    play(etcd.url, scenario)
+
+
+def test_a_reader_who_falls_behind_is_cut_off_and_the_others_are_not(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        since = await store.revision()
+        async with store.watch(PODS, since=since) as slow, store.watch(f"{PODS}default/", since=since) as quick:
+            seen: list[StoreChange] = []
+            for number in range(6):
+                await store.put(WEB, b"%d" % number)
+                seen += await gather(quick.next_batch, 1)
+            with pytest.raises(RevisionGone):
+                await slow.next_batch()
+        assert [change.value for change in seen] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+    play(etcd.url, scenario, replace(QUICK, buffer_max=3))
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+def test_a_value_that_is_too_large_for_etcd_is_refused(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        with pytest.raises(ValueTooLarge, match="max-request-bytes"):
+            await store.put(WEB, b"x" * 2_000_000)
+        with pytest.raises(ValueTooLarge):
+            await store.put(WEB, b"x" * 8_000_000, if_revision=MUST_NOT_EXIST)
+        assert await store.get(WEB) is None
+
+    play(etcd.url, scenario)
+
+
+def test_one_write_more_than_may_wait_is_refused(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        async with TaskGroup("writers") as group:
+            first = group.start(store.put(WEB, b"one"), name="first")
+            await SystemClock().wait(0)
+            with pytest.raises(StoreBusy):
+                await store.put(DNS, b"two")
+        assert first.result() > 0
+        await store.put(DNS, b"two")
+
+    play(etcd.url, scenario, replace(QUICK, waiting_writes_max=1))
+
+
+def test_after_closing_nothing_is_done(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        store: Store
+        async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as opened:
+            store = opened
+        with pytest.raises(StoreClosed):
+            await store.put(WEB, b"one")
+        with pytest.raises(StoreClosed):
+            await store.get(WEB)
+        await opened.close()
+
+    run_real(scenario())
+
+
+def test_those_who_wait_are_told_that_the_store_was_closed(etcd_alone: Etcd) -> None:
+    async def scenario() -> None:
+        clock = SystemClock()
+        store = await EtcdStore.open(etcd_alone.url, clock, QUICK)
+        etcd_alone.pause()
+
+        async def read() -> None:
+            with pytest.raises(StoreClosed):
+                await store.get(WEB)
+
+        async def write() -> None:
+            with pytest.raises(OutcomeUnknown):
+                await store.put(WEB, b"one")
+
+        async with TaskGroup("waiting") as group:
+            group.start(read(), name="reader")
+            group.start(write(), name="writer")
+            await until(lambda: store.statistics()["writes_waiting"] == 1)
+            await store.close()
+
+    run_real(scenario())

@@ -1,0 +1,83 @@
+"""`kill -9` at any moment loses no acknowledged write, and no revision is given out twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mooring.kit.entropy import Entropy
+from tests.store.sqlite.builders import contents_of
+from tests.store.sqlite.writer import REPEATED, WRITERS
+
+ROUNDS = 6
+LINES_MAX = 800
+ROOT = Path(__file__).parents[3]
+GONE = "-"
+
+Line = tuple[int, str, str]
+"""Revision (0: asked for, not acknowledged), key, value."""
+
+
+def writer(directory: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.store.sqlite.writer", str(directory)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kill_after(process: subprocess.Popen[str], count: int) -> list[Line]:
+    """Everything that the process said until it was dead, which is more than `count` lines."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        lines = [process.stdout.readline() for _ in range(count)]
+        process.send_signal(signal.SIGKILL)
+        rest, complaint = process.stdout.read(), process.stderr.read()
+    assert process.returncode == -signal.SIGKILL, complaint
+    whole = "".join(lines) + rest[: rest.rfind("\n") + 1]
+    return [(int(revision), key, value) for revision, key, value in (line.split() for line in whole.splitlines())]
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_whatever_was_acknowledged_is_there_after_being_killed(seed: int, tmp_path: Path) -> None:
+    entropy = Entropy(seed)
+    before: dict[str, str] = {}
+    given_out = 1
+    for _ in range(ROUNDS):
+        said = kill_after(writer(tmp_path), 20 + entropy.integer_below(LINES_MAX))
+        revisions = [revision for revision, _, _ in said if revision]
+        assert min(revisions) > given_out, "a revision was given out twice"
+        assert len({*revisions}) == len(revisions)
+        given_out, records = contents_of(tmp_path)
+        assert max(revisions) <= given_out <= max(revisions) + WRITERS
+        found = {key: value[: len(value) // REPEATED].decode() for key, (_, value) in records.items()}
+        allowed = allowed_values(before, said)
+        assert {key: found.get(key, GONE) for key in allowed if found.get(key, GONE) not in allowed[key]} == {}
+        assert found.keys() <= allowed.keys()
+        assert all(value == text.encode() * REPEATED for text, (_, value) in zip(found.values(), records.values()))
+        before = found
+
+
+def allowed_values(before: dict[str, str], said: list[Line]) -> dict[str, list[str]]:
+    """For each key what was acknowledged last; and what was asked for after it, which may or may not have happened."""
+    allowed = {key: [value] for key, value in before.items()}
+    for revision, key, value in said:
+        if revision:
+            allowed[key] = [value]
+        else:
+            allowed.setdefault(key, [GONE]).append(value)
+    return allowed
+
+
+def test_a_second_process_says_who_has_the_directory_and_stops(tmp_path: Path) -> None:
+    first = writer(tmp_path)
+    assert first.stdout is not None
+    first.stdout.readline()
+    second = writer(tmp_path)
+    _, said = second.communicate()
+    assert second.returncode == 1
+    assert f"{tmp_path} is in use by process {first.pid}: stop that process" in said
+    kill_after(first, 10)
+    assert contents_of(tmp_path)[0] > 1

@@ -1,0 +1,186 @@
+"""The file takes whole batches or nothing, lives through a full disk, and gives back the room it does not need."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from mooring.kit.clock import SystemClock
+from mooring.store.interface import StoreChange
+from mooring.store.sqlite import file as sqlite_file
+from mooring.store.sqlite.errors import DirectoryInUse, DiskFailing, DiskFull, FileError
+from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.store import SqliteStore
+from tests.store.contract import DNS, PODS, WEB, fill
+from tests.store.sqlite.builders import DATABASE, LOG, contents, contents_of, play, play_real
+
+BIG = b"x" * 100_000
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """The connections of the stores that are opened, so that a test can take room away from them."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite_file._connect_alone
+
+    def connect_and_note(path: Path) -> sqlite3.Connection:
+        opened.append(connect(path))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite_file, "_connect_alone", connect_and_note)
+    return opened
+
+
+def test_when_the_database_is_full_a_batch_is_refused_in_whole_and_the_next_may_fit(
+    connections: list[sqlite3.Connection], tmp_path: Path
+) -> None:
+    async def scenario(store: SqliteStore) -> None:
+        await fill(store, WEB)
+        connections[0].execute("PRAGMA max_page_count = 10")
+        with pytest.raises(DiskFull, match=r"store\.db: .*full.* while writing revision 3.*Free some space"):
+            await store.put(DNS, BIG)
+        assert set(await contents(store)) == {WEB}
+        connections[0].execute("PRAGMA max_page_count = 1000000")
+        assert await store.put(DNS, BIG) == 3
+
+    play(tmp_path, scenario)
+    assert contents_of(tmp_path)[1] == {WEB: (2, b"web"), DNS: (3, BIG)}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 128, 129, 300], ids=lambda rows: f"{rows} rows")
+def test_a_batch_of_any_size_is_taken_in_whole_or_not_at_all(rows: int, tmp_path: Path) -> None:
+    keys = [f"{PODS}default/p{number}" for number in range(rows)]
+    file, _ = sqlite_file.open_file(tmp_path, SqliteLimits())
+    broken = [StoreChange(key, 2 + number, b"x", None) for number, key in enumerate(keys)]
+    broken.append(StoreChange(WEB, 2, b"x", None))  # a revision that was there before
+    with pytest.raises(FileError):
+        file.append(broken)
+    file.append([StoreChange(key, 2 + number, b"y", None) for number, key in enumerate(keys)])
+    file.close()
+    assert contents_of(tmp_path)[1] == {key: (2 + number, b"y") for number, key in enumerate(keys)}
+
+
+@contextmanager
+def files_of_at_most(size_bytes: int) -> Iterator[None]:
+    """The kernel refuses to let any file of this process grow beyond a size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_when_the_kernel_refuses_to_write_the_store_goes_on_reading_and_writes_when_it_may(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore) -> None:
+        await fill(store, WEB)
+        with files_of_at_most((tmp_path / LOG).stat().st_size + 20_000):
+            for _ in range(3):
+                with pytest.raises(DiskFailing, match="while writing revision 3"):
+                    await store.put(DNS, BIG)
+            assert set(await contents(store)) == {WEB}
+        assert await store.put(DNS, BIG) == 3
+
+    play_real(tmp_path, scenario)
+    assert contents_of(tmp_path)[1] == {WEB: (2, b"web"), DNS: (3, BIG)}
+
+
+def test_a_store_that_was_full_when_it_ended_has_what_was_acknowledged(
+    connections: list[sqlite3.Connection], tmp_path: Path
+) -> None:
+    acknowledged: list[int] = []
+
+    async def scenario(store: SqliteStore) -> None:
+        connections[0].execute("PRAGMA max_page_count = 200")
+        with pytest.raises(DiskFull):
+            while True:
+                acknowledged.append(await store.put(f"{PODS}default/p{len(acknowledged)}", BIG))
+
+    play(tmp_path, scenario)
+    assert acknowledged
+    revision, records = contents_of(tmp_path)
+    assert (revision, len(records)) == (acknowledged[-1], len(acknowledged))
+
+
+def test_room_is_given_back_when_history_is_compacted(tmp_path: Path) -> None:
+    limits = SqliteLimits(free_bytes_kept=100_000, freed_bytes_max=500_000)
+
+    async def scenario(store: SqliteStore) -> None:
+        for number in range(40):
+            await store.put(f"{PODS}default/p{number % 4}", BIG)
+        await store.compact(1)  # nothing to forget, but the log goes into the file
+        assert (tmp_path / DATABASE).stat().st_size > 4_000_000
+        await store.compact(await store.revision())
+        assert (tmp_path / DATABASE).stat().st_size < 700_000
+        assert store.statistics()["file_bytes"] == (tmp_path / DATABASE).stat().st_size
+        assert len(await contents(store)) == 4
+
+    play(tmp_path, scenario, limits)
+    assert len(contents_of(tmp_path)[1]) == 4
+
+
+def test_the_log_and_the_file_stay_bounded_while_one_record_is_written_over_and_over(tmp_path: Path) -> None:
+    limits = SqliteLimits(replaced_bytes_max=1_000_000, log_bytes_max=500_000, obsolete_rows_max=5)
+
+    async def scenario(store: SqliteStore) -> None:
+        for _ in range(200):
+            await store.put(WEB, BIG)
+        assert store.statistics()["tendings"] > 10
+        assert (tmp_path / LOG).stat().st_size < 2_000_000
+        assert (tmp_path / DATABASE).stat().st_size < 4_000_000
+
+    play(tmp_path, scenario, limits)
+    assert contents_of(tmp_path) == (201, {WEB: (201, BIG)})
+
+
+def test_another_store_on_the_same_directory_is_refused_until_the_first_is_closed(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore) -> None:
+        await fill(store, WEB)
+        with pytest.raises(DirectoryInUse, match="is in use by process"):
+            await SqliteStore.open(tmp_path, SystemClock())
+        assert await store.put(WEB, b"unharmed") == 3
+
+    play_real(tmp_path, scenario)
+    assert contents_of(tmp_path)[0] == 3
+
+
+def test_another_program_that_writes_to_the_file_is_refused_by_sqlite(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore) -> None:
+        await fill(store, WEB)
+        with (
+            closing(sqlite3.connect(tmp_path / DATABASE, timeout=0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("DELETE FROM changes")
+
+    play(tmp_path, scenario)
+
+
+def test_a_program_that_has_the_file_open_is_named_as_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    play(tmp_path, _write_one)
+    monkeypatch.setattr(sqlite_file, "_OPEN_TIMEOUT_S", 0.0)
+    other = sqlite3.connect(tmp_path / DATABASE, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM changes").fetchall()
+    with pytest.raises(DirectoryInUse, match="Another program has the file open"):
+        contents_of(tmp_path)
+    other.close()
+    assert contents_of(tmp_path)[0] == 2
+
+
+async def _write_one(store: SqliteStore) -> None:
+    await fill(store, WEB)
+
+
+def test_what_a_crash_left_of_making_the_file_is_made_again(tmp_path: Path) -> None:
+    for name in (f"{DATABASE}.new", f"{DATABASE}.new-wal", f"{DATABASE}.new-journal"):
+        (tmp_path / name).write_bytes(b"half made")
+    play(tmp_path, _write_one)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["acknowledged", "lock", DATABASE]

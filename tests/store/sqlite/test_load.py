@@ -1,0 +1,220 @@
+"""A damaged file is found out and left as it is; a log that a crash cut short is none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, FileError
+from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.store import SqliteStore
+from tests.store.contract import DNS, NODE, PODS, WEB
+from tests.store.sqlite.builders import ACKNOWLEDGED, DATABASE, LOG, contents_of, crash_image, play
+
+VALUE = b"a value that can be found in the file"
+LAST_REVISION = 12
+
+Harm = Callable[[Path], object]
+
+
+async def write(store: SqliteStore) -> None:
+    """A past that is compacted and in the file, and a present that is in the log."""
+    for key in (WEB, DNS, WEB, NODE):
+        await store.put(key, VALUE)
+    await store.delete(DNS)
+    await store.compact(5)
+    for number in range(6):
+        await store.put(f"{PODS}default/p{number}", b"%d" % number * 3000)
+
+
+def closed_store(directory: Path) -> Path:
+    play(directory, write)
+    return directory
+
+
+def killed_store(directory: Path) -> Path:
+    async def write_and_die(store: SqliteStore) -> None:
+        await write(store)
+        crash_image(directory / "alive", directory / "killed")
+
+    play(directory / "alive", write_and_die)
+    return directory / "killed"
+
+
+def cut(name: str, keep: float) -> Harm:
+    def harm(directory: Path) -> None:
+        data = (directory / name).read_bytes()
+        (directory / name).write_bytes(data[: int(len(data) * keep)])
+
+    return harm
+
+
+def flip(name: str, at: int | bytes) -> Harm:
+    def harm(directory: Path) -> None:
+        data = bytearray((directory / name).read_bytes())
+        data[data.index(at) if isinstance(at, bytes) else at % len(data)] ^= 0x10
+        (directory / name).write_bytes(data)
+
+    return harm
+
+
+def append(name: str, tail: bytes) -> Harm:
+    return lambda directory: (directory / name).write_bytes((directory / name).read_bytes() + tail)
+
+
+def remove(name: str) -> Harm:
+    return lambda directory: (directory / name).unlink()
+
+
+def run_sql(*statements: str) -> Harm:
+    def harm(directory: Path) -> None:
+        with closing(sqlite3.connect(directory / DATABASE, isolation_level=None)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    return harm
+
+
+@pytest.mark.parametrize(
+    ("store", "harm", "found"),
+    [
+        pytest.param(closed_store, cut(DATABASE, 0), "it is empty", id="the file is cut to nothing"),
+        pytest.param(closed_store, cut(DATABASE, 0.5), "malformed|missing", id="the file is cut in half"),
+        pytest.param(closed_store, remove(DATABASE), "revision 12 was acknowledged", id="the file is gone"),
+        pytest.param(closed_store, flip(DATABASE, 0), "not a database", id="it does not begin like a database"),
+        pytest.param(closed_store, flip(DATABASE, VALUE), "checksum of revision", id="a bit of an old value"),
+        pytest.param(closed_store, flip(DATABASE, b"333"), "checksum of revision 10 ", id="a bit of a new value"),
+        pytest.param(
+            closed_store, flip(DATABASE, WEB.encode()), "checksum of revision 4 is wrong", id="a bit of a key"
+        ),
+        pytest.param(
+            closed_store,
+            run_sql("DELETE FROM changes WHERE revision = 4"),
+            "up to revision 5 there should be 3 rows, and there are 2",
+            id="an old row is gone",
+        ),
+        pytest.param(
+            closed_store,
+            run_sql("DELETE FROM changes WHERE revision = 8"),
+            "revision 8 is missing",
+            id="a row of the history is gone",
+        ),
+        pytest.param(
+            closed_store,
+            run_sql("DELETE FROM changes WHERE revision = 12"),
+            "ends with revision 11, but revision 12 was acknowledged",
+            id="the last row is gone",
+        ),
+        pytest.param(
+            closed_store,
+            run_sql("UPDATE state SET oldest = 6"),
+            "its oldest revision is wrong",
+            id="the oldest revision is another one",
+        ),
+        pytest.param(killed_store, remove(LOG), "but revision 12 was acknowledged", id="the log is gone"),
+        pytest.param(killed_store, cut(LOG, 0.6), "but revision 12 was acknowledged", id="the log is cut short"),
+        pytest.param(killed_store, flip(LOG, b"333"), "but revision 12 was acknowledged", id="a bit of the log"),
+        pytest.param(
+            killed_store,
+            lambda directory: [remove(name)(directory) for name in (DATABASE, ACKNOWLEDGED)],
+            "it is missing, but its log",
+            id="only the log is there",
+        ),
+    ],
+)
+def test_damage_is_found_and_nothing_is_made_worse(
+    store: Callable[[Path], Path], harm: Harm, found: str, tmp_path: Path
+) -> None:
+    directory = store(tmp_path)
+    harm(directory)
+    before = evidence(directory)
+    for _ in range(2):  # the second start finds what the first one found
+        with pytest.raises(FileDamaged, match=rf"(?s)store\.db is damaged: .*({found}).*Restore .* from a backup"):
+            contents_of(directory)
+    assert evidence(directory) == before
+
+
+def evidence(directory: Path) -> dict[str, bytes]:
+    files = [directory / name for name in (DATABASE, LOG)]
+    # An empty log says the same as none.
+    return {each.name: data for each in files if each.exists() and (data := each.read_bytes())}
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        pytest.param(lambda directory: None, id="nothing more happened"),
+        pytest.param(append(LOG, b"half a frame" * 100), id="the next commit was being written"),
+        pytest.param(remove(ACKNOWLEDGED), id="nobody knows what was acknowledged"),
+        pytest.param(remove("lock"), id="the lock is gone"),
+    ],
+)
+def test_a_killed_store_comes_back_by_itself(harm: Harm, tmp_path: Path) -> None:
+    directory = killed_store(tmp_path)
+    harm(directory)
+    revision, records = contents_of(directory)
+    assert revision == LAST_REVISION
+    assert (records, revision) == (contents_of(tmp_path / "alive")[1], LAST_REVISION)
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        pytest.param(run_sql("PRAGMA application_id = 7"), "another program's database", id="somebody else's file"),
+        pytest.param(run_sql("PRAGMA user_version = 2"), "use the version that wrote it", id="a later format"),
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused(harm: Harm, said: str, tmp_path: Path) -> None:
+    directory = closed_store(tmp_path)
+    harm(directory)
+    with pytest.raises(DirectoryUnusable, match=said):
+        contents_of(directory)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("sound")
+    return {DATABASE: closed_store(root / "closed"), LOG: killed_store(root)}
+
+
+@settings(max_examples=80)
+@given(name=st.sampled_from([DATABASE, LOG]), at=st.integers(0, 10**9), bit=st.integers(0, 7))
+def test_whichever_bit_is_flipped_nothing_is_lost_silently(
+    name: str, at: int, bit: int, sound: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = crash_image(sound[name], tmp_path_factory.mktemp("harmed") / "data")
+    data = bytearray((directory / name).read_bytes())
+    data[at % len(data)] ^= 1 << bit
+    (directory / name).write_bytes(data)
+    try:
+        found = contents_of(directory)
+    except FileError:
+        return
+    assert found == contents_of(crash_image(sound[name], directory.parent / "sound"))
+
+
+def test_what_was_not_dropped_before_a_crash_is_dropped_later(tmp_path: Path) -> None:
+    """Memory forgets at once, the file when it is tended: the rows in between are garbage, not records."""
+
+    async def forget(store: SqliteStore) -> None:
+        for _ in range(20):
+            await store.put(WEB, VALUE)
+        assert store.statistics()["obsolete_rows"] == 17
+        crash_image(tmp_path / "data", tmp_path / "killed")
+
+    async def look(store: SqliteStore) -> None:
+        assert store.statistics()["obsolete_rows"] == 17
+        await store.compact(await store.revision())
+        assert store.statistics()["obsolete_rows"] == 0
+        assert [record.revision for record in (await store.list("/")).records] == [21]
+
+    limits = SqliteLimits(changes_max=2)
+    play(tmp_path / "data", forget, limits)
+    play(tmp_path / "killed", look, limits)
+    assert contents_of(tmp_path / "killed") == (21, {WEB: (21, VALUE)})
