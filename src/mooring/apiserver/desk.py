@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
@@ -28,7 +27,6 @@ from mooring.apiserver.registry.patches import ReadDocument
 from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
 from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
 from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.canonical import canonical
@@ -39,10 +37,7 @@ from mooring.apiserver.wire.decode import (
     decode_body,
     patched_strategically,
 )
-from mooring.apiserver.wire.media import BodyForm, body_form
-from mooring.apiserver.wire.moulds import Moulds
 from mooring.apiserver.wire.strict import warn_or_refuse
-from mooring.apiserver.wire.unchanged import parts_to_share, read_beside
 from mooring.client.promise import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -72,7 +67,6 @@ class Desk:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
-    _moulds: dict[Kind, Moulds] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.resources)
@@ -86,11 +80,7 @@ class Desk:
     def body_reader(self, resource: Resource, call: Call, data: bytes, content_type: str) -> ReadBody:
         """A body as a canonical, defaulted document; a fresh one each time. Raises `StatusError`."""
 
-        def read(found: Stored | None = None) -> Document:
-            if resource.struct is not None and body_form(content_type) is BodyForm.JSON:
-                document = self._quickly(resource, call, data, found)
-                if document is not None:
-                    return document
+        def read() -> Document:
             if resource.read_body is not None:
                 return resource.read_body(data, content_type, call)
             assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
@@ -102,36 +92,6 @@ class Desk:
 
         return read
 
-    def _quickly(self, resource: Resource, call: Call, data: bytes, found: Stored | None) -> Document | None:
-        """The same for a body that repeats what is known; None if it does not."""
-        if found is not None:
-            return self.read_beside(resource, call, data, found)
-        return self.cast(resource, call, data) if call.verb == "create" else None
-
-    def read_beside(self, resource: Resource, call: Call, data: bytes, found: Stored) -> Document | None:
-        """The same for JSON that replaces an object, some of whose parts it leaves as they are; None otherwise."""
-        if resource.struct is None or not resource.strategy.shares_parts:
-            return None
-        document = read_beside(data, resource.struct, resource.kind, found.document, found.value)
-        if document is not None:
-            strategy = resource.strategies.get(call.subresource, resource.strategy)
-            strategy.default_update(document, found.document)
-        return document
-
-    def cast(self, resource: Resource, call: Call, data: bytes) -> Document | None:
-        """The same for JSON with nothing odd in it, and the call then knows the mould of its spec; None otherwise."""
-        if not resource.strategy.repeats_specs:
-            return None
-        assert resource.struct is not None, f"{resource.kind} has no schema"
-        moulds = self._moulds.get(resource.kind)
-        if moulds is None:
-            moulds = self._moulds[resource.kind] = Moulds(resource.struct, resource.strategy)
-        found = moulds.cast(data)
-        if found is None:
-            return None
-        call.mould, call.is_spec_new = found.mould, found.mould is None
-        return found.document
-
     def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:
         """How the result of a patch is read."""
         if resource.read_document is not None:
@@ -142,7 +102,7 @@ class Desk:
         read_by_kind = patched_strategically if form is PatchForm.STRATEGIC else canonical_object
 
         def read(plain: Document, old: Document | None) -> Reading:
-            known = parts_to_share(old) if old is not None and shares_parts else NOTHING_KNOWN
+            known = _shared(old) if old is not None and shares_parts else NOTHING_KNOWN
             decoded = read_by_kind(struct, plain, kind, known)
             return Reading(decoded.document, tuple(decoded.strict_faults))
 
@@ -174,6 +134,11 @@ class Desk:
     def knows_group(self, api_version: str) -> bool:
         """Whether this is a group of the server's own. What is not there in a custom one is not there at all."""
         return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
+
+
+def _shared(old: Document) -> Document:
+    """The parts of an object that a patched object may share with it. Metadata is changed in place and is copied."""
+    return {**old, "metadata": dict(old["metadata"])}
 
 
 def canonical_metadata(raw: object) -> Document:

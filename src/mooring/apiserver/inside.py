@@ -19,7 +19,6 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tokens import issue_token
 from mooring.apiserver.wire.decode import canonical_object
@@ -76,10 +75,8 @@ class InsideClient:
         resource = self._desk.resources.of_kind(kind)
         call = self._call("create", kind, namespace)
         encoded = _encode(body)
-        obj = self._desk.cast(resource, call, encoded)
-        if obj is None:
-            obj = self._read(resource, encoded)
-            resource.strategy.default(obj)
+        obj = self._read(resource, encoded)
+        resource.strategy.default(obj)
         created = await creating.create(self._desk.parts, resource, call, obj)
         if not is_answer_wanted:
             return b""
@@ -91,11 +88,9 @@ class InsideClient:
         strategy = resource.strategies.get(subresource, resource.strategy)
         encoded = _encode(body)
 
-        def read(found: Stored | None) -> Document:
-            obj = self._desk.read_beside(resource, call, encoded, found) if found is not None else None
-            if obj is None:
-                obj = self._read(resource, encoded)
-                strategy.default(obj)
+        def read() -> Document:
+            obj = self._read(resource, encoded)
+            strategy.default(obj)
             return obj
 
         changed = await put.put(self._desk.parts, resource, call, read)

@@ -81,7 +81,7 @@ class Objects:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         read = self._desk.body_reader(resource, call, data, incoming.content_type)
-        obj = read(None)
+        obj = read()
         if not resource.kind.is_namespaced and not call.name:
             call = replace(call, name=obj["metadata"].get("name", ""))
         created = await creating.create(self._desk.parts, resource, call, obj)

@@ -6,7 +6,6 @@ Goes out   the same, prepared; faults; warnings
  1. Nobody changes a pod's spec except in the few ways of `validation.pod_update`; each way through a subresource takes
     back everything else.
  2. A pod ends gracefully, unless no kubelet knows it or it has already ended.
- 3. Replicas are judged once, and the first one's judgement holds for the others: `pod_judgements`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod import default_pod, default_rest_of_pod, default_spec_of_pod
 from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_spec_fields, drop_disabled_status_fields
-from mooring.apiserver.strategies.pod_judgements import PodJudgements, question_about
 from mooring.apiserver.strategies.pod_prepare import merge_label_keys, move_apparmor_annotations, note_gates
 from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_spec_warnings
-from mooring.apiserver.strategy import Judgement, StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.pod import new_pod_faults
 from mooring.apiserver.validation.pod_ephemeral import ephemeral_containers_update_faults, is_static, static_faults
@@ -49,12 +47,10 @@ _ENDED = ("Failed", "Succeeded")
 class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
 
-    repeats_specs = True
     shares_parts = True
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
-        self._judgements = PodJudgements()
         self._subresources: Mapping[str, Strategy] = {
             "status": PodStatusStrategy(kind, self),
             "ephemeralcontainers": PodEphemeralContainersStrategy(kind, self),
@@ -70,30 +66,8 @@ class PodStrategy(Strategy):
 
     def default_update(self, obj: Document, old: Document) -> None:
         if obj["spec"] is not old["spec"]:
-            self.default_spec(obj["spec"])
-        self.default_rest(obj)
-
-    def default_spec(self, spec: Document) -> None:
-        default_spec_of_pod(spec)
-
-    def default_rest(self, obj: Document) -> None:
+            default_spec_of_pod(obj["spec"])
         default_rest_of_pod(obj)
-
-    def judge_new(self, obj: Document, call: Call) -> Judgement:
-        if call.is_spec_new:
-            return super().judge_new(obj, call)
-        question = question_about(obj, is_whole=call.mould is not None and call.mould.is_of_one)
-        known = self._judgements.find(question) if question is not None else None
-        if question is None or known is None:
-            warned = len(call.warnings)
-            judgement = super().judge_new(obj, call)
-            if question is not None and not judgement.faults and len(call.warnings) == warned:
-                self._judgements.note(question, obj, judgement.warnings[len(_name_warnings(obj)) :])
-            return judgement
-        obj["metadata"]["generation"] = 1
-        obj["status"] = _first_status(known.quality)
-        faults = self.meta_faults(obj)
-        return Judgement(faults, () if faults else [*_name_warnings(obj), *known.warnings], question.spec)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
