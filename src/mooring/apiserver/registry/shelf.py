@@ -17,7 +17,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.client.local_events import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.client.local_form import decoded, stored_form, with_revision
-from mooring.store.promise import MUST_NOT_EXIST, Record, Store
+from mooring.store.promise import MUST_NOT_EXIST, Store
 
 
 class Stored(NamedTuple):
@@ -55,14 +55,6 @@ class Shelf:
     async def replace(self, kind: Kind, document: Document, *, if_revision: int) -> Written:
         """The same, and what clients get."""
         return await self._write(kind, document, self.form(kind, document), if_revision)
-
-    async def find_form(self, kind: Kind, namespace: str, name: str) -> Record | None:
-        """An object as it is stored, for those who change a few bytes of it."""
-        return await self._store.get(kind.key(namespace, name))
-
-    async def put_form(self, key: str, value: bytes, *, if_revision: int) -> int:
-        """Write an object that is in its stored form already. Raises `WriteConflict`."""
-        return await self._store.put(key, value, if_revision=if_revision)
 
     async def create(self, kind: Kind, document: Document) -> Written:
         """Write a new document. Raises `WriteConflict`."""
