@@ -27,17 +27,22 @@ from mooring.apiserver.registry.patches import ReadDocument
 from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
 from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.spec_cache import SpecCache, split_body
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
+    Decoded,
     NamedKind,
     canonical_object,
     decode_body,
     patched_strategically,
 )
+from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.strict import warn_or_refuse
+from mooring.client.errors import BadRequestError
 from mooring.client.promise import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -83,14 +88,43 @@ class Desk:
         def read() -> Document:
             if resource.read_body is not None:
                 return resource.read_body(data, content_type, call)
-            assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
-            decoded = decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
-            warn_or_refuse(decoded.strict_faults, call)
             strategy = resource.strategies.get(call.subresource, resource.strategy)
+            if strategy.specs is not None and body_form(content_type) is BodyForm.JSON:
+                return self._read_with_cache(resource, strategy, strategy.specs, call, data, content_type)
+            decoded = self._decode(resource, call, data, content_type)
+            warn_or_refuse(decoded.strict_faults, call)
             strategy.default(decoded.document)
             return decoded.document
 
         return read
+
+    def _read_with_cache(
+        self, resource: Resource, strategy: Strategy, specs: SpecCache, call: Call, data: bytes, content_type: str
+    ) -> Document:
+        """The same with the spec cache. The rest of a body with a known spec is decoded without the spec."""
+        body, validation = split_body(data), call.field_validation
+        spec = specs.defaulted_spec(body.spec, validation) if body is not None else None
+        if body is not None and spec is not None:
+            try:
+                decoded = self._decode(resource, call, body.rest, content_type)
+            except BadRequestError:
+                pass  # decoding the whole body raises the error with the message for the whole body
+            else:
+                warn_or_refuse(decoded.strict_faults, call)
+                decoded.document["spec"] = spec
+                strategy.default_rest(decoded.document)
+                return decoded.document
+        decoded = self._decode(resource, call, data, content_type)
+        warn_or_refuse(decoded.strict_faults, call)
+        strategy.default_spec(decoded.document["spec"])
+        if body is not None and not decoded.strict_faults:
+            specs.keep_defaulted(body.spec, validation, decoded.document["spec"])
+        strategy.default_rest(decoded.document)
+        return decoded.document
+
+    def _decode(self, resource: Resource, call: Call, data: bytes, content_type: str) -> Decoded:
+        assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
+        return decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
 
     def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:
         """How the result of a patch is read."""

@@ -19,11 +19,7 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
-from mooring.apiserver.resources import Resource
 from mooring.apiserver.tokens import issue_token
-from mooring.apiserver.wire.decode import canonical_object
-from mooring.apiserver.wire.examine import DecodingError
-from mooring.client.errors import BadRequestError
 from mooring.client.local import LocalClient
 from mooring.client.local_form import stored_form, with_revision
 from mooring.client.promise import (
@@ -36,6 +32,8 @@ from mooring.client.promise import (
     Watch,
 )
 from mooring.kit.clock import format_rfc3339
+
+JSON = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -74,9 +72,7 @@ class InsideClient:
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         resource = self._desk.resources.of_kind(kind)
         call = self._call("create", kind, namespace)
-        encoded = _encode(body)
-        obj = self._read(resource, encoded)
-        resource.strategy.default(obj)
+        obj = self._desk.body_reader(resource, call, _encode(body), JSON)()
         created = await creating.create(self._desk.parts, resource, call, obj)
         if not is_answer_wanted:
             return b""
@@ -85,14 +81,7 @@ class InsideClient:
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         resource = self._desk.resources.of_kind(kind)
         call = self._call("update", kind, namespace, name, subresource)
-        strategy = resource.strategies.get(subresource, resource.strategy)
-        encoded = _encode(body)
-
-        def read() -> Document:
-            obj = self._read(resource, encoded)
-            strategy.default(obj)
-            return obj
-
+        read = self._desk.body_reader(resource, call, _encode(body), JSON)
         changed = await put.put(self._desk.parts, resource, call, read)
         return changed.answer or _answer(kind, changed.document)
 
@@ -139,17 +128,6 @@ class InsideClient:
             field_manager=self._manager,
             field_validation=FieldValidation.IGNORE,
         )
-
-    def _read(self, resource: Resource, body: bytes) -> Document:
-        """A body as a document of its own: what comes in is never changed, and what nobody knows is dropped."""
-        plain = cast(Document, _decode(body))
-        if resource.struct is None:
-            assert resource.read_document is not None, f"{resource.kind} has neither a schema nor a reader"
-            return resource.read_document(plain).document
-        try:
-            return canonical_object(resource.struct, plain, resource.kind).document
-        except DecodingError as error:
-            raise BadRequestError(str(error)) from None
 
 
 def _answer(kind: Kind, document: Document) -> bytes:

@@ -28,6 +28,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault
+from mooring.apiserver.registry.spec_cache import SpecCache
 from mooring.apiserver.validation.metadata import (
     NOTHING_STORED,
     name_is_dns_subdomain,
@@ -58,6 +59,9 @@ class Strategy:
     """Whether a finalizer without a domain must be one of Kubernetes' own. A few kinds never asked."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
     """What this way of writing ignores, as paths: nobody becomes the manager of it. Filled for kinds with a status."""
+    specs: SpecCache | None = None
+    """The spec cache of a kind whose objects are often created with the same spec, byte for byte. Then `default` is
+    `default_spec` and `default_rest`, neither of which reads what the other one changes."""
     shares_parts: ClassVar[bool] = False
     """Whether an object may come here with parts that are the very ones of the object before: whatever a write leaves
     as it was. Then nothing here changes such a part in place, and what is said of it has been said before."""
@@ -89,6 +93,12 @@ class Strategy:
     def default_update(self, obj: Document, old: Document) -> None:
         """The same for an object that replaces another, whose parts were filled in when they were stored."""
         self.default(obj)
+
+    def default_spec(self, spec: Document) -> None:
+        """Set the defaults of a spec; for kinds with a spec cache."""
+
+    def default_rest(self, obj: Document) -> None:
+        """Set the defaults of everything but the spec; for kinds with a spec cache."""
 
     def canonicalize(self, obj: Document) -> None:
         """The last touch before it is stored."""

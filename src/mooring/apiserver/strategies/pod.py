@@ -17,6 +17,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod import default_pod, default_rest_of_pod, default_spec_of_pod
 from mooring.apiserver.faults import Fault
+from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, SpecResult
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_spec_fields, drop_disabled_status_fields
 from mooring.apiserver.strategies.pod_prepare import merge_label_keys, move_apparmor_annotations, note_gates
 from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_spec_warnings
@@ -51,6 +52,7 @@ class PodStrategy(Strategy):
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
+        self.specs: SpecCache = SpecCache()
         self._subresources: Mapping[str, Strategy] = {
             "status": PodStatusStrategy(kind, self),
             "ephemeralcontainers": PodEphemeralContainersStrategy(kind, self),
@@ -63,6 +65,12 @@ class PodStrategy(Strategy):
 
     def default(self, obj: Document) -> None:
         default_pod(obj)
+
+    def default_spec(self, spec: Document) -> None:
+        default_spec_of_pod(spec)
+
+    def default_rest(self, obj: Document) -> None:
+        default_rest_of_pod(obj)
 
     def default_update(self, obj: Document, old: Document) -> None:
         if obj["spec"] is not old["spec"]:
@@ -78,10 +86,13 @@ class PodStrategy(Strategy):
         move_apparmor_annotations(obj, call)
 
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return new_pod_faults(obj)
+        return [*self._validated_spec(obj).faults]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _name_warnings(obj) + pod_spec_warnings(obj["spec"], obj["metadata"])
+        return [*_name_warnings(obj), *self._validated_spec(obj).warnings]
+
+    def _validated_spec(self, obj: Document) -> SpecResult:
+        return self.specs.validated(_spec_inputs(obj), _validated)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -214,6 +225,22 @@ class PodResizeStrategy(StatusStrategy):
 
 def _first_status(quality: str) -> Document:
     return {"phase": "Pending", "qosClass": quality}
+
+
+def _spec_inputs(pod: Document) -> SpecInputs:
+    """What the validation of a pod's spec reads: annotations, and the name if claims are named after the pod."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    inputs: Document = {}
+    if metadata.get("annotations"):
+        inputs["annotations"] = metadata["annotations"]
+    if any(volume.get("ephemeral") is not None for volume in spec.get("volumes") or ()):
+        inputs["name"] = metadata.get("name", "")
+    return SpecInputs(spec, inputs)
+
+
+def _validated(inputs: SpecInputs) -> SpecResult:
+    faults = new_pod_faults(inputs.spec, inputs.metadata)
+    return SpecResult(faults, () if faults else pod_spec_warnings(inputs.spec, inputs.metadata))
 
 
 def _name_warnings(pod: Document) -> list[str]:
