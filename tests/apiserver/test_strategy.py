@@ -10,7 +10,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault, required
-from mooring.apiserver.strategy import Judgement, Strategy
+from mooring.apiserver.strategy import Strategy
 from tests.apiserver.registry.pod_desk import NOW, call
 
 ASKED = call(POD, "p")
@@ -127,21 +127,10 @@ def test_a_status_is_written_under_the_rules_of_its_object() -> None:
     assert not status.allows_unconditional_update
 
 
-def judged(metadata: Document, spec: Document) -> Judgement:
-    obj = stored(NODE, spec=spec)
-    obj["metadata"].update(metadata)
-    return Strict(NODE).judge_new(obj, ASKED)
-
-
-def test_what_is_wrong_is_told_the_metadata_first() -> None:
-    judgement = judged({"name": "Not a name"}, {})
-    assert [fault.field for fault in judgement.faults] == ["metadata.name", "spec.colour"]
-    assert judgement.warnings == ()
-
-
-def test_what_is_unwise_is_told_only_of_what_is_right() -> None:
-    assert judged({}, {"colour": "red"}).warnings == ["red is loud"]
-    assert judged({"name": "Not a name"}, {"colour": "red"}).warnings == ()
+def test_metadata_is_validated_before_the_body() -> None:
+    obj = stored(NODE, spec={})
+    obj["metadata"]["name"] = "Not a name"
+    assert [fault.field for fault in Strict(NODE).validate(obj, ASKED)] == ["metadata.name", "spec.colour"]
 
 
 class Lenient(Strategy):

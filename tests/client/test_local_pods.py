@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
-from mooring.api.decode import convert_as
-from mooring.api.views.pod import PodStatus
 from mooring.client.errors import ConflictError
 from mooring.client.interface import Deletion
-from mooring.client.local_form import PlainObject, decoded, encoded
-from mooring.client.local_pods import bound, bound_form, grace_of_deletion_s, with_labels
+from mooring.client.local_form import PlainObject
+from mooring.client.local_pods import bound, grace_of_deletion_s
 
 EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}
@@ -52,46 +48,6 @@ def test_binding_says_so_in_the_status(status: PlainObject | None, expected: Pla
     result = bind(pod(status=status))
     assert result["status"] == expected
     assert result["spec"] == {"nodeName": "n1"}
-
-
-@pytest.mark.parametrize(
-    ("status", "is_read"),
-    [
-        pytest.param({"phase": "Pending"}, True, id="a usual one is put together, and known as it is read"),
-        pytest.param({"conditions": [{"type": "Ready"}]}, True, id="with other conditions"),
-        pytest.param({"conditions": [OTHER]}, False, id="with a status inside of it, it is taken apart"),
-        pytest.param({"podIP": 7}, True, id="a field that nobody reads may be anything"),
-        pytest.param({"phase": 7}, False, id="one that cannot be read is taken apart"),
-    ],
-)
-def test_the_stored_form_is_the_one_that_taking_it_apart_gives(status: PlainObject, is_read: bool) -> None:
-    it = {"kind": "Pod", "apiVersion": "v1", **pod({"containers": []}, status)}
-    form = bound_form(encoded(it), "/registry/pods/default/web", uid="u1", node_name="n1", now=NOW)
-    whole = decoded(form.value)
-    assert whole == bind(it)
-    assert form.status == (convert_as(PodStatus, cast(PlainObject, whole["status"])) if is_read else None)
-
-
-@pytest.mark.parametrize(
-    ("labels", "is_put_in"),
-    [
-        pytest.param({"app": "web"}, True, id="it has others"),
-        pytest.param({"app": "web", "not-zone": 'a "zone":'}, True, id="another one ends like it"),
-        pytest.param({"app": "web", "zone": "b"}, False, id="it has one of them"),
-        pytest.param({}, False, id="it has none yet"),
-        pytest.param(None, False, id="it has none at all, but its template does"),
-    ],
-)
-def test_labels_are_put_into_the_stored_form(labels: dict[str, str] | None, is_put_in: bool) -> None:
-    it = {"kind": "Pod", "apiVersion": "v1", **pod({"labels": {"a": "b"}}, finalizers=["x"])}
-    metadata = cast(PlainObject, it["metadata"])
-    if labels is not None:
-        it["metadata"] = metadata = {"labels": labels, **metadata}
-    labelled = with_labels(encoded(it), {"zone": "a", "region": "r"})
-    assert (labelled is not None) == is_put_in
-    if labelled is not None and labels is not None:
-        metadata["labels"] = {**labels, "zone": "a", "region": "r"}
-        assert decoded(labelled) == it
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def furniture() -> Sequence[Record]:
 async def furnish(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
     """In the place of `bootstrap`."""
     for record in furniture():
-        await shelf.put_form(record.key, record.value, if_revision=MUST_NOT_EXIST)
+        await shelf._store.put(record.key, record.value, if_revision=MUST_NOT_EXIST)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
-"""A call: one request, as the rooms behind the door see it.
+"""A call: one request after the HTTP layer has parsed its path, headers and query.
 
-Comes in   what the door read from the address, the headers and the query
-Goes out   the same to everybody; only `warnings`, what is known of the spec and `prior_faults` are written to
+Only `warnings` and `prior_faults` change while the request is handled.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from enum import Enum
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.faults import Fault
-from mooring.apiserver.mould import Mould
 
 
 class Operation(Enum):
@@ -53,10 +51,6 @@ class Call:
     field_validation: FieldValidation = FieldValidation.WARN
     is_forced: bool = False
     warnings: list[str] = field(default_factory=list)
-    mould: Mould | None = None
-    """What is known of the spec of the body, which nobody has changed yet."""
-    is_spec_new: bool = False
-    """Whether nothing like that spec came before: then nobody need ask what else is known of it."""
     prior_faults: list[Fault] = field(default_factory=list)
     """What is wrong with the object and had to be looked up: its strategy tells it before everything else."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
@@ -28,21 +27,22 @@ from mooring.apiserver.registry.patches import ReadDocument
 from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
 from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
-from mooring.apiserver.registry.shelf import Stored
+from mooring.apiserver.registry.spec_cache import SpecCache, split_body
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
+    Decoded,
     NamedKind,
     canonical_object,
     decode_body,
     patched_strategically,
 )
 from mooring.apiserver.wire.media import BodyForm, body_form
-from mooring.apiserver.wire.moulds import Moulds
 from mooring.apiserver.wire.strict import warn_or_refuse
-from mooring.apiserver.wire.unchanged import parts_to_share, read_beside
+from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -72,7 +72,6 @@ class Desk:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
-    _moulds: dict[Kind, Moulds] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.resources)
@@ -86,51 +85,46 @@ class Desk:
     def body_reader(self, resource: Resource, call: Call, data: bytes, content_type: str) -> ReadBody:
         """A body as a canonical, defaulted document; a fresh one each time. Raises `StatusError`."""
 
-        def read(found: Stored | None = None) -> Document:
-            if resource.struct is not None and body_form(content_type) is BodyForm.JSON:
-                document = self._quickly(resource, call, data, found)
-                if document is not None:
-                    return document
+        def read() -> Document:
             if resource.read_body is not None:
                 return resource.read_body(data, content_type, call)
-            assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
-            decoded = decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
-            warn_or_refuse(decoded.strict_faults, call)
             strategy = resource.strategies.get(call.subresource, resource.strategy)
+            if strategy.specs is not None and body_form(content_type) is BodyForm.JSON:
+                return self._read_with_cache(resource, strategy, strategy.specs, call, data, content_type)
+            decoded = self._decode(resource, call, data, content_type)
+            warn_or_refuse(decoded.strict_faults, call)
             strategy.default(decoded.document)
             return decoded.document
 
         return read
 
-    def _quickly(self, resource: Resource, call: Call, data: bytes, found: Stored | None) -> Document | None:
-        """The same for a body that repeats what is known; None if it does not."""
-        if found is not None:
-            return self.read_beside(resource, call, data, found)
-        return self.cast(resource, call, data) if call.verb == "create" else None
+    def _read_with_cache(
+        self, resource: Resource, strategy: Strategy, specs: SpecCache, call: Call, data: bytes, content_type: str
+    ) -> Document:
+        """The same with the spec cache. The rest of a body with a known spec is decoded without the spec."""
+        body, validation = split_body(data), call.field_validation
+        spec = specs.defaulted_spec(body.spec, validation) if body is not None else None
+        if body is not None and spec is not None:
+            try:
+                decoded = self._decode(resource, call, body.rest, content_type)
+            except BadRequestError:
+                pass  # decoding the whole body raises the error with the message for the whole body
+            else:
+                warn_or_refuse(decoded.strict_faults, call)
+                decoded.document["spec"] = spec
+                strategy.default_rest(decoded.document)
+                return decoded.document
+        decoded = self._decode(resource, call, data, content_type)
+        warn_or_refuse(decoded.strict_faults, call)
+        strategy.default_spec(decoded.document["spec"])
+        if body is not None and not decoded.strict_faults:
+            specs.keep_defaulted(body.spec, validation, decoded.document["spec"])
+        strategy.default_rest(decoded.document)
+        return decoded.document
 
-    def read_beside(self, resource: Resource, call: Call, data: bytes, found: Stored) -> Document | None:
-        """The same for JSON that replaces an object, some of whose parts it leaves as they are; None otherwise."""
-        if resource.struct is None or not resource.strategy.shares_parts:
-            return None
-        document = read_beside(data, resource.struct, resource.kind, found.document, found.value)
-        if document is not None:
-            strategy = resource.strategies.get(call.subresource, resource.strategy)
-            strategy.default_update(document, found.document)
-        return document
-
-    def cast(self, resource: Resource, call: Call, data: bytes) -> Document | None:
-        """The same for JSON with nothing odd in it, and the call then knows the mould of its spec; None otherwise."""
-        if not resource.strategy.repeats_specs:
-            return None
-        assert resource.struct is not None, f"{resource.kind} has no schema"
-        moulds = self._moulds.get(resource.kind)
-        if moulds is None:
-            moulds = self._moulds[resource.kind] = Moulds(resource.struct, resource.strategy)
-        found = moulds.cast(data)
-        if found is None:
-            return None
-        call.mould, call.is_spec_new = found.mould, found.mould is None
-        return found.document
+    def _decode(self, resource: Resource, call: Call, data: bytes, content_type: str) -> Decoded:
+        assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
+        return decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
 
     def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:
         """How the result of a patch is read."""
@@ -142,7 +136,7 @@ class Desk:
         read_by_kind = patched_strategically if form is PatchForm.STRATEGIC else canonical_object
 
         def read(plain: Document, old: Document | None) -> Reading:
-            known = parts_to_share(old) if old is not None and shares_parts else NOTHING_KNOWN
+            known = _shared(old) if old is not None and shares_parts else NOTHING_KNOWN
             decoded = read_by_kind(struct, plain, kind, known)
             return Reading(decoded.document, tuple(decoded.strict_faults))
 
@@ -174,6 +168,11 @@ class Desk:
     def knows_group(self, api_version: str) -> bool:
         """Whether this is a group of the server's own. What is not there in a custom one is not there at all."""
         return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
+
+
+def _shared(old: Document) -> Document:
+    """The parts of an object that a patched object may share with it. Metadata is changed in place and is copied."""
+    return {**old, "metadata": dict(old["metadata"])}
 
 
 def canonical_metadata(raw: object) -> Document:

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.faults import Fault
+from mooring.apiserver.registry.spec_cache import SpecCache
 from mooring.apiserver.validation.metadata import (
     NOTHING_STORED,
     name_is_dns_subdomain,
@@ -46,15 +47,6 @@ class Dependents(Enum):
     """The kind owns nothing: no finalizers of the garbage collector are ever set."""
 
 
-class Judgement(NamedTuple):
-    """What is wrong with an object, and what is unwise about one that is right."""
-
-    faults: Sequence[Fault]
-    warnings: Sequence[str]
-    spec: bytes | None = None
-    """The spec as it is stored, where that is known already."""
-
-
 class Strategy:
     """How an ordinary kind behaves."""
 
@@ -67,9 +59,9 @@ class Strategy:
     """Whether a finalizer without a domain must be one of Kubernetes' own. A few kinds never asked."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
     """What this way of writing ignores, as paths: nobody becomes the manager of it. Filled for kinds with a status."""
-    repeats_specs: ClassVar[bool] = False
-    """Whether many objects come with the very same spec, so that it pays to remember what became of one. Then `default`
-    is `default_spec` and `default_rest`, neither of which looks at what the other one fills in."""
+    specs: SpecCache | None = None
+    """The spec cache of a kind whose objects are often created with the same spec, byte for byte. Then `default` is
+    `default_spec` and `default_rest`, neither of which reads what the other one changes."""
     shares_parts: ClassVar[bool] = False
     """Whether an object may come here with parts that are the very ones of the object before: whatever a write leaves
     as it was. Then nothing here changes such a part in place, and what is said of it has been said before."""
@@ -103,21 +95,15 @@ class Strategy:
         self.default(obj)
 
     def default_spec(self, spec: Document) -> None:
-        """Fill in a spec: only where `repeats_specs`."""
+        """Set the defaults of a spec; for kinds with a spec cache."""
 
     def default_rest(self, obj: Document) -> None:
-        """Fill in everything but the spec: only where `repeats_specs`."""
+        """Set the defaults of everything but the spec; for kinds with a spec cache."""
 
     def canonicalize(self, obj: Document) -> None:
         """The last touch before it is stored."""
 
     # ------------------------------------------------------------------------------------------- create
-
-    def judge_new(self, obj: Document, call: Call) -> Judgement:
-        """Prepare a new object, and say what is wrong with it; if nothing is, what is unwise about it."""
-        self.prepare_for_create(obj, call)
-        faults = self.validate(obj, call)
-        return Judgement(faults, () if faults else self.warnings_on_create(obj, call))
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         """Drop what a creator may not set, and set what the server sets."""

@@ -29,8 +29,7 @@ from mooring.client.local_delete import fate_of
 from mooring.client.local_events import inward, inward_selection, outward, outward_plain, stored_kind
 from mooring.client.local_form import PlainObject, decoded, encoded, stored_form, with_revision
 from mooring.client.local_pages import INCONSISTENT, continue_token, read_continue_token
-from mooring.client.local_pods import bound_form
-from mooring.client.local_readings import Readings
+from mooring.client.local_pods import bound
 from mooring.client.local_refusals import ahead, already_exists, conflict, list_gone, not_found
 from mooring.client.local_selection import ObjectMatcher, matcher_of_selection
 from mooring.client.local_watch import LocalWatch
@@ -64,7 +63,6 @@ class LocalClient:
         self._clock = clock
         self._entropy = entropy
         self._bookmark_s = bookmark_s
-        self._readings = Readings()
         self._stamped_s = -1
         self._stamp = ""
 
@@ -122,7 +120,6 @@ class LocalClient:
             kind,
             self._store.watch(kind.keys_prefix(selection.namespace), since=since_revision),
             _matcher(kind, selection),
-            self._readings,
             since=since_revision,
             bookmark_s=self._bookmark_s if bookmarks else None,
         )
@@ -206,14 +203,11 @@ class LocalClient:
             record = await self._store.get(key)
             if record is None:
                 raise not_found(POD, name)
-            is_free = self._readings.is_free(key, record.revision, uid)
-            form = bound_form(record.value, key, uid=uid, node_name=node_name, now=self._now(), is_known_free=is_free)
+            pod = bound(decoded(record.value), key, uid=uid, node_name=node_name, now=self._now())
             try:
-                revision = await self._store.put(key, form.value, if_revision=record.revision)
+                await self._store.put(key, encoded(pod), if_revision=record.revision)
             except WriteConflict:
                 continue
-            if form.status is not None:
-                self._readings.foresee_binding(key, record.revision, form.value, revision, node_name, form.status)
             return
         raise conflict(POD, name)
 

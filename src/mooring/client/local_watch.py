@@ -1,14 +1,10 @@
-"""Watches in the process: changes of the store, told as changes of a selection.
+"""Watches on the store: changes of one folder as watch events of a selection, and bookmarks.
 
-Comes in   the changes of one folder of the store
-Goes out   watch events, shared by all watches that tell the same change; and bookmarks
-
- 1. An object that a change moves into the selection is ADDED; one that it moves out is DELETED, as it was before the
-    change but with the resourceVersion of the change.
- 2. A view is decoded when somebody asks for it, and once for all watches of the same change.
- 3. A bookmark comes `bookmark_s` after something happened elsewhere in the store, never when nothing did: a cluster in
-    which nothing happens sets no alarm.
- 4. The watch is ended by its reader only, or by the store when the reader was too slow (`ExpiredError`).
+1. An object that a change moves into the selection is ADDED; one that a change moves out is DELETED, in its form
+   before the change but with the resourceVersion of the change.
+2. A view is decoded when a reader asks for it.
+3. A bookmark follows `bookmark_s` after a change elsewhere in the store. An idle store sets no timer.
+4. A watch ends when its reader closes it, or with `ExpiredError` when the reader is too slow for the store.
 """
 
 from __future__ import annotations
@@ -18,23 +14,58 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import force_setattr
+
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
+from mooring.api.views.base import View
+from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.client.interface import AnyView, Change, WatchEvent
 from mooring.client.local_events import is_stored_otherwise, translated
-from mooring.client.local_readings import LocalEvent, Readings
+from mooring.client.local_form import with_revision
 from mooring.client.local_refusals import ahead, watch_gone
 from mooring.client.local_selection import ObjectMatcher
 from mooring.store.interface import RevisionAhead, RevisionGone, StoreChange, StoreWatch
 
 
+class StoreEvent:
+    """One change of one object."""
+
+    __slots__ = ("_value", "_view", "change", "number", "revision")
+
+    def __init__(self, change: Change, value: bytes, number: int) -> None:
+        self.change = change
+        self.number = number
+        self.revision = str(number)
+        self._value = value
+        self._view: View | None = None
+
+    @property
+    def raw(self) -> bytes:
+        return with_revision(self._value, self.number)
+
+    def view(self, kind: type[AnyView]) -> AnyView:
+        # Readers of one event nearly always use the same view, so one is kept.
+        if type(self._view) is not kind:
+            self._view = self._decoded(kind)
+        return self._view
+
+    def _decoded(self, kind: type[AnyView]) -> AnyView:
+        if not issubclass(kind, ApiObject) or issubclass(kind, KeptWhole):
+            return decode_as(kind, self.raw)
+        # Setting the resourceVersion on the view is cheaper than a copy of the bytes with the resourceVersion in them.
+        view = decode_as(kind, self._value)
+        force_setattr(view.metadata, "resource_version", self.revision)
+        return view
+
+
 class MovedInEvent:
-    """A change that is an ADDED only to those whose selection it moves the object into."""
+    """A modification that moves the object into the selection: ADDED for this watch."""
 
     __slots__ = ("_event",)
     change = Change.ADDED
 
-    def __init__(self, event: LocalEvent) -> None:
+    def __init__(self, event: StoreEvent) -> None:
         self._event = event
 
     @property
@@ -89,7 +120,6 @@ class LocalWatch:
         kind: Kind,
         watch: StoreWatch,
         matcher: ObjectMatcher | None,
-        readings: Readings,
         *,
         since: int,
         bookmark_s: float | None,
@@ -97,7 +127,6 @@ class LocalWatch:
         self._kind = kind
         self._watch = watch
         self._matcher = matcher
-        self._readings = readings
         self._told = since
         self._bookmark_s = bookmark_s
         self._is_bookmark_due = False
@@ -149,7 +178,7 @@ class LocalWatch:
 
     def _selected_events(self, changes: Sequence[StoreChange]) -> Sequence[WatchEvent]:
         if self._matcher is None:
-            return [self._readings.event_of(change) for change in changes]
+            return [_event_of(change) for change in changes]
         selected = (self._selected(change, self._matcher) for change in changes)
         return [event for event in selected if event is not None]
 
@@ -160,8 +189,8 @@ class LocalWatch:
             if not was_selected or change.previous is None:
                 return None
             if change.value is not None:
-                return LocalEvent(Change.DELETED, change.previous.value, change.revision)
-        event = self._readings.event_of(change)
+                return StoreEvent(Change.DELETED, change.previous.value, change.revision)
+        event = _event_of(change)
         return MovedInEvent(event) if event.change is Change.MODIFIED and not was_selected else event
 
     # ------------------------------------------------------------------------------------------- bookmarks
@@ -187,3 +216,11 @@ class LocalWatch:
         self._is_bookmark_due = self._is_bookmark_arranged = False
         self._told = self._watch.seen_revision()
         return BookmarkEvent(self._kind, self._told)
+
+
+def _event_of(change: StoreChange) -> StoreEvent:
+    if change.value is None:
+        assert change.previous is not None, f"{change.key} was deleted without a record"
+        return StoreEvent(Change.DELETED, change.previous.value, change.revision)
+    kind = Change.ADDED if change.previous is None else Change.MODIFIED
+    return StoreEvent(kind, change.value, change.revision)

@@ -112,8 +112,6 @@ class StoreChange(msgspec.Struct, gc=False):
     revision: int
     value: bytes | None
     previous: Record | None
-    reading: object = None
-    """What the first reader made of this change, for the others: all watches hand out the same change."""
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):

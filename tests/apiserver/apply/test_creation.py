@@ -86,7 +86,7 @@ def test_known_or_not_the_creator_owns_the_same(
         stamp(shape, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
         stamp_update(shape, None, found, call, IGNORED)
         assert found == worked_out
-    places = [place_of(shape, made, None, IGNORED) for _, made in (first, second)]
+    places = [place_of(shape, made, IGNORED) for _, made in (first, second)]
     assert (places[0] == places[1]) is is_same_pattern
 
 
@@ -99,4 +99,4 @@ def test_known_or_not_the_creator_owns_the_same(
     ],
 )
 def test_some_are_worked_out_each_time(made: tuple[Kind, Document]) -> None:
-    assert place_of(shape_of(made[0]), made[1], None, IGNORED) is None
+    assert place_of(shape_of(made[0]), made[1], IGNORED) is None

@@ -14,8 +14,7 @@ from mooring.apiserver.http import feeds as feeds_module
 from mooring.apiserver.http.feeds import GATHER_S_MAX, Feeds, Listener, place_after, place_of
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
-from mooring.client.local_readings import LocalEvent
-from mooring.client.local_watch import BookmarkEvent
+from mooring.client.local_watch import BookmarkEvent, StoreEvent
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
@@ -42,7 +41,7 @@ class FakeWatch:
         self.is_open = False
 
     def happen(self, *revisions: int) -> None:
-        self._batches.put_nowait([LocalEvent(Change.MODIFIED, b"{}", revision) for revision in revisions])
+        self._batches.put_nowait([StoreEvent(Change.MODIFIED, b"{}", revision) for revision in revisions])
 
     def bookmark(self, revision: int) -> None:
         self._batches.put_nowait([BookmarkEvent(CONFIG_MAP, revision)])
@@ -367,5 +366,5 @@ def test_a_client_that_is_gone_ends_its_own_watch_only() -> None:
 
 
 def test_a_place_is_behind_a_change_and_before_the_bookmark_of_its_revision() -> None:
-    changed = LocalEvent(Change.DELETED, b"{}", 7)
+    changed = StoreEvent(Change.DELETED, b"{}", 7)
     assert place_of(changed) < place_of(BookmarkEvent(CONFIG_MAP, 7)) == place_after(7)

@@ -48,7 +48,7 @@ class Maker:
         parts = replace(self.desk.parts, entropy=entropy) if entropy is not None else self.desk.parts
         body = msgspec.json.encode({"metadata": metadata, "data": {"x": "1"}})
         read_body = self.desk.body_reader(resource, call, body, "application/json")
-        return await create(parts, resource, call, read_body(None))
+        return await create(parts, resource, call, read_body())
 
     async def names(self, kind: Kind = CONFIG_MAP, namespace: str = NS) -> list[str]:
         listing = await self.client.list(kind)

@@ -278,21 +278,3 @@ def test_who_is_always_overtaken_gives_up() -> None:
         assert len(tries) == WRITE_TRIES_MAX
 
     play(story)
-
-
-def test_a_body_that_was_read_beside_an_older_object_is_read_again() -> None:
-    """It shared parts with what was there: nothing of that may be found in what is written later."""
-
-    async def story(written: Written) -> None:
-        parts, shelf = written.desk.parts, written.desk.parts.shelf
-        resource, call = written.desk.resources.of_kind(CONFIG_MAP), written.call()
-        body = written.body(metadata={"labels": {"a": "b"}}, data={"x": "1"})
-        reader = written.desk.body_reader(resource, call, msgspec.json.encode(body), "application/json")
-        found = await shelf.find(CONFIG_MAP, NS, "it")
-        assert found is not None
-        assert reader(found)["data"] is found.document["data"]
-        await written.put(written.body(data={"x": "quicker"}))
-        assert (await put(parts, resource, call, reader)).document["data"] == {"x": "1"}
-        assert (await written.stored())["data"] == {"x": "1"}
-
-    play(story)

@@ -26,4 +26,4 @@ from tests.apiserver.pod_builders import messages, pod
     ],
 )
 def test_new_pods(spec: Document, faults: list[str]) -> None:
-    assert messages(new_pod_faults(pod(spec))) == faults
+    assert messages(new_pod_faults(pod(spec)["spec"], pod(spec)["metadata"])) == faults

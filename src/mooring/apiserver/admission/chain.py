@@ -25,10 +25,6 @@ class Chain:
         self._lookup = lookup
         self._handlers: dict[tuple[Kind, str, Operation], tuple[tuple[Admission, ...], tuple[Admission, ...]]] = {}
 
-    def looking_through(self, lookup: Lookup) -> Chain:
-        """The same plugins, who look other objects up there."""
-        return Chain(self._mutating, self._validating, lookup)
-
     async def admit(self, attempt: Attempt) -> None:
         for plugin in self._handling(attempt)[0]:
             await plugin.admit(attempt, self._lookup)

@@ -16,7 +16,6 @@ from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
-from mooring.apiserver.strategies.pod_judgements import TOKEN_VOLUME_PREFIX
 from mooring.kit.entropy import Entropy
 
 DEFAULT_ACCOUNT = "default"
@@ -24,6 +23,8 @@ TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_VALID_S = 3607
 """A little over an hour, by which the API server knows tokens that were mounted without being asked for."""
 PROJECTED_MODE = 0o644
+
+TOKEN_VOLUME_PREFIX = "kube-api-access-"
 
 _MIRROR = "kubernetes.io/config.mirror"
 

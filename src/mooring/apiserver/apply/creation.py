@@ -1,16 +1,12 @@
-"""Which fields the creator of an object owns: all of them, and that is known before.
+"""The field set of an object's creator, cached by the outline of the object.
 
-Comes in   a new object
-Goes out   the place in a memory where the field set of its creator is found, or is to be noted by `update`
+The creator of an object owns all of its fields. Which fields there are depends on the names in the object, not on their
+values, and most objects of a cluster have one of a few outlines. So the field set is computed once for each outline.
 
-What somebody owns depends on the names in an object and not on its values, and the objects of a cluster are made after
-few patterns. So a field set is worked out for a pattern that is new, and then found by its names.
-
- 1. Of an object whose spec was cast from a mould only the names in its metadata are looked at.
- 2. Of others every name is, down to where fields are not owned one by one any more: that is its outline. Values count
-    only if they are empty, because a new object is compared with an empty one. The names of a struct of single values,
-    none of them empty, are one entry, once `typed` knows such a struct.
- 3. Kinds whose schema can change, objects that bring managers along and very large ones have no place.
+ 1. The outline holds every name, down to where fields are not owned one by one any more. It holds a value only if the
+    value is empty, because a new object is compared with an empty one. The names of a struct of single values, none of
+    them empty, are one entry, once `typed` knows such a struct.
+ 2. Kinds whose schema can change, objects that bring managers along and very large objects are not cached.
 """
 
 from __future__ import annotations
@@ -24,14 +20,12 @@ from mooring.apiserver.apply.field_set import FieldSet
 from mooring.apiserver.apply.filters import Ignored
 from mooring.apiserver.apply.shape import Grain, Shape
 from mooring.apiserver.apply.typed import GrainError, Several, by_element
-from mooring.apiserver.mould import Mould
 
 OUTLINE_LENGTH_MAX = 512
 
 _OPEN, _CLOSE, _WHOLE, _EMPTY_MAP, _EMPTY_LIST, _SEVERAL = range(1, 7)
 """Between names, which are texts; and no empty value is one of these numbers."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_USUAL_PARTS = len(("kind", "apiVersion", "metadata", "spec", "status"))
 
 
 class Place(NamedTuple):
@@ -41,28 +35,16 @@ class Place(NamedTuple):
     question: tuple[object, ...]
 
 
-def place_of(shape: Shape, new: Document, mould: Mould | None, ignored: Ignored) -> Place | None:
+def place_of(shape: Shape, new: Document, ignored: Ignored) -> Place | None:
     """Where to look for what the creator of an object owns."""
     if shape.may_change or not shape.is_blank_when_empty or "managedFields" in new["metadata"]:
         return None
-    if mould is not None and len(new) <= _USUAL_PARTS and not new.get("status"):
-        return Place(mould.ownerships, _names(new["metadata"]))
     outline: list[object] = [tuple(ignored)]
     try:
         _outline(shape.root, new, outline)
     except GrainError:
         return None
     return Place(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
-
-
-def _names(metadata: Document) -> tuple[object, ...]:
-    return (
-        tuple(metadata),
-        tuple(metadata.get("labels") or ()),
-        tuple(metadata.get("annotations") or ()),
-        tuple(metadata.get("finalizers") or ()),
-        tuple([owner.get("uid") for owner in metadata.get("ownerReferences") or ()]),
-    )
 
 
 def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:

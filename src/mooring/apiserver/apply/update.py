@@ -41,7 +41,7 @@ from mooring.apiserver.call import Call
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
     """Write down who manages the fields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
-    place = place_of(shape, new, call.mould, ignored) if live is None else None
+    place = place_of(shape, new, ignored) if live is None else None
     known = place.memory.get(place.question) if place is not None else None
     metadata = new["metadata"]
     if known is not None:

@@ -26,14 +26,11 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put, scale
 from mooring.apiserver.registry.delete_options import checked_delete_options
-from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.update import Changed
-from mooring.apiserver.repeats import Repeats
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.policies import SCALE_TABLE
 from mooring.apiserver.wire.decode import decode_options
-from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection
@@ -50,7 +47,6 @@ class Objects:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._repeats = Repeats(desk.store, desk.parts)
 
     # ---------------------------------------------------------------------------------------------- reading
 
@@ -85,19 +81,10 @@ class Objects:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         read = self._desk.body_reader(resource, call, data, incoming.content_type)
-
-        async def create(parts: Parts) -> creating.Created:
-            obj = read(None)
-            is_named = resource.kind.is_namespaced or call.name
-            named = call if is_named else replace(call, name=obj["metadata"].get("name", ""))
-            return await creating.create(parts, resource, named, obj)
-
-        if resource.strategy.repeats_specs and body_form(incoming.content_type) is BodyForm.JSON:
-            created = await self._repeats.create(call, data, create)
-        else:
-            created = await create(self._desk.parts)
-        if isinstance(created, bytes):
-            return rendering.stored(201, resource, created)
+        obj = read()
+        if not resource.kind.is_namespaced and not call.name:
+            call = replace(call, name=obj["metadata"].get("name", ""))
+        created = await creating.create(self._desk.parts, resource, call, obj)
         if created.answer is not None and rendering.is_plain:
             return rendering.stored(201, resource, created.answer)
         return rendering.written(201, resource, created.document)

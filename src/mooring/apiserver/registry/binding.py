@@ -1,17 +1,14 @@
-"""Binding: a pod gets its node.
+"""Binding: assign a pod to a node.
 
-Comes in   a call and a Binding, sent to `pods/NAME/binding` or to `bindings`
-Goes out   the pod with its node, in the store; or a `StatusError`
+Input: a call and a Binding, sent to `pods/NAME/binding` or to `bindings`. Output: the stored pod with its node, or a
+`StatusError`.
 
- 1. A pod gets a node once (`strategies.pod_binding`); uid and resourceVersion of the Binding say which pod is meant.
- 2. The labels and annotations of the Binding, also those that admission adds, become the pod's.
- 3. Nobody becomes the manager of the node's name: a binding is no update of the pod.
- 4. A plain binding never takes the pod apart (`client.local_pods`): a scheduler sends thousands in a second.
+ 1. A pod gets a node once (`strategies.pod_binding`). The uid and the resourceVersion of the Binding are preconditions.
+ 2. The labels and annotations of the Binding, also those that admission adds, are added to the pod.
+ 3. No field manager owns the node's name: a binding is not an update of the pod.
 """
 
 from __future__ import annotations
-
-from typing import cast
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
@@ -24,10 +21,8 @@ from mooring.apiserver.registry.refusals import plain_error
 from mooring.apiserver.strategies.pod_binding import binding_refusal, bound_pod
 from mooring.apiserver.validation.pod_binding import binding_faults
 from mooring.client.errors import BadRequestError
-from mooring.client.local_form import decoded, encoded
-from mooring.client.local_pods import bound_form, with_labels
 from mooring.client.local_refusals import conflict, not_found, other_uid
-from mooring.store.interface import Record, WriteConflict
+from mooring.store.interface import WriteConflict
 
 BINDING = Kind("v1", "Binding", "bindings")
 """The kind of calls to the `bindings` collection, the old way to bind. Nothing of it is ever stored."""
@@ -57,42 +52,36 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
 
 async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
     for _ in range(WRITE_TRIES_MAX):
-        record = await parts.shelf.find_form(POD, call.namespace, name)
-        if record is None:
+        found = await parts.shelf.find(POD, call.namespace, name)
+        if found is None:
             raise not_found(POD, name)
-        # A dry run does not come as far as the store, and knows keys without the store's prefix.
-        key = record.key.removeprefix(_STORE_PREFIX) if call.is_dry_run else record.key
-        value = _bound_value(record, key, name, body, call.now)
+        pod, metadata = found.document, body["metadata"]
+        _check_preconditions(call, pod, metadata, found.revision)
+        refusal = binding_refusal(pod)
+        if refusal:
+            raise conflict(POD, name, refusal, subresource="binding")
         if call.is_dry_run:
             return
         try:
-            await parts.shelf.put_form(record.key, value, if_revision=record.revision)
+            await parts.shelf.put(POD, bound_pod(pod, body, call.now), if_revision=found.revision)
             return
         except WriteConflict:
             continue
     raise conflict(POD, name)
 
 
-def _bound_value(record: Record, key: str, name: str, body: Document, now: str) -> bytes:
-    metadata, node_name = body["metadata"], body["target"]["name"]
-    uid, revision = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-    if not revision and not metadata.get("annotations"):
-        labels = metadata.get("labels")
-        labelled = with_labels(record.value, labels) if labels else record.value
-        if labelled is not None:
-            return bound_form(labelled, key, uid=uid, node_name=node_name, now=now).value
-    pod = cast(Document, decoded(record.value))
+def _check_preconditions(call: Call, pod: Document, metadata: Document, have: int) -> None:
+    name, uid, revision = pod["metadata"]["name"], metadata.get("uid", ""), metadata.get("resourceVersion", "")
+    key = POD.key(call.namespace, name)
+    if call.is_dry_run:
+        key = key.removeprefix(_STORE_PREFIX)  # kube-apiserver's dry run shows keys without the prefix of the store
     if uid and pod["metadata"]["uid"] != uid:
         raise other_uid(POD, key, name, uid, pod["metadata"]["uid"])
-    if revision and revision != str(record.revision):
-        failed = f"ResourceVersion in precondition: {revision}, ResourceVersion in object meta: {record.revision}"
+    if revision and revision != str(have):
+        failed = f"ResourceVersion in precondition: {revision}, ResourceVersion in object meta: {have}"
         raise conflict(
             POD,
             name,
             f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
             f"AdditionalErrorMsg: Precondition failed: {failed}",
         )
-    refusal = binding_refusal(pod)
-    if refusal:
-        raise conflict(POD, name, refusal, subresource="binding")
-    return encoded(bound_pod(pod, body, now))

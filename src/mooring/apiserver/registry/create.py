@@ -65,17 +65,17 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
     ensure_namespace(kind, metadata, call.namespace)
     reservation = await parts.reserve(resource, call, obj, None)
     try:
-        judgement = strategy.judge_new(obj, call)
-        faults = judgement.faults or _address_faults(strategy, metadata)
+        strategy.prepare_for_create(obj, call)
+        faults = strategy.validate(obj, call) or _address_faults(strategy, metadata)
         if faults:
             raise invalid_kind(kind, metadata.get("name", ""), faults)
-        for text in judgement.warnings:
+        for text in strategy.warnings_on_create(obj, call):
             call.warn(text)
         strategy.canonicalize(obj)
-        if resource.struct is not None and judgement.spec is None:
+        if resource.struct is not None:
             forget_empty_lists(resource.struct, obj)
         await parts.admission.check(Attempt(Operation.CREATE, call, obj, None))
-        answer = await _store(parts, resource, call, obj, judgement.spec)
+        answer = await _store(parts, resource, call, obj)
         reservation.keep()
     finally:
         reservation.close()
@@ -101,7 +101,7 @@ async def _create_with_generated_name(parts: Parts, resource: Resource, call: Ca
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-async def _store(parts: Parts, resource: Resource, call: Call, obj: Document, spec: bytes | None) -> bytes | None:
+async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> bytes | None:
     """Store it, and say what clients get, unless nothing is stored."""
     kind, metadata = resource.kind, obj["metadata"]
     name = metadata["name"]
@@ -112,7 +112,7 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document, sp
         if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
             raise plain_error("resourceVersion should not be set on objects to be created")
         try:
-            written = await parts.shelf.create(kind, obj, spec)
+            written = await parts.shelf.create(kind, obj)
             metadata["resourceVersion"] = str(written.revision)
             return written.answer
         except WriteConflict:

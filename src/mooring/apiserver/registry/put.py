@@ -12,19 +12,18 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Resource
 
-ReadBody = Callable[[Stored | None], Document]
-"""The body as a document, fresh each time; what it leaves as it is stored may be the very part of that object."""
+ReadBody = Callable[[], Document]
+"""The body as a document, a fresh one each time."""
 
 
 async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
     """Replace an object, in whole or through a subresource."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     found = await parts.shelf.find(resource.kind, call.namespace, call.name)
-    first: Document | None = read_body(found)
+    first: Document | None = read_body()
     assert first is not None
     uid = first["metadata"].get("uid", "")
     _check(resource, call, first)
@@ -33,7 +32,7 @@ async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody)
         nonlocal first
         new, first = first, None
         if new is None:
-            new = read_body(None)
+            new = read_body()
             _check(resource, call, new)
         parts.stamp(resource, strategy, call, old, new)
         return new

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-import msgspec
-
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.client.local_events import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.client.local_form import decoded, stored_form, with_revision
-from mooring.store.interface import MUST_NOT_EXIST, Record, Store
+from mooring.store.interface import MUST_NOT_EXIST, Store
 
 
 class Stored(NamedTuple):
@@ -58,18 +56,9 @@ class Shelf:
         """The same, and what clients get."""
         return await self._write(kind, document, self.form(kind, document), if_revision)
 
-    async def find_form(self, kind: Kind, namespace: str, name: str) -> Record | None:
-        """An object as it is stored, for those who change a few bytes of it."""
-        return await self._store.get(kind.key(namespace, name))
-
-    async def put_form(self, key: str, value: bytes, *, if_revision: int) -> int:
-        """Write an object that is in its stored form already. Raises `WriteConflict`."""
-        return await self._store.put(key, value, if_revision=if_revision)
-
-    async def create(self, kind: Kind, document: Document, spec: bytes | None = None) -> Written:
-        """Write a new document, whose spec has this form already. Raises `WriteConflict`."""
-        form = self.form(kind, document if spec is None else {**document, "spec": msgspec.Raw(spec)})
-        return await self._write(kind, document, form, MUST_NOT_EXIST)
+    async def create(self, kind: Kind, document: Document) -> Written:
+        """Write a new document. Raises `WriteConflict`."""
+        return await self._write(kind, document, self.form(kind, document), MUST_NOT_EXIST)
 
     async def _write(self, kind: Kind, document: Document, form: bytes, if_revision: int) -> Written:
         metadata = document["metadata"]

@@ -6,7 +6,6 @@ Goes out   the same, prepared; faults; warnings
  1. Nobody changes a pod's spec except in the few ways of `validation.pod_update`; each way through a subresource takes
     back everything else.
  2. A pod ends gracefully, unless no kubelet knows it or it has already ended.
- 3. Replicas are judged once, and the first one's judgement holds for the others: `pod_judgements`.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod import default_pod, default_rest_of_pod, default_spec_of_pod
 from mooring.apiserver.faults import Fault
+from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, SpecResult
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_spec_fields, drop_disabled_status_fields
-from mooring.apiserver.strategies.pod_judgements import PodJudgements, question_about
 from mooring.apiserver.strategies.pod_prepare import merge_label_keys, move_apparmor_annotations, note_gates
 from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_spec_warnings
-from mooring.apiserver.strategy import Judgement, StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.pod import new_pod_faults
 from mooring.apiserver.validation.pod_ephemeral import ephemeral_containers_update_faults, is_static, static_faults
@@ -49,12 +48,11 @@ _ENDED = ("Failed", "Succeeded")
 class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
 
-    repeats_specs = True
     shares_parts = True
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
-        self._judgements = PodJudgements()
+        self.specs: SpecCache = SpecCache()
         self._subresources: Mapping[str, Strategy] = {
             "status": PodStatusStrategy(kind, self),
             "ephemeralcontainers": PodEphemeralContainersStrategy(kind, self),
@@ -68,32 +66,16 @@ class PodStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_pod(obj)
 
-    def default_update(self, obj: Document, old: Document) -> None:
-        if obj["spec"] is not old["spec"]:
-            self.default_spec(obj["spec"])
-        self.default_rest(obj)
-
     def default_spec(self, spec: Document) -> None:
         default_spec_of_pod(spec)
 
     def default_rest(self, obj: Document) -> None:
         default_rest_of_pod(obj)
 
-    def judge_new(self, obj: Document, call: Call) -> Judgement:
-        if call.is_spec_new:
-            return super().judge_new(obj, call)
-        question = question_about(obj, is_whole=call.mould is not None and call.mould.is_of_one)
-        known = self._judgements.find(question) if question is not None else None
-        if question is None or known is None:
-            warned = len(call.warnings)
-            judgement = super().judge_new(obj, call)
-            if question is not None and not judgement.faults and len(call.warnings) == warned:
-                self._judgements.note(question, obj, judgement.warnings[len(_name_warnings(obj)) :])
-            return judgement
-        obj["metadata"]["generation"] = 1
-        obj["status"] = _first_status(known.quality)
-        faults = self.meta_faults(obj)
-        return Judgement(faults, () if faults else [*_name_warnings(obj), *known.warnings], question.spec)
+    def default_update(self, obj: Document, old: Document) -> None:
+        if obj["spec"] is not old["spec"]:
+            default_spec_of_pod(obj["spec"])
+        default_rest_of_pod(obj)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
@@ -104,10 +86,13 @@ class PodStrategy(Strategy):
         move_apparmor_annotations(obj, call)
 
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return new_pod_faults(obj)
+        return [*self._validated_spec(obj).faults]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _name_warnings(obj) + pod_spec_warnings(obj["spec"], obj["metadata"])
+        return [*_name_warnings(obj), *self._validated_spec(obj).warnings]
+
+    def _validated_spec(self, obj: Document) -> SpecResult:
+        return self.specs.validated(_spec_inputs(obj), _validated)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -240,6 +225,22 @@ class PodResizeStrategy(StatusStrategy):
 
 def _first_status(quality: str) -> Document:
     return {"phase": "Pending", "qosClass": quality}
+
+
+def _spec_inputs(pod: Document) -> SpecInputs:
+    """What the validation of a pod's spec reads: annotations, and the name if claims are named after the pod."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    inputs: Document = {}
+    if metadata.get("annotations"):
+        inputs["annotations"] = metadata["annotations"]
+    if any(volume.get("ephemeral") is not None for volume in spec.get("volumes") or ()):
+        inputs["name"] = metadata.get("name", "")
+    return SpecInputs(spec, inputs)
+
+
+def _validated(inputs: SpecInputs) -> SpecResult:
+    faults = new_pod_faults(inputs.spec, inputs.metadata)
+    return SpecResult(faults, () if faults else pod_spec_warnings(inputs.spec, inputs.metadata))
 
 
 def _name_warnings(pod: Document) -> list[str]:

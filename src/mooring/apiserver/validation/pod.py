@@ -14,10 +14,10 @@ from mooring.apiserver.validation.pod_options import STRICT_POD, PodOptions
 from mooring.apiserver.validation.pod_spec import pod_spec_faults
 
 
-def new_pod_faults(pod: Document) -> list[Fault]:
-    """What is wrong with a pod that is created."""
-    spec, annotations = pod["spec"], pod["metadata"].get("annotations") or {}
-    faults = pod_faults(pod, STRICT_POD)
+def new_pod_faults(spec: Document, metadata: Document) -> list[Fault]:
+    """Errors of a new pod's spec. Of the metadata only `annotations` and `name` are read."""
+    annotations = metadata.get("annotations") or {}
+    faults = pod_faults({"spec": spec, "metadata": metadata}, STRICT_POD)
     if spec.get("ephemeralContainers"):
         faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):

@@ -1,0 +1,130 @@
+"""The spec cache changes no result: neither what is stored nor errors and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.registry.create import create
+from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, SpecResult, split_body
+from mooring.client.errors import StatusError
+from tests.apiserver.desks import with_desk
+from tests.apiserver.pod_strategies import NAMES, PODS
+
+NS = "default"
+NOW = "2026-01-01T00:00:00Z"
+LENIENT, WARN, STRICT = FieldValidation.IGNORE, FieldValidation.WARN, FieldValidation.STRICT
+
+
+class NoCache(SpecCache):
+    """Forgets everything."""
+
+    def defaulted_spec(self, received: bytes, field_validation: FieldValidation) -> Document | None:
+        return None
+
+    def keep_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
+        pass
+
+    def validated(self, inputs: SpecInputs, validate: object) -> SpecResult:
+        assert callable(validate)
+        result = validate(inputs)
+        assert isinstance(result, SpecResult)
+        return result
+
+
+async def outcome(desk: Desk, body: Document, validation: FieldValidation) -> object:
+    """What is stored, or the error; and the warnings."""
+    resource = desk.resources.of_kind(POD)
+    call = Call("create", POD, User("u"), 0.0, NOW, NS, field_manager="m", field_validation=validation)
+    try:
+        read = desk.body_reader(resource, call, msgspec.json.encode(body), "application/json")
+        made = (await create(desk.parts, resource, call, read())).document
+    except StatusError as error:
+        return error.code, error.message, error.details, call.warnings
+    for field in ("uid", "resourceVersion"):
+        del made["metadata"][field]
+    return msgspec.json.encode(made), call.warnings
+
+
+def outcomes(bodies: Sequence[tuple[Document, FieldValidation]], cache: SpecCache) -> list[object]:
+    found: list[object] = []
+
+    async def scenario(desk: Desk, client: InsideClient) -> None:
+        desk.resources.of_kind(POD).strategy.specs = cache
+        for body, validation in bodies:
+            found.append(await outcome(desk, body, validation))
+            name = body["metadata"].get("name")
+            await desk.store.delete(POD.key(NS, name)) if isinstance(found[-1], tuple) and len(found[-1]) == 2 else None
+
+    with_desk(scenario)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(PODS, NAMES, NAMES, st.sampled_from([LENIENT, WARN, STRICT])), min_size=1, max_size=4))
+def test_the_cache_changes_no_result(pods: list[tuple[Document, str, str, FieldValidation]]) -> None:
+    bodies = [
+        ({**pod, "metadata": {**pod["metadata"], "name": name}}, each)
+        for pod, first, second, validation in pods
+        for name in (first, second, "web")
+        for each in (validation, WARN)
+    ]
+    assert outcomes(bodies, SpecCache()) == outcomes(bodies, NoCache())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(b'{"a":1,"spec":{"b": [ 1]}}\n', (b'{"a":1,"spec":{}}', b'{"b": [ 1]}'), id="a spec as it came"),
+        pytest.param(b'{"a":1}', None, id="no spec"),
+        pytest.param(b'{"spec":null}', None, id="no object"),
+        pytest.param(b'{"spec":{},"spec":{}}', None, id="a key twice"),
+        pytest.param(b'{"spec": {}}', None, id="blanks between the parts"),
+        pytest.param(b'{"spec":{}', None, id="no JSON"),
+        pytest.param(b"[]", None, id="a list"),
+    ],
+)
+def test_a_body_is_split(body: bytes, expected: tuple[bytes, bytes] | None) -> None:
+    assert split_body(body) == expected
+
+
+def test_a_caller_owns_its_spec() -> None:
+    cache = SpecCache()
+    cache.keep_defaulted(b"{}", WARN, {"a": [1]})
+    first = cache.defaulted_spec(b"{}", WARN)
+    assert first is not None
+    first["a"].append(2)
+    assert cache.defaulted_spec(b"{}", WARN) == {"a": [1]}
+    assert cache.defaulted_spec(b"{}", STRICT) is None
+
+
+def test_the_oldest_entries_are_dropped() -> None:
+    cache = SpecCache(bytes_max=6 * ENTRY_BYTES)
+    keys = [b'{"a":%d}' % number for number in range(4)]
+    for key in keys:
+        cache.keep_defaulted(key, WARN, {})
+    assert [cache.defaulted_spec(key, WARN) is not None for key in keys] == [False, False, True, True]
+
+
+def test_only_valid_specs_are_kept() -> None:
+    cache, asked = SpecCache(), []
+
+    def validate(inputs: SpecInputs) -> SpecResult:
+        asked.append(inputs.spec)
+        return SpecResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
+
+    for bad, times in ((True, 2), (False, 1)):
+        asked.clear()
+        for _ in range(2):
+            assert cache.validated(SpecInputs({"bad": bad}, {}), validate).warnings
+        assert len(asked) == times

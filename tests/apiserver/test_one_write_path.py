@@ -1,0 +1,86 @@
+"""No module of the write path decides anything by searching the text of received or stored JSON.
+
+A regular expression or a search for a piece of JSON cannot know which fields a validation rule or an admission plugin
+reads. Objects are decoded instead. Exceptions are listed with their reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mooring import apiserver, client
+
+APISERVER = Path(apiserver.__file__).parent
+CLIENT = Path(client.__file__).parent
+PACKAGES = ("registry", "wire", "storage", "strategies", "defaults", "admission", "apply", "http")
+MODULES = sorted(
+    [
+        *APISERVER.glob("*.py"),
+        *(path for package in PACKAGES for path in (APISERVER / package).rglob("*.py")),
+        *CLIENT.glob("local*.py"),
+    ]
+)
+
+REGULAR_EXPRESSIONS = {
+    "admission/pod_security.py": "the version in a namespace label",
+    "defaults/pod_containers.py": "the tag of one image",
+    "http/warnings.py": "the text of a warning header",
+    "local_selection.py": "the terms of a field selector, which is a query parameter",
+    "registry/reading.py": "field selectors and continue tokens, which are query parameters",
+    "storage/selection.py": "the terms of a field selector, which is a query parameter",
+    "strategies/secret_warnings.py": "the value of one decoded field",
+    "wire/json_syntax.py": "the JSON scanner, which reports the position of a syntax error",
+    "wire/json_text.py": "escape sequences inside one JSON string",
+}
+PIECES_OF_JSON = {
+    "http/streams.py": "writes the frame of a watch event",
+    "http/forms.py": "writes the frame of a list",
+    "local_form.py": "inserts the resourceVersion into a stored object",
+    "local_watch.py": "writes a bookmark",
+    "storage/stored_form.py": "inserts the resourceVersion into a stored object",
+    "storage/watch.py": "writes a bookmark",
+}
+
+
+def name_of(path: Path) -> str:
+    home = APISERVER if APISERVER in path.parents else CLIENT
+    return path.relative_to(home).as_posix()
+
+
+def imports_re(tree: ast.AST) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(alias.name in ("re", "regex", "re2") for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module in ("re", "regex", "re2"):
+            return True
+    return False
+
+
+def pieces_of_json(tree: ast.AST) -> Iterator[bytes]:
+    """Bytes that look like a piece of an object: a quote next to a colon, a comma or a brace."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            squeezed = node.value.replace(b" ", b"")
+            if any(piece in squeezed for piece in (b'":', b'{"', b',"', b'"}', b'",')):
+                yield node.value
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=name_of(path)) for path in MODULES])
+def test_no_module_searches_the_text_of_json(path: Path) -> None:
+    tree, name = ast.parse(path.read_text(encoding="utf-8")), name_of(path)
+    if name not in REGULAR_EXPRESSIONS:
+        assert not imports_re(tree), f"{name} uses regular expressions: decode the object instead, or add a reason here"
+    if name not in PIECES_OF_JSON:
+        found = [*pieces_of_json(tree)]
+        assert not found, f"{name} handles pieces of JSON {found}: decode the object instead, or add a reason here"
+
+
+def test_the_search_finds_what_it_should() -> None:
+    assert imports_re(ast.parse("import re"))
+    assert imports_re(ast.parse("from re import compile"))
+    assert [*pieces_of_json(ast.parse("""value.find(b'"spec":{')"""))] == [b'"spec":{']
+    assert not [*pieces_of_json(ast.parse("data.rstrip(b' ')"))]
