@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, Kind, kind_named
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, Kind, kind_named
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.inside import InsideClient
 from mooring.cluster.ways_in import inside_client
@@ -60,6 +60,16 @@ async def _wait_served(desk: Desk, definition: Document) -> None:
     wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
         if all(desk.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+            return
+        await desk.clock.wait(POLL_S)
+
+
+async def wait_nodes(desk: Desk, count: int) -> None:
+    """Until so many nodes are registered."""
+    client = loopback_client(desk)
+    while True:
+        page = await client.list(NODE, limit=1)
+        if len(page.items) + (page.remaining or 0) >= count:
             return
         await desk.clock.wait(POLL_S)
 
