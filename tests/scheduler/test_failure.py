@@ -18,18 +18,20 @@ FIT = frozenset(("NodeResourcesFit",))
     ("failure", "expected"),
     [
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT)),
-            Failure("0/1 nodes", is_error=False, rejectors=FIT),
+            refused(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT)),
+            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT),
             id="no node: the nomination stays as it is",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT, clears_nomination=True)),
-            Failure("0/1 nodes", is_error=False, rejectors=FIT, nominated_node=""),
+            refused(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, clears_nomination=True)),
+            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node=""),
             id="no node, and preemption does not help: the nomination is void",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", rejectors=FIT, preemption=PreemptionPlan("n1", ()))),
-            Failure("0/1 nodes", is_error=False, rejectors=FIT, nominated_node="n1"),
+            refused(
+                Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, preemption=PreemptionPlan("n1", ()))
+            ),
+            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node="n1"),
             id="preemption makes room",
         ),
         pytest.param(
@@ -42,7 +44,7 @@ FIT = frozenset(("NodeResourcesFit",))
             Failure(
                 "0/1 nodes are available: 1 not today.",
                 is_error=False,
-                rejectors=frozenset(("Quota",)),
+                unschedulable_plugins=frozenset(("Quota",)),
                 nominated_node="",
             ),
             id="Reserve or Permit refused it: it sleeps until something helps this plugin",
@@ -50,7 +52,10 @@ FIT = frozenset(("NodeResourcesFit",))
         pytest.param(
             rejected_on_node(Rejection(Code.PENDING, ("waiting",), "Quota")),
             Failure(
-                "0/1 nodes are available: 1 waiting.", is_error=False, pending=frozenset(("Quota",)), nominated_node=""
+                "0/1 nodes are available: 1 waiting.",
+                is_error=False,
+                pending_plugins=frozenset(("Quota",)),
+                nominated_node="",
             ),
             id="the plugin only waits for something",
         ),

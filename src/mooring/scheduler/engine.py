@@ -162,13 +162,13 @@ class Engine:
         reserves = self.cycle_for(pod).profile.reserves
         for count, plugin in enumerate(reserves):
             try:
-                rejection = plugin.reserve(pod, pod.row)
+                status = plugin.reserve(pod, pod.row)
             except PluginError as error:
-                rejection = error.rejection
-            if rejection is not None:
+                status = error.status
+            if status is not None:
                 _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
-                return Rejection(rejection.code, rejection.reasons, plugin.name)
+                return Rejection(status.code, status.reasons, plugin.name)
         return None
 
     def forget(self, pod: PodInfo) -> None:

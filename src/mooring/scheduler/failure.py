@@ -34,8 +34,8 @@ class Failure:
 
     message: str
     is_error: bool
-    rejectors: frozenset[str] = NOBODY
-    pending: frozenset[str] = NOBODY
+    unschedulable_plugins: frozenset[str] = NOBODY
+    pending_plugins: frozenset[str] = NOBODY
     nominated_node: str | None = None
     """None: the pod's nomination stays as it is. Empty: it is void."""
     is_pod_gone: bool = False
@@ -49,35 +49,35 @@ def refused(decision: Decision) -> Failure:
         nominated = ""
     return Failure(
         message=decision.message or "",
-        is_error=not decision.is_refusal,
-        rejectors=decision.rejectors,
-        pending=decision.pending,
+        is_error=not decision.is_unschedulable,
+        unschedulable_plugins=decision.unschedulable_plugins,
+        pending_plugins=decision.pending_plugins,
         nominated_node=nominated,
     )
 
 
-def rejected_on_node(rejection: Rejection) -> Failure:
+def rejected_on_node(status: Rejection) -> Failure:
     """Reserve or Permit refused the pod on the node that it had been given."""
-    reasons = dict.fromkeys(rejection.reasons, 1)
-    by = frozenset((rejection.plugin,))
-    is_pending = rejection.code is Code.PENDING
+    reasons = dict.fromkeys(status.reasons, 1)
+    by = frozenset((status.plugin,))
+    is_pending = status.code is Code.PENDING
     return Failure(
         message=unavailable_text(1, reasons),
         is_error=False,
-        rejectors=NOBODY if is_pending else by,
-        pending=by if is_pending else NOBODY,
+        unschedulable_plugins=NOBODY if is_pending else by,
+        pending_plugins=by if is_pending else NOBODY,
         nominated_node="",
     )
 
 
-def turned_away(rejection: Rejection) -> Failure:
+def turned_away(status: Rejection) -> Failure:
     """PreBind or Bind refused the pod: told as a refusal, and tried again as after an error."""
-    return Failure(message=rejection.message, is_error=False, nominated_node="")
+    return Failure(message=status.message, is_error=False, nominated_node="")
 
 
-def failed(rejection: Rejection) -> Failure:
+def failed(status: Rejection) -> Failure:
     """Something went wrong that says nothing about the pod."""
-    return Failure(message=rejection.message, is_error=True, nominated_node="")
+    return Failure(message=status.message, is_error=True, nominated_node="")
 
 
 class FailureHandler:
@@ -101,7 +101,7 @@ class FailureHandler:
             return
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
         entry.pod = pod
-        self._queue.give_back(entry, outcome.rejectors, outcome.pending, is_error=outcome.is_error)
+        self._queue.give_back(entry, outcome.unschedulable_plugins, outcome.pending_plugins, is_error=outcome.is_error)
         if outcome.nominated_node is not None:
             self._engine.renominate(pod, outcome.nominated_node)
         self._report(pod, pod.view, profile, outcome)

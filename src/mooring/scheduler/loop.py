@@ -139,23 +139,23 @@ class SchedulingLoop:
     def _place(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         assert decision.node_name is not None
         try:
-            rejection = self._engine.assume(decision)
+            status = self._engine.assume(decision)
         except Exception as error:
             if entry.pod.uid in self._engine.columns.pods:
                 self._engine.forget(entry.pod)
             entry.pod.node_name = ""
             self._fail(entry, cycle, error, started_s)
             return
-        if rejection is None:
+        if status is None:
             self._bindings.start(entry, cycle.profile, decision.node_name, started_s)
             return
         entry.pod.node_name = ""
-        if rejection.code is Code.ERROR:
-            told = f'running Reserve plugin "{rejection.plugin}": '
-            message = rejection.message.removeprefix(told)  # of an exception it is said already
+        if status.code is Code.ERROR:
+            told = f'running Reserve plugin "{status.plugin}": '
+            message = status.message.removeprefix(told)  # of an exception it is said already
             outcome = failed(failure(f"{told}{message}"))
         else:
-            outcome = rejected_on_node(rejection)
+            outcome = rejected_on_node(status)
         self._failures.handle(entry, cycle.profile, outcome, started_s)
 
     def _refuse(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:

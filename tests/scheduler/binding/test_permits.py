@@ -34,7 +34,7 @@ def preempt(waiting: WaitingPod) -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "end_s", "rejection"),
+    ("act", "end_s", "status"),
     [
         pytest.param(allow_all, 0.0, None, id="all plugins allow it: it goes on"),
         pytest.param(
@@ -52,7 +52,7 @@ def preempt(waiting: WaitingPod) -> None:
         ),
     ],
 )
-def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, rejection: Rejection | None) -> None:
+def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, status: Rejection | None) -> None:
     clock = VirtualClock()
     ends: list[tuple[float, Rejection | None]] = []
 
@@ -67,7 +67,7 @@ def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, reject
         assert len(room) == 0
 
     run(main(), clock)
-    assert ends == [(end_s, rejection)]
+    assert ends == [(end_s, status)]
 
 
 def test_no_plugin_keeps_a_pod_for_longer_than_the_limit() -> None:

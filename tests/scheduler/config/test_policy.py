@@ -519,7 +519,7 @@ def test_a_policy_decides() -> None:
     )
     decision = decide(engine, pod("web-2", labels={"app": "web"}))
     assert decision.node_name == "fast-1"
-    assert {name: refusal.reasons for name, refusal in decision.refusals.items() if refusal is not None} == {
+    assert {name: status.reasons for name, status in decision.node_to_status.items() if status is not None} == {
         "fast-2": ("node(s) didn't match service affinity",),
         "old": ("node(s) didn't have the requested labels",),
     }

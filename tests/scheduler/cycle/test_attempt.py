@@ -40,7 +40,7 @@ BIG = pod(cpu=2, labels=WEB, apart=[pods_like(HOSTNAME, app="web")])
 def test_the_first_refusing_filter_and_what_it_said() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
-    said = {name: attempt.refusal(row) for name, row in engine.columns.row_of.items()}
+    said = {name: attempt.status_at(row) for name, row in engine.columns.row_of.items()}
     assert said == {
         "fits": None,
         "cordoned": Refusal("NodeUnschedulable", Code.UNRESOLVABLE, ("node(s) were unschedulable",)),
@@ -83,7 +83,7 @@ def test_rows_that_nobody_was_asked_about() -> None:
     attempt = attempt_of(engine, pod(nodes=node_selector(term(fields=["metadata.name In n3"]))))
     assert attempt.first.tolist() == [LEFT_OUT, LEFT_OUT, FITS, LEFT_OUT]
     assert attempt.left_out_count == 2, "a row without a node is nobody"
-    assert attempt.refusal(0) == Refusal("", Code.UNRESOLVABLE, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
+    assert attempt.status_at(0) == Refusal("", Code.UNRESOLVABLE, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
     assert attempt.code_at(0) is Code.UNRESOLVABLE
 
 

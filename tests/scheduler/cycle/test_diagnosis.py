@@ -182,12 +182,12 @@ def test_who_refused(pending: Pod, rejectors: set[str], waits: set[str]) -> None
     )
     for _ in range(2):  # the second answer is the one that was kept
         decision = engine.decide(engine.record(pending))
-        assert (set(decision.rejectors), set(decision.pending)) == (rejectors, waits)
-        assert decision.is_refusal is not decision.is_placed
+        assert (set(decision.unschedulable_plugins), set(decision.pending_plugins)) == (rejectors, waits)
+        assert decision.is_unschedulable is not decision.is_placed
 
 
 def test_a_kept_diagnosis_follows_the_cluster() -> None:
     engine = engine_of(node("n1"), node("n2", unschedulable=True))
-    assert decide(engine, pod(cpu=9)).rejectors == {"NodeResourcesFit", "NodeUnschedulable"}
+    assert decide(engine, pod(cpu=9)).unschedulable_plugins == {"NodeResourcesFit", "NodeUnschedulable"}
     engine.put(node("n2"))
-    assert decide(engine, pod(cpu=9)).rejectors == {"NodeResourcesFit"}
+    assert decide(engine, pod(cpu=9)).unschedulable_plugins == {"NodeResourcesFit"}

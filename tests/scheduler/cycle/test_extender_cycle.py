@@ -51,7 +51,15 @@ def consult(
     brief, asked_in_brief = drive(engine.decide_with_questions(engine.record(view)), answer)
     full, asked = drive(engine.decide_with_questions(engine.record(view), in_full=True), answer)
     assert [list(map(type, each)) for each in asked] == [list(map(type, each)) for each in asked_in_brief]
-    for field in ("node_name", "message", "error", "feasible_count", "rejectors", "pending", "clears_nomination"):
+    for field in (
+        "node_name",
+        "message",
+        "error",
+        "feasible_count",
+        "unschedulable_plugins",
+        "pending_plugins",
+        "clears_nomination",
+    ):
         assert getattr(brief, field) == getattr(full, field), field
     assert victims_of(brief) == victims_of(full)
     return full, asked
@@ -79,7 +87,9 @@ def test_extenders_are_asked_about_nodes_that_filters_let_through() -> None:
     assert names_asked_about(rounds) == [["n1", "n2", "n3"]]
     assert (decision.node_name, decision.feasible_count) == ("n2", 2)
     assert set(decision.scores) == {"n2", "n3"}
-    assert set(decision.refusals) == {"n2", "n3", "n4"}, "of a node that was dropped without a word nothing is known"
+    assert set(decision.node_to_status) == {"n2", "n3", "n4"}, (
+        "of a node that was dropped without a word nothing is known"
+    )
 
 
 def test_each_is_asked_about_what_the_one_before_it_left() -> None:
@@ -91,7 +101,7 @@ def test_each_is_asked_about_what_the_one_before_it_left() -> None:
     decision, rounds = consult(engine, pod(), answering(a=only("n3", "n1"), b=only(), c=BROKEN))
     assert names_asked_about(rounds) == [["n1", "n2", "n3"], ["n3", "n1"]], "where none is left nobody is asked"
     assert decision.code is Code.UNSCHEDULABLE
-    assert decision.rejectors == {"Extender", "NodeUnschedulable"}
+    assert decision.unschedulable_plugins == {"Extender", "NodeUnschedulable"}
 
 
 def test_a_pod_of_no_interest_is_not_asked_about() -> None:
@@ -118,7 +128,7 @@ def test_of_a_sample_extenders_see_the_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "message", "rejectors"),
+    ("answer", "message", "unschedulable_plugins"),
     [
         pytest.param(
             only(failed={"n1": "too hot", "n2": "too hot", "n3": "too cold"}),
@@ -140,12 +150,12 @@ def test_of_a_sample_extenders_see_the_sample() -> None:
         ),
     ],
 )
-def test_when_none_is_left(answer: FilterResult, message: str, rejectors: set[str]) -> None:
+def test_when_none_is_left(answer: FilterResult, message: str, unschedulable_plugins: set[str]) -> None:
     decision, _ = consult(engine_with(written(**FILTER)), pod(), answering(filter=answer))
     assert decision.message is not None
     assert decision.message.startswith(message), decision.message
     assert (decision.code, decision.error, decision.node_name) == (Code.UNSCHEDULABLE, None, None)
-    assert decision.rejectors == rejectors
+    assert decision.unschedulable_plugins == unschedulable_plugins
 
 
 def test_named_nodes_that_it_dropped_count_with_those_left_out() -> None:
@@ -155,13 +165,13 @@ def test_named_nodes_that_it_dropped_count_with_those_left_out() -> None:
     assert (decision.message or "").startswith(
         "0/4 nodes are available: 1 hot, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
-    assert decision.rejectors == {"Extender", "NodeAffinity"}
+    assert decision.unschedulable_plugins == {"Extender", "NodeAffinity"}
 
 
 def test_the_failure_of_an_extender_ends_the_cycle() -> None:
     decision, _ = consult(engine_with(written(**FILTER)), pod(), answering(filter=BROKEN))
     assert (decision.error, decision.message, decision.code) == ("extender", "out of order", Code.ERROR)
-    assert (decision.rejectors, decision.clears_nomination) == (frozenset(), True)
+    assert (decision.unschedulable_plugins, decision.clears_nomination) == (frozenset(), True)
 
 
 def test_unless_its_failures_may_be_ignored() -> None:
@@ -201,7 +211,7 @@ def test_what_a_promised_node_said_is_told_even_if_the_search_does_not_get_to_it
     decision, rounds = consult(engine, pod(cpu=1, nominated="promised"), answering(filter=only(failed={"n000": "hot"})))
     assert len(names_asked_about(rounds)[0]) == 100
     assert (decision.message or "").startswith("0/151 nodes are available: 1 Insufficient cpu, 1 hot.")
-    assert decision.rejectors == {"Extender", "NodeResourcesFit"}
+    assert decision.unschedulable_plugins == {"Extender", "NodeResourcesFit"}
 
 
 def test_a_failure_there_is_no_reason_to_give_up() -> None:

@@ -92,7 +92,7 @@ def test_filters_are_consulted_one_after_the_other() -> None:
     found, rounds = drive(consult_filters(POD, ("n1", "n2", "n3"), (first, second, other)), answers)
     assert isinstance(found, Narrowed)
     assert found.node_names == ("n1",)
-    assert {name: refusal.reasons for name, refusal in found.refusals.items()} == {"n2": ("y",), "n3": ("z",)}
+    assert {name: status.reasons for name, status in found.node_to_status.items()} == {"n2": ("y",), "n3": ("z",)}
     assert len(rounds) == 2
 
 

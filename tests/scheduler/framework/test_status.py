@@ -11,7 +11,7 @@ from mooring.scheduler.framework.status import (
     Rejection,
     code_of,
     failure,
-    refusal_of,
+    status_of,
     unresolvable,
     unschedulable,
 )
@@ -64,14 +64,14 @@ BROKEN, WORSE = Reason("looking up x: not found", Code.ERROR), Reason("out of lu
     ],
 )
 def test_a_bit_set_in_words(bits: int, reasons: list[Reason], code: Code, said: list[str]) -> None:
-    assert refusal_of("Fit", bits, reasons) == Refusal("Fit", code, tuple(said))
+    assert status_of("Fit", bits, reasons) == Refusal("Fit", code, tuple(said))
     assert code_of(bits, reasons) is code
 
 
 def test_no_bits_are_no_refusal() -> None:
     assert code_of(0, [CPU]) is Code.SUCCESS
     with pytest.raises(AssertionError, match="Fit answered 0b10, but has only 1 reasons"):
-        refusal_of("Fit", 0b10, [CPU])
+        status_of("Fit", 0b10, [CPU])
 
 
 def test_codes_are_ordered_from_harmless_to_severe() -> None:
@@ -80,12 +80,12 @@ def test_codes_are_ordered_from_harmless_to_severe() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rejection", "code"),
+    ("status", "code"),
     [
         (unschedulable("no", "never"), Code.UNSCHEDULABLE),
         (unresolvable("no", "never"), Code.UNRESOLVABLE),
         (failure("no", "never"), Code.ERROR),
     ],
 )
-def test_a_rejection_joins_its_reasons(rejection: Rejection, code: Code) -> None:
-    assert (rejection.code, rejection.message, rejection.plugin) == (code, "no, never", "")
+def test_a_rejection_joins_its_reasons(status: Rejection, code: Code) -> None:
+    assert (status.code, status.message, status.plugin) == (code, "no, never", "")

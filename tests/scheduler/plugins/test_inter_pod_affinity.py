@@ -186,11 +186,11 @@ def test_a_pods_own_terms_follow_namespaces() -> None:
 
 def test_what_can_be_helped_by_evicting() -> None:
     engine = engine_of(*ZONES[:3], pod("d", labels=DB, on="a1"), pod("e", apart=[NEAR_WEB], on="b1"))
-    refusals = decide(engine, pod(labels=WEB, apart=[NEAR_DB])).refusals
+    refusals = decide(engine, pod(labels=WEB, apart=[NEAR_DB])).node_to_status
     assert {name: r.code for name, r in refusals.items() if r is not None} == dict.fromkeys(
         ("a1", "a2", "b1"), Code.UNSCHEDULABLE
     )
-    lonely = decide(engine_of(*ZONES[:1]), pod(near=[NEAR_DB])).refusals["a1"]
+    lonely = decide(engine_of(*ZONES[:1]), pod(near=[NEAR_DB])).node_to_status["a1"]
     assert lonely is not None
     assert lonely.code is Code.UNRESOLVABLE
 

@@ -101,7 +101,7 @@ def test_hard_constraints(placed: list[ApiObject], wanting: Pod, refused: dict[s
 
 
 def test_what_can_be_helped_by_evicting() -> None:
-    refusals = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).refusals
+    refusals = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).node_to_status
     uneven, unlabelled = refusals["a1"], refusals["x"]
     assert uneven is not None
     assert unlabelled is not None
@@ -250,5 +250,5 @@ def test_counts_follow_nodes_and_pods() -> None:
 def test_a_promised_pod_may_be_what_makes_it_even() -> None:
     """Beside it the emptiest zone is no longer empty, so that one more there is not one too many."""
     engine = engine_of(*ZONES[:3], web("w", "a1"), web("q", nominated="b1"))
-    refusals = decide(engine, wants(spread(ZONE, app="web"))).refusals
-    assert {name for name, refusal in refusals.items() if refusal is None} == {"b1"}
+    refusals = decide(engine, wants(spread(ZONE, app="web"))).node_to_status
+    assert {name for name, status in refusals.items() if status is None} == {"b1"}

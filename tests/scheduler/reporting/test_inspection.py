@@ -78,7 +78,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         assumption = Assumptions(None).add(entry.pod, "n1")
         binding = under_way[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
         binding.stage = Stage.WAITING
-        waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda rejection: None)
+        waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda status: None)
         where = {"room": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
         assert asked("default/web") == where
 

@@ -117,12 +117,12 @@ class BindingCycle:
         else:
             self._go_on(binding)
 
-    def _permit_ended(self, binding: Binding, since_s: float, rejection: Rejection | None) -> None:
-        self._reports.permit_waited(rejection, self._clock.now_s() - since_s)
-        if rejection is None:
+    def _permit_ended(self, binding: Binding, since_s: float, status: Rejection | None) -> None:
+        self._reports.permit_waited(status, self._clock.now_s() - since_s)
+        if status is None:
             self._go_on(binding)
         else:
-            self._standstill.run(partial(self._fail, binding, rejection))
+            self._standstill.run(partial(self._fail, binding, status))
 
     def _go_on(self, binding: Binding) -> None:
         """From here on a failure is no refusal: what happens meanwhile in the cluster need not be remembered."""
@@ -134,42 +134,42 @@ class BindingCycle:
 
     async def _bind(self, binding: Binding) -> None:
         view = binding.pod.view  # the watch takes it away as soon as it tells of a node
-        rejection = await self._prepare(binding) if binding.pre_binds else None
+        status = await self._prepare(binding) if binding.pre_binds else None
         is_there = False
-        if rejection is None:
+        if status is None:
             binding.stage = Stage.BINDING
             if (silent := self._reports.silence(binding.pod)) is not None:
                 await silent.wait()
-            rejection = await self._ask_binders(binding)
-            is_there = rejection is None or not await self._is_free(binding)
-        if is_there and rejection is not None and binding.is_refused:
-            self._forestalled(binding, view, rejection)
-        elif is_there or rejection is None:
+            status = await self._ask_binders(binding)
+            is_there = status is None or not await self._is_free(binding)
+        if is_there and status is not None and binding.is_refused:
+            self._forestalled(binding, view, status)
+        elif is_there or status is None:
             self._bound(binding)
         else:
-            self._standstill.run(partial(self._fail, binding, rejection))
+            self._standstill.run(partial(self._fail, binding, status))
 
     async def _prepare(self, binding: Binding) -> Rejection | None:
         binding.prepare()
-        rejection: Rejection | None = None
+        status: Rejection | None = None
         running = ""
         try:
             for plugin in binding.pre_binds:
                 running = plugin.name
                 try:
                     said = await plugin.pre_bind(binding.pod, binding.node_name)
-                    rejection = _told("PreBind", plugin.name, said) if said is not None else None
+                    status = _told("PreBind", plugin.name, said) if said is not None else None
                 except Exception as error:
-                    rejection = _fault("PreBind", plugin.name, error)
-                if rejection is not None:
+                    status = _fault("PreBind", plugin.name, error)
+                if status is not None:
                     break
         except asyncio.CancelledError:
             if not binding.called_off_by:
                 raise
-            rejection = _told("PreBind", running, failure(f"preempted by {binding.called_off_by}"))
-        if binding.prepared() and rejection is None:
-            rejection = failure(f"preempted by {binding.called_off_by}")
-        return rejection
+            status = _told("PreBind", running, failure(f"preempted by {binding.called_off_by}"))
+        if binding.prepared() and status is None:
+            status = failure(f"preempted by {binding.called_off_by}")
+        return status
 
     async def _ask_binders(self, binding: Binding) -> Rejection | None:
         if self._asker is not None:
@@ -223,18 +223,18 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
 
-    def _forestalled(self, binding: Binding, view: Pod | None, rejection: Rejection) -> None:
+    def _forestalled(self, binding: Binding, view: Pod | None, status: Rejection) -> None:
         """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
         del self.under_way[binding.pod.uid]
         self._standstill.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
-        self._failures.tell(binding.pod, view, binding.profile, failed(rejection), binding.started_s)
+        self._failures.tell(binding.pod, view, binding.profile, failed(status), binding.started_s)
 
-    def _fail(self, binding: Binding, rejection: Rejection) -> None:
+    def _fail(self, binding: Binding, status: Rejection) -> None:
         """Takes everything back, and puts the pod back into the queue."""
         pod, assumption = binding.pod, binding.assumption
         self.under_way.pop(pod.uid, None)
-        is_refusal = rejection.code is not Code.ERROR
+        is_unschedulable = status.code is not Code.ERROR
         is_ours = self._assumptions.get(pod.uid) is assumption
         if is_ours:
             self._assumptions.remove(pod.uid)
@@ -246,8 +246,8 @@ class BindingCycle:
         left = copy(pod)  # others are told of a pod that leaves this node; it itself has none any more
         if is_ours:
             pod.node_name = ""  # otherwise the watch has told where it is, perhaps of this very record
-        outcome = replace(_outcome_of(rejection, binding.stage), is_pod_gone=binding.is_pod_gone)
-        if is_refusal:
+        outcome = replace(_outcome_of(status, binding.stage), is_pod_gone=binding.is_pod_gone)
+        if is_unschedulable:
             # Its own room becoming free does not help a pod that was just told off.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
             self._queue.wake(ASSIGNED_POD_DELETE, left, None, only=_anybody_but(pod))
@@ -264,11 +264,11 @@ class BindingCycle:
                 logger.exception("plugin %s could not let go of what pod %s had", plugin.name, binding.pod.key)
 
 
-def _outcome_of(rejection: Rejection, stage: Stage) -> Failure:
+def _outcome_of(status: Rejection, stage: Stage) -> Failure:
     """Only up to Permit is a rejection about the node; of what PreBind and Bind say nobody knows what could help."""
-    if rejection.code is Code.ERROR:
-        return failed(rejection)
-    return turned_away(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
+    if status.code is Code.ERROR:
+        return failed(status)
+    return turned_away(status) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(status)
 
 
 def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Rejection:
@@ -302,13 +302,13 @@ def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind,
     return tuple(found)
 
 
-def _told(point: str, plugin: str, rejection: object) -> Rejection:
+def _told(point: str, plugin: str, status: object) -> Rejection:
     """A plugin's answer, in the words of Kubernetes. What a user's plugin answers need not be what was asked for."""
-    if not isinstance(rejection, Rejection):
-        rejection = failure(f"it answered {rejection!r}, which is no answer to {point}")
-    if rejection.code is not Code.ERROR:
-        return Rejection(rejection.code, rejection.reasons, plugin)
-    return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {rejection.message}',), plugin)
+    if not isinstance(status, Rejection):
+        status = failure(f"it answered {status!r}, which is no answer to {point}")
+    if status.code is not Code.ERROR:
+        return Rejection(status.code, status.reasons, plugin)
+    return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {status.message}',), plugin)
 
 
 def _fault(point: str, plugin: str, error: Exception) -> Rejection:

@@ -72,14 +72,14 @@ class WaitingPod:
         waited = format_duration(timeout_s)
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
-    def _end(self, rejection: Rejection | None) -> bool:
+    def _end(self, status: Rejection | None) -> bool:
         on_end, self._on_end = self._on_end, None
         if on_end is None:
             return False
         for alarm in self._alarms.values():
             alarm.cancel()
         self._alarms.clear()
-        on_end(rejection)
+        on_end(status)
         return True
 
 
@@ -103,9 +103,9 @@ class WaitingPods:
         """Seats a pod; `on_end` is called once, when its wait is over."""
         assert timeouts_s, f"{pod} was asked to wait by nobody"
 
-        def leave(rejection: Rejection | None) -> None:
+        def leave(status: Rejection | None) -> None:
             del self._pods[pod.uid]
-            on_end(rejection)
+            on_end(status)
 
         bounded_s = {plugin: min(timeout_s, WAIT_S_MAX) for plugin, timeout_s in timeouts_s.items()}
         waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, bounded_s, leave)

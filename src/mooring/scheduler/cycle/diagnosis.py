@@ -24,14 +24,14 @@ class Diagnosis(NamedTuple):
 
     reasons: Mapping[str, int]
     """How many nodes gave each reason. A node that gave several counts for each."""
-    rejectors: frozenset[str]
-    pending: frozenset[str]
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
 
 
 def diagnose(attempt: Attempt) -> Diagnosis:
     """Who refused, and in which words; kept with the signature while only row-local filters have something to say."""
-    if attempt.rejection is not None:
-        return _of_rejection(attempt, attempt.rejection)
+    if attempt.pre_filter_status is not None:
+        return _of_rejection(attempt, attempt.pre_filter_status)
     if not attempt.says_as_cached:
         return _of_refusals(attempt)
     if attempt.results.diagnosis is None:
@@ -50,23 +50,23 @@ def unavailable_text(node_count: int, reasons: Mapping[str, int]) -> str:
 
 def failure_text(attempt: Attempt, reasons: Mapping[str, int], post_filter_message: str) -> str:
     """The whole message: what PreFilter or Filter said, then what PostFilter could not do about it."""
-    if attempt.rejection is not None:
-        text = f"0/{attempt.columns.node_count} nodes are available: {attempt.rejection.message}."
+    if attempt.pre_filter_status is not None:
+        text = f"0/{attempt.columns.node_count} nodes are available: {attempt.pre_filter_status.message}."
     else:
         text = unavailable_text(attempt.columns.node_count, reasons)
     return f"{text} {post_filter_message}" if post_filter_message else text
 
 
-def _of_rejection(attempt: Attempt, rejection: Rejection) -> Diagnosis:
-    rejectors = {*attempt.naming_plugins, rejection.plugin} - {""}
-    return Diagnosis({}, frozenset(rejectors), frozenset())
+def _of_rejection(attempt: Attempt, status: Rejection) -> Diagnosis:
+    unschedulable_plugins = {*attempt.naming_plugins, status.plugin} - {""}
+    return Diagnosis({}, frozenset(unschedulable_plugins), frozenset())
 
 
 def _of_refusals(attempt: Attempt) -> Diagnosis:
     counts: dict[str, int] = {}
-    rejectors, pending = {*attempt.naming_plugins, *attempt.other_rejectors}, set()
+    unschedulable_plugins, pending_plugins = {*attempt.naming_plugins, *attempt.other_plugins}, set()
     for use, _, bits in attempt.refusing():
-        rejectors.add(use.plugin.name)
+        unschedulable_plugins.add(use.plugin.name)
         only_pending = 0
         for place, reason in enumerate(attempt.reasons_of(use)):
             only_pending |= (reason.code is Code.PENDING) << place
@@ -75,11 +75,11 @@ def _of_refusals(attempt: Attempt) -> Diagnosis:
                 if count:
                     counts[reason.message] = counts.get(reason.message, 0) + count
         if only_pending and bool((bits & ~only_pending == 0).any()):
-            pending.add(use.plugin.name)
-    for refusal in attempt.extender_refusals.values():
-        for message in refusal.reasons:
+            pending_plugins.add(use.plugin.name)
+    for status in attempt.extender_statuses.values():
+        for message in status.reasons:
             counts[message] = counts.get(message, 0) + 1
     if attempt.left_out_count:
         for message in attempt.left_out().reasons:
             counts[message] = counts.get(message, 0) + attempt.left_out_count
-    return Diagnosis(counts, frozenset(rejectors), frozenset(pending))
+    return Diagnosis(counts, frozenset(unschedulable_plugins), frozenset(pending_plugins))

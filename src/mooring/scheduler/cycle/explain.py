@@ -187,4 +187,4 @@ def _distinct(obstacles: list[Obstacle]) -> list[Obstacle]:
 
 
 def _failure(plugin: Plugin, error: PluginError) -> Obstacle:
-    return Obstacle(plugin.name, plugin.obstacle_kind, error.rejection.message)
+    return Obstacle(plugin.name, plugin.obstacle_kind, error.status.message)

@@ -86,13 +86,13 @@ class ExtenderCycle(SchedulingCycle):
             held_back = self._run_pre_enqueue(pod)
             return held_back if held_back is not None else (yield from self._decide_with_questions(pod, in_full))
         except PluginError as error:
-            return failed_decision(pod, error.rejection, error.step)
+            return failed_decision(pod, error.status, error.step)
 
     def _decide_with_questions(self, pod: PodInfo, in_full: bool) -> Consultation[Decision]:
         attempt = self._find_feasible_nodes(pod, in_full)
         if isinstance(attempt, Decision):
             return attempt
-        if attempt.rejection is None:
+        if attempt.pre_filter_status is None:
             ended = yield from self._filter_with_extenders(attempt, in_full)
             if ended is not None:
                 return ended
@@ -116,8 +116,8 @@ class ExtenderCycle(SchedulingCycle):
         if isinstance(narrowed, ExtenderFailure):
             return failed_decision(attempt.pod, failure(narrowed.text), "extender")
         if len(narrowed.node_names) != len(asked):
-            attempt.other_rejectors = (EXTENDER,)
-        if narrowed.node_names != asked or narrowed.refusals or attempt.extender_refusals:
+            attempt.other_plugins = (EXTENDER,)
+        if narrowed.node_names != asked or narrowed.node_to_status or attempt.extender_statuses:
             self._keep_nodes(attempt, narrowed)
         return None
 
@@ -134,12 +134,12 @@ class ExtenderCycle(SchedulingCycle):
         if narrowed.node_names:
             attempt.found = self._rows(narrowed.node_names)
             return True
-        attempt.extender_refusals = dict(narrowed.refusals)
+        attempt.extender_statuses = dict(narrowed.node_to_status)
         return False
 
     def _keep_nodes(self, attempt: Attempt, narrowed: Narrowed) -> None:
-        refusals = {**attempt.extender_refusals, **narrowed.refusals}
-        attempt.narrow(self._rows(narrowed.node_names), refusals)
+        node_to_status = {**attempt.extender_statuses, **narrowed.node_to_status}
+        attempt.narrow(self._rows(narrowed.node_names), node_to_status)
 
     def _score_with_extenders(self, attempt: Attempt, in_full: bool) -> Consultation[Decision]:
         assert attempt.found is not None

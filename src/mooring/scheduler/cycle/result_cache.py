@@ -87,14 +87,14 @@ class PluginStates:
 
     __slots__ = (
         "filters",
-        "has_node_names_or_rejection",
+        "has_node_names_or_status",
         "node_filters",
         "node_scores",
         "normalized_scores",
         "pod_filters",
         "pod_scores",
         "pre_filter_results",
-        "pre_score_rejection",
+        "pre_score_status",
     )
 
     def __init__(self, profile: Profile, pod: PodInfo) -> None:
@@ -109,10 +109,10 @@ class PluginStates:
         self.pod_scores: list[ScoreState] = []
         self.normalized_scores: list[ScoreState] = []
         """Scores of nodes alone that are normalized over the feasible rows."""
-        self.pre_score_rejection: Rejection | None = None
+        self.pre_score_status: Rejection | None = None
         self._run_pre_filters(profile, pod)
         self._run_pre_scores(profile, pod)
-        self.has_node_names_or_rejection = not all(
+        self.has_node_names_or_status = not all(
             result is SKIP or (isinstance(result, Proceed) and result.node_names is None)
             for result in self.pre_filter_results.values()
         )
@@ -149,7 +149,7 @@ class PluginStates:
             if state is SKIP:
                 continue
             if isinstance(state, Rejection):
-                self.pre_score_rejection = self.pre_score_rejection or replace(state, plugin=use.plugin.name)
+                self.pre_score_status = self.pre_score_status or replace(state, plugin=use.plugin.name)
             elif use.plugin.normalizes:
                 self.normalized_scores.append((use, state))
             elif use.plugin.score_scope is Scope.NODE_PODS:

@@ -27,8 +27,8 @@ ClusterScore: TypeAlias = tuple[ScoreUse, Any]
 
 def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
     """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
-    if attempt.results.states.pre_score_rejection is not None:
-        return _as_error(attempt.results.states.pre_score_rejection)
+    if attempt.results.states.pre_score_status is not None:
+        return _as_error(attempt.results.states.pre_score_status)
     found: list[ClusterScore] = []
     for use in attempt.profile.scores:
         if use.is_row_local:
@@ -90,5 +90,5 @@ def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     return scores if use.weight == 1 else use.weight * scores
 
 
-def _as_error(rejection: Rejection) -> Rejection:
-    return failure(f'running PreScore plugin "{rejection.plugin}": {rejection.message}')
+def _as_error(status: Rejection) -> Rejection:
+    return failure(f'running PreScore plugin "{status.plugin}": {status.message}')

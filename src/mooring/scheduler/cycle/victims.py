@@ -23,7 +23,7 @@ from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.dry_run import DryRun
 from mooring.scheduler.cycle.result_cache import FITS
-from mooring.scheduler.framework.status import Code, Refusal, refusal_of
+from mooring.scheduler.framework.status import Code, Refusal, status_of
 
 UNKNOWN = 0
 CANDIDATE = 1
@@ -51,7 +51,7 @@ class VictimBook:
         self.earliest_start_s: Float64s = np.zeros(0)
         """More is better: since when the most important victims have run."""
         self.victims: dict[int, Victims] = {}
-        self.refusals: dict[int, Refusal] = {}
+        self.statuses: dict[int, Refusal] = {}
         self.budgets_version = -1
         self.nothing_helps: object = None
         """The answer, once it is known that no row helps; void when any row changes."""
@@ -66,7 +66,7 @@ class VictimBook:
         if rows is None:
             self.state[:] = UNKNOWN
             self.victims.clear()
-            self.refusals.clear()
+            self.statuses.clear()
         else:
             self.state[rows[rows < len(self.state)]] = UNKNOWN
 
@@ -83,9 +83,9 @@ class VictimBook:
         )
         self.earliest_start_s[row] = min(pod.start_s for pod in pods if pod.priority == highest)
 
-    def write_refusal(self, row: int, refusal: Refusal) -> None:
+    def write_status(self, row: int, status: Refusal) -> None:
         self.state[row] = HOPELESS
-        self.refusals[row] = refusal
+        self.statuses[row] = status
 
     def best_of(self, rows: Int64s) -> int:
         """The candidate that hurts least; the first of several that are equal."""
@@ -101,7 +101,7 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
     columns, priority = attempt.columns, attempt.pod.priority
     has_victims = columns.priority_lowest[rows] < priority
     for row in rows[~has_victims].tolist():
-        book.write_refusal(row, NO_VICTIMS)
+        book.write_status(row, NO_VICTIMS)
     rows = rows[has_victims]
     if not len(rows):
         return
@@ -113,8 +113,8 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
         first, bits = experiment.rejections_with_nominated_pods(np.arange(len(rows)))
         for index in np.flatnonzero(first != FITS).tolist():
             use = attempt.profile.filters[first[index]]
-            refusal = refusal_of(use.plugin.name, int(bits[index]), attempt.reasons_of(use))
-            book.write_refusal(int(rows[index]), refusal)
+            status = status_of(use.plugin.name, int(bits[index]), attempt.reasons_of(use))
+            book.write_status(int(rows[index]), status)
         fitting = np.flatnonzero(first == FITS).tolist()
         found = _reprieve(experiment, {index: potential[index] for index in fitting}, budgets)
     names = columns.node_names
@@ -124,7 +124,7 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
             book.write_candidate(row, victims)
         else:
             text = f'expected at least one victim pod on node "{names[row]}"'
-            book.write_refusal(row, Refusal("", Code.ERROR, (text,)))
+            book.write_status(row, Refusal("", Code.ERROR, (text,)))
 
 
 def _reprieve(experiment: DryRun, potential: dict[int, list[PodInfo]], budgets: Budgets) -> dict[int, Victims]:

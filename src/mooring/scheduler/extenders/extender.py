@@ -41,7 +41,7 @@ class Narrowed(NamedTuple):
     """What an extender left."""
 
     node_names: tuple[str, ...]
-    refusals: Mapping[str, Refusal]
+    node_to_status: Mapping[str, Refusal]
 
 
 class Extender:
@@ -101,9 +101,11 @@ class Extender:
                     f"extender {quoted(self.name)} claims a filtered node {quoted(name)} which is not found in the "
                     "input node list"
                 )
-        refusals = {name: Refusal("", Code.UNSCHEDULABLE, (text,)) for name, text in result.failed.items()}
-        refusals |= {name: Refusal("", Code.UNRESOLVABLE, (text,)) for name, text in result.failed_for_good.items()}
-        return Narrowed(tuple(dict.fromkeys(left or ())), refusals)
+        node_to_status = {name: Refusal("", Code.UNSCHEDULABLE, (text,)) for name, text in result.failed.items()}
+        node_to_status |= {
+            name: Refusal("", Code.UNRESOLVABLE, (text,)) for name, text in result.failed_for_good.items()
+        }
+        return Narrowed(tuple(dict.fromkeys(left or ())), node_to_status)
 
     def scores(self, priorities: Iterable[HostPriority]) -> dict[str, int]:
         """What it adds to the total score of each node."""

@@ -130,7 +130,7 @@ def consult_filters(
     pod: PodInfo, node_names: tuple[str, ...], extenders: Sequence[Extender]
 ) -> Consultation[Narrowed | ExtenderFailure]:
     """Which nodes all extenders leave, in the order of the last that was asked, and what they said of the others."""
-    refusals: dict[str, Refusal] = {}
+    node_to_status: dict[str, Refusal] = {}
     for extender in extenders:
         if not node_names:
             break
@@ -144,9 +144,9 @@ def consult_filters(
                 return narrowed
             _pass_over(extender, pod, narrowed)
             continue
-        refusals.update(narrowed.refusals)
+        node_to_status.update(narrowed.node_to_status)
         node_names = narrowed.node_names
-    return Narrowed(node_names, refusals)
+    return Narrowed(node_names, node_to_status)
 
 
 def consult_scores(

@@ -39,7 +39,7 @@ class PluginError(Exception):
 
     def __init__(self, plugin: str, step: str, text: str, what: str) -> None:
         super().__init__(what)
-        self.rejection = Rejection(Code.ERROR, (text,), plugin)
+        self.status = Rejection(Code.ERROR, (text,), plugin)
         """What kube-scheduler would report of such a failure."""
         self.step = step
         """The value of `Decision.error`."""

@@ -30,7 +30,7 @@ from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.status import Reason, Refusal, Rejection, refusal_of
+from mooring.scheduler.framework.status import Reason, Refusal, Rejection, status_of
 
 SCORE_MAX = 100
 """The best score that a plugin may give after normalising; the worst is 0."""
@@ -155,8 +155,8 @@ class Filter(Plugin, ABC, Generic[State]):
         `filter` may stop at the first problem; an override lists them all. It may return nothing if another filter of
         the profile explains the same problem.
         """
-        refusal = refusal_of(self.name, bits, self.reasons(state))
-        return [Obstacle(self.name, self.obstacle_kind, text.removeprefix("node(s) ")) for text in refusal.reasons]
+        status = status_of(self.name, bits, self.reasons(state))
+        return [Obstacle(self.name, self.obstacle_kind, text.removeprefix("node(s) ")) for text in status.reasons]
 
     def distances(self, state: State, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
         """Per row: how many obstacles `explain` finds and how large they are. By default one of the kind's hardness.
@@ -201,7 +201,7 @@ class FailedAttempt(Protocol):
     def pod(self) -> PodInfo: ...
 
     @property
-    def rejection(self) -> Rejection | None:
+    def pre_filter_status(self) -> Rejection | None:
         """Set if a PreFilter plugin ended the attempt."""
 
     @property
@@ -211,7 +211,7 @@ class FailedAttempt(Protocol):
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter ran before another one ended the attempt."""
 
-    def refusal(self, row: int) -> Refusal | None:
+    def status_at(self, row: int) -> Refusal | None:
         """Why a row was rejected; None if it was not."""
 
 
@@ -229,7 +229,7 @@ class PostFilterResult:
     nominated_node: str | None = None
     """None: leave the pod's nomination as it is. Empty: withdraw it."""
     victims: tuple[PodInfo, ...] = ()
-    rejection: Rejection | None = None
+    status: Rejection | None = None
     follow_up: FollowUp | None = None
     """What the API server is to be told for it."""
 

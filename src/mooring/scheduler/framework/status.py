@@ -121,7 +121,7 @@ class Refusal(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def refusal_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Refusal:
+def status_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Refusal:
     """A filter's bit set in words."""
     said = [reason for place, reason in enumerate(reasons) if bits >> place & 1]
     assert said, f"{plugin} answered {bits:#b}, but has only {len(reasons)} reasons"

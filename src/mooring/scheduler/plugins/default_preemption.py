@@ -127,7 +127,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         row = columns.row_of.get(pod.nominated_node) if pod.nominated_node else None
         if row is None:
             return None
-        code = attempt.code_at(row) if attempt.rejection is None else attempt.rejection.code
+        code = attempt.code_at(row) if attempt.pre_filter_status is None else attempt.pre_filter_status.code
         if code is Code.UNRESOLVABLE:
             return None
         if any(p.disrupted and p.priority < pod.priority for p in columns.pods_on[row].values()):
@@ -136,9 +136,9 @@ class DefaultPreemption(PreEnqueue, PostFilter):
 
     def _potential_rows(self, attempt: Attempt) -> Int64s:
         """The rows where evicting pods might help, in the order of their names, from a random place on."""
-        if attempt.rejection is None:
+        if attempt.pre_filter_status is None:
             might_help = attempt.is_refused_with(Code.UNSCHEDULABLE)
-        elif attempt.rejection.code is Code.UNSCHEDULABLE:
+        elif attempt.pre_filter_status.code is Code.UNSCHEDULABLE:
             might_help = self._columns.alive[: self._columns.height]
         else:
             return np.zeros(0, dtype=np.int64)
@@ -183,13 +183,13 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return book
 
     def _not_helpful(self, examined: Int64s, book: VictimBook) -> PostFilterResult:
-        refusals = [book.refusals[row] for row in examined.tolist() if book.state[row] == HOPELESS]
-        errors = dict.fromkeys(r for refusal in refusals if refusal.code is Code.ERROR for r in refusal.reasons)
+        statuses = [book.statuses[row] for row in examined.tolist() if book.state[row] == HOPELESS]
+        errors = dict.fromkeys(r for status in statuses if status.code is Code.ERROR for r in status.reasons)
         if errors:
             text = f"[{', '.join(errors)}]" if len(errors) > 1 else next(iter(errors))
             return _unschedulable(Code.ERROR, text)
-        counts: Counter[str] = Counter(reason for refusal in refusals for reason in refusal.reasons)
-        elsewhere = self._columns.node_count - len(refusals)
+        counts: Counter[str] = Counter(reason for status in statuses for reason in status.reasons)
+        elsewhere = self._columns.node_count - len(statuses)
         if elsewhere:
             counts[NOT_HELPFUL] += elsewhere
         text = unavailable_text(self._columns.node_count, counts)
@@ -220,4 +220,4 @@ def _listed(candidates: Int64s, book: VictimBook, wanted: int) -> Int64s:
 
 
 def _unschedulable(code: Code, text: str, nominated_node: str | None = None) -> PostFilterResult:
-    return PostFilterResult(nominated_node, rejection=Rejection(code, (f"preemption: {text}",)))
+    return PostFilterResult(nominated_node, status=Rejection(code, (f"preemption: {text}",)))

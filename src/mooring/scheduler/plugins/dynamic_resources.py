@@ -163,9 +163,9 @@ class DynamicResources(
             return SKIP
         state = PodDevices(pod, view, claims, backed, leftover, self._columns, self._ledger, self._book)
         for index, claim in enumerate((*claims, leftover) if leftover is not None else claims):
-            rejection = self._examine(state, index, claim)
-            if rejection is not None:
-                return rejection
+            status = self._examine(state, index, claim)
+            if status is not None:
+                return status
         if state.allocates:
             self._ledger.sync()
         return state
@@ -246,26 +246,26 @@ class DynamicResources(
     # PostFilter
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
+        is_own_rejection = attempt.pre_filter_status is not None and attempt.pre_filter_status.plugin == self.name
         if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
             # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
-            return PostFilterResult(rejection=failure("not found"))
+            return PostFilterResult(status=failure("not found"))
         state = attempt.states.get(self.name)
         if not isinstance(state, PodDevices):
-            return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
+            return PostFilterResult(status=unschedulable("no new claims to deallocate"))
         for index in sorted(state.unavailable):
             claim = state.claims[index]
             if is_only_for(claim, attempt.pod.uid):
                 follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
                 return PostFilterResult(
-                    rejection=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
+                    status=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
                 )
         if state.leftover is not None:
             return PostFilterResult(
-                rejection=unschedulable("deletion of ResourceClaim completed"),
+                status=unschedulable("deletion of ResourceClaim completed"),
                 follow_up=Deletion(self._writer, state.leftover.key),
             )
-        return PostFilterResult(rejection=unschedulable("still not schedulable"))
+        return PostFilterResult(status=unschedulable("still not schedulable"))
 
     # Score
 

@@ -45,13 +45,13 @@ class Gates:
         pod = entry.pod
         for plugin in plugins:
             try:
-                rejection = plugin.pre_enqueue(pod)
+                status = plugin.pre_enqueue(pod)
             except Exception:
                 logger.exception("PreEnqueue plugin %s failed for pod %s, which stays outside", plugin.name, pod.key)
                 return _gated(entry, plugin)
-            if rejection is not None:
-                if rejection.code is Code.ERROR:
-                    logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, rejection.message)
+            if status is not None:
+                if status.code is Code.ERROR:
+                    logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, status.message)
                 return _gated(entry, plugin)
         entry.gated_by = None
         return True

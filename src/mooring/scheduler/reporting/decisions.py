@@ -49,10 +49,10 @@ def _told(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]
         told["message"] = decision.message
     if decision.error:
         told["error"] = decision.error
-    if decision.rejection is not None:
-        told["rejectedBy"] = decision.rejection.plugin
-    if decision.rejectors or decision.pending:
-        told["refusedBy"] = sorted(decision.rejectors | decision.pending)
+    if decision.status is not None:
+        told["rejectedBy"] = decision.status.plugin
+    if decision.unschedulable_plugins or decision.pending_plugins:
+        told["refusedBy"] = sorted(decision.unschedulable_plugins | decision.pending_plugins)
     if decision.preemption is not None:
         plan = decision.preemption
         told["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}

@@ -74,7 +74,7 @@ class Reports:
     def decided(self, decision: Decision, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
         self.decisions.add(decision, took_s)
-        if decision.node_name is None and decision.is_refusal:
+        if decision.node_name is None and decision.is_unschedulable:
             self._metrics.preemption_attempts.inc()
 
     def scheduled(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
@@ -144,8 +144,8 @@ class Reports:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node="")
 
-    def permit_waited(self, rejection: Rejection | None, waited_s: float) -> None:
-        code = rejection.code if rejection is not None else Code.SUCCESS
+    def permit_waited(self, status: Rejection | None, waited_s: float) -> None:
+        code = status.code if status is not None else Code.SUCCESS
         self._metrics.permit_wait.labels(code.value).observe(waited_s)
 
     # Preemption
