@@ -28,7 +28,7 @@ from mooring.scheduler.config.arguments import DefaultPreemptionArgs
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.status import Refusal
+from mooring.scheduler.framework.status import Status
 
 Json = dict[str, Any]
 
@@ -109,7 +109,7 @@ def _prefilter(decision: Decision) -> Json | None:
     }
 
 
-def _refusal(status: Refusal | None) -> Json:
+def _refusal(status: Status | None) -> Json:
     if status is None:
         return {"code": "Success"}
     return {"code": status.code.value, "plugin": status.plugin, "reasons": list(status.reasons)}

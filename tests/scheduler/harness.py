@@ -25,7 +25,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Obstacle
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Reason, Rejection
+from mooring.scheduler.framework.status import Reason, Status
 from tools.verdicts import AlwaysFirst, by_name
 
 AnyPlugin = TypeVar("AnyPlugin", bound=Plugin)
@@ -100,11 +100,11 @@ def score_state(plugin: Score[Any], pod: PodInfo, feasible: Int64s) -> Any:
     return plugin.pre_score(pod, feasible) if isinstance(plugin, PreScore) else plugin.prepare_score(pod)
 
 
-def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Rejection:
+def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Status:
     """What one filter says against each node; nodes that it lets through are left out."""
     plugin = plugin_of(engine, kind)
     state = filter_state(plugin, engine.record(view))
-    if state is SKIP or isinstance(state, Rejection):
+    if state is SKIP or isinstance(state, Status):
         return state
     rows = live_rows(engine)
     answers = dict(zip(rows.tolist(), plugin.filter(state, rows).tolist(), strict=True))
@@ -114,12 +114,12 @@ def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, 
 
 def scored_by(
     engine: Engine, kind: type[Score[Any]], view: Pod, feasible: Iterable[str] | None = None
-) -> dict[str, int] | Skip | Rejection:
+) -> dict[str, int] | Skip | Status:
     """What one score plugin gives each node, normalised over the feasible ones (all, unless said otherwise)."""
     plugin = plugin_of(engine, kind)
     rows = live_rows(engine) if feasible is None else engine.columns.rows_named(feasible)
     state = score_state(plugin, engine.record(view), rows)
-    if state is SKIP or isinstance(state, Rejection):
+    if state is SKIP or isinstance(state, Status):
         return state
     if state is EVEN:
         return {engine.columns.node_names[row]: 0 for row in rows.tolist()}

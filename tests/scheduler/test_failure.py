@@ -6,7 +6,7 @@ import pytest
 
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.failure import Failure, failed, refused, rejected_on_node, turned_away
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
@@ -40,7 +40,7 @@ FIT = frozenset(("NodeResourcesFit",))
             id="the cycle failed",
         ),
         pytest.param(
-            rejected_on_node(Rejection(Code.UNSCHEDULABLE, ("not today",), "Quota")),
+            rejected_on_node(Status(Code.UNSCHEDULABLE, ("not today",), "Quota")),
             Failure(
                 "0/1 nodes are available: 1 not today.",
                 is_error=False,
@@ -50,7 +50,7 @@ FIT = frozenset(("NodeResourcesFit",))
             id="Reserve or Permit refused it: it sleeps until something helps this plugin",
         ),
         pytest.param(
-            rejected_on_node(Rejection(Code.PENDING, ("waiting",), "Quota")),
+            rejected_on_node(Status(Code.PENDING, ("waiting",), "Quota")),
             Failure(
                 "0/1 nodes are available: 1 waiting.",
                 is_error=False,
@@ -60,12 +60,12 @@ FIT = frozenset(("NodeResourcesFit",))
             id="the plugin only waits for something",
         ),
         pytest.param(
-            turned_away(Rejection(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
+            turned_away(Status(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
             Failure("not ready", is_error=False, nominated_node=""),
             id="PreBind or Bind refused it: nobody knows what helps, so it is tried again",
         ),
         pytest.param(
-            failed(Rejection(Code.ERROR, ("the server is away",))),
+            failed(Status(Code.ERROR, ("the server is away",))),
             Failure("the server is away", is_error=True, nominated_node=""),
             id="an error",
         ),

@@ -41,7 +41,7 @@ from mooring.scheduler.extenders.questions import Consultation
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.catalogue import default_registry
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class Engine:
         """Whether a profile of this scheduler has the pod's scheduler name."""
         return (pod.signature.spec.scheduler_name or "default-scheduler") in self.cycles
 
-    def assume(self, decision: Decision) -> Rejection | None:
+    def assume(self, decision: Decision) -> Status | None:
         """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
 
         A nomination is used up by the attempt, as in kube-scheduler, whether it succeeds or not.
@@ -168,7 +168,7 @@ class Engine:
             if status is not None:
                 _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
-                return Rejection(status.code, status.reasons, plugin.name)
+                return status.with_plugin(plugin.name)
         return None
 
     def forget(self, pod: PodInfo) -> None:

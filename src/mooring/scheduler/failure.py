@@ -20,7 +20,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.reports import Reports
@@ -56,7 +56,7 @@ def refused(decision: Decision) -> Failure:
     )
 
 
-def rejected_on_node(status: Rejection) -> Failure:
+def rejected_on_node(status: Status) -> Failure:
     """Reserve or Permit refused the pod on the node that it had been given."""
     reasons = dict.fromkeys(status.reasons, 1)
     by = frozenset((status.plugin,))
@@ -70,12 +70,12 @@ def rejected_on_node(status: Rejection) -> Failure:
     )
 
 
-def turned_away(status: Rejection) -> Failure:
+def turned_away(status: Status) -> Failure:
     """PreBind or Bind refused the pod: told as a refusal, and tried again as after an error."""
     return Failure(message=status.message, is_error=False, nominated_node="")
 
 
-def failed(status: Rejection) -> Failure:
+def failed(status: Status) -> Failure:
     """Something went wrong that says nothing about the pod."""
     return Failure(message=status.message, is_error=True, nominated_node="")
 

@@ -22,7 +22,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction.evictor import Evictor
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.failure import FailureHandler, failed, refused, rejected_on_node
-from mooring.scheduler.framework.status import Code, failure
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.reports import Reports
@@ -124,7 +124,7 @@ class SchedulingLoop:
 
     def _fail(self, entry: QueuedPod, cycle: SchedulingCycle, error: Exception, started_s: float) -> None:
         logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
-        self._failures.handle(entry, cycle.profile, failed(failure(f"{type(error).__name__}: {error}")), started_s)
+        self._failures.handle(entry, cycle.profile, failed(Status.error(f"{type(error).__name__}: {error}")), started_s)
 
     def _carry_out(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
@@ -153,7 +153,7 @@ class SchedulingLoop:
         if status.code is Code.ERROR:
             told = f'running Reserve plugin "{status.plugin}": '
             message = status.message.removeprefix(told)  # of an exception it is said already
-            outcome = failed(failure(f"{told}{message}"))
+            outcome = failed(Status.error(f"{told}{message}"))
         else:
             outcome = rejected_on_node(status)
         self._failures.handle(entry, cycle.profile, outcome, started_s)

@@ -16,7 +16,7 @@ from mooring.scheduler.binding.permits import WaitingPod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
-from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.moves import Room
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
@@ -36,8 +36,8 @@ class Diary(Reserve, Permit, PreBind, Bind, PostBind):
     def wakes(self) -> tuple[Wake, ...]:
         return (Wake(Subject.NODE, Action.ADD), Wake(Subject.ASSIGNED_POD, Action.DELETE))
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
-        answer: Rejection | None = self._asked("reserve", pod)
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
+        answer: Status | None = self._asked("reserve", pod)
         return answer
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -46,18 +46,18 @@ class Diary(Reserve, Permit, PreBind, Bind, PostBind):
     async def released(self, pod: PodInfo, node_name: str) -> None:
         self._asked("released", pod)
 
-    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
-        answer: Wait | Rejection | None = self._asked("permit", pod)
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None:
+        answer: Wait | Status | None = self._asked("permit", pod)
         return answer
 
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return bool(self._asked("has_work", pod))
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
-        answer: Rejection | None = self._asked("pre_bind", pod)
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
+        answer: Status | None = self._asked("pre_bind", pod)
         return answer
 
-    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None:
         answer = self._asked("bind", pod)
         return SKIP if answer is None else answer
 
@@ -129,7 +129,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
     ("answers", "lines", "reason", "message", "room"),
     [
         pytest.param(
-            {"permit": unschedulable("full")},
+            {"permit": Status.unschedulable("full")},
             ["permit", "unreserve"],
             UNSCHEDULABLE,
             "0/1 nodes are available: 1 full.",
@@ -137,7 +137,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             id="Permit refuses: about the node, so the pod sleeps until something helps",
         ),
         pytest.param(
-            {"permit": failure("away")},
+            {"permit": Status.error("away")},
             ["permit", "unreserve"],
             ERROR,
             'running Permit plugin "Diary": away',
@@ -161,7 +161,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             id="nobody can say whether there is something to prepare",
         ),
         pytest.param(
-            {"has_work": True, "pre_bind": unschedulable("not ready")},
+            {"has_work": True, "pre_bind": Status.unschedulable("not ready")},
             ["permit", "has_work", "pre_bind", "unreserve", "released"],
             UNSCHEDULABLE,
             "not ready",
@@ -177,7 +177,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             id="PreBind fails",
         ),
         pytest.param(
-            {"bind": unschedulable("not here")},
+            {"bind": Status.unschedulable("not here")},
             ["permit", "has_work", "bind", "unreserve"],
             UNSCHEDULABLE,
             "not here",
@@ -351,7 +351,7 @@ def test_what_cannot_be_released_is_logged_and_the_pod_is_tried_again(caplog: py
         await world.settle(20)
         assert await world.node_of("web") == "n1"
 
-    write_diary(story, has_work=True, pre_bind=failure("away"), released=ValueError("oops"))
+    write_diary(story, has_work=True, pre_bind=Status.error("away"), released=ValueError("oops"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.permits import WAIT_S_MAX, WaitingPod, WaitingPods
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from tests.builders import pod
 
 GANG, QUOTA = "Gang", "Quota"
@@ -40,21 +40,21 @@ def preempt(waiting: WaitingPod) -> None:
         pytest.param(
             allow_one,
             90.0,
-            Rejection(Code.UNSCHEDULABLE, ("rejected due to timeout after waiting 1m30s at plugin Quota",), QUOTA),
+            Status(Code.UNSCHEDULABLE, ("rejected due to timeout after waiting 1m30s at plugin Quota",), QUOTA),
             id="one does not: it times out there",
         ),
-        pytest.param(reject, 0.0, Rejection(Code.UNSCHEDULABLE, ("too many",), QUOTA), id="one rejects it"),
+        pytest.param(reject, 0.0, Status(Code.UNSCHEDULABLE, ("too many",), QUOTA), id="one rejects it"),
         pytest.param(
             preempt,
             0.0,
-            Rejection(Code.ERROR, ("waiting on permit for pod: preempted",), "DefaultPreemption"),
+            Status(Code.ERROR, ("waiting on permit for pod: preempted",), "DefaultPreemption"),
             id="somebody more important needs the node",
         ),
     ],
 )
-def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, status: Rejection | None) -> None:
+def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, status: Status | None) -> None:
     clock = VirtualClock()
-    ends: list[tuple[float, Rejection | None]] = []
+    ends: list[tuple[float, Status | None]] = []
 
     async def main() -> None:
         room = WaitingPods()

@@ -12,7 +12,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
@@ -116,10 +116,10 @@ class Patience(PreFilter[str], Filter[str]):
     name = "Patience"
     filter_reasons = (Reason("node(s) were being prepared", Code.PENDING), Reason("node(s) were broken"))
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Status:
         wish = pod.signature.labels.get("wish", "")
         if wish == "reject":
-            return unschedulable("not today")
+            return Status.unschedulable("not today")
         return Proceed(wish, frozenset(("n1", "n2")) if wish == "two nodes" else None)
 
     def filter(self, state: str, rows: Rows) -> Int64s:

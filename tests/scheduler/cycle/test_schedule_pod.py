@@ -25,7 +25,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
@@ -45,14 +45,14 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Status:
         match pod.signature.labels.get("wish", ""):
             case "reject":
-                return unschedulable("not today")
+                return Status.unschedulable("not today")
             case "reject-for-good":
-                return unresolvable("never")
+                return Status.unresolvable("never")
             case "fail":
-                return failure("it broke")
+                return Status.error("it broke")
             case wish if wish.startswith("only-"):
                 return Proceed(wish, frozenset((wish.removeprefix("only-"),)))
             case wish:
@@ -63,9 +63,9 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
         bits = {"refuse": 1, "break": 2}.get(state, 0)
         return np.where(numbers < 2, bits, 0)
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Status:
         wish = pod.signature.labels.get("wish", "")
-        return failure("cannot weigh") if wish == "fail-scores" else wish
+        return Status.error("cannot weigh") if wish == "fail-scores" else wish
 
     def score(self, state: str, rows: Rows) -> Int64s:
         worth = {"too-much": 101, "too-little": -1}.get(state, 50)
@@ -102,7 +102,7 @@ def test_a_pod_that_fits() -> None:
 )
 def test_a_pod_that_a_pre_filter_rejects(wish: str, code: Code, reason: str) -> None:
     decision = wishing(wish)
-    assert decision.status == Rejection(code, (reason,), "Wish")
+    assert decision.status == Status(code, (reason,), "Wish")
     assert (decision.node_name, decision.error, decision.node_to_status) == (None, None, {})
     assert decision.message is not None
     assert decision.message.startswith(f"0/3 nodes are available: {reason}. ")
@@ -186,7 +186,7 @@ def test_pods_that_are_not_tried(view: Any, error: str | None) -> None:
 
 def test_a_gate_names_its_plugin() -> None:
     decision = decide(engine_of(*NODES), pod(gates=["a", "b"]))
-    assert decision.status == Rejection(Code.UNRESOLVABLE, ("waiting for scheduling gates: [a b]",), "SchedulingGates")
+    assert decision.status == Status(Code.UNRESOLVABLE, ("waiting for scheduling gates: [a b]",), "SchedulingGates")
 
 
 def test_without_nodes_nobody_is_asked() -> None:
@@ -207,14 +207,14 @@ class Shrug(PostFilter):
     name = "Shrug"
 
     def post_filter(self, attempt: object) -> PostFilterResult:
-        return PostFilterResult(status=unschedulable("no idea"))
+        return PostFilterResult(status=Status.unschedulable("no idea"))
 
 
 class Crash(PostFilter):
     name = "Crash"
 
     def post_filter(self, attempt: object) -> PostFilterResult:
-        return PostFilterResult(status=failure("it broke"))
+        return PostFilterResult(status=Status.error("it broke"))
 
 
 @pytest.mark.parametrize(

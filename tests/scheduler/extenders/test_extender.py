@@ -9,7 +9,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, Narrowed, extenders_of
 from mooring.scheduler.extenders.wire import FilterResult, HostPriority
-from mooring.scheduler.framework.status import Code, Refusal
+from mooring.scheduler.framework.status import Code, Status
 from tests.builders import node, pod
 from tests.scheduler.config.builders import Written, configuration
 from tests.scheduler.extenders.builders import extender, only, written
@@ -66,8 +66,8 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
             Narrowed(
                 ("n1",),
                 {
-                    "n2": Refusal("", Code.UNSCHEDULABLE, ("full",)),
-                    "n3": Refusal("", Code.UNRESOLVABLE, ("never",)),
+                    "n2": Status(Code.UNSCHEDULABLE, ("full",)),
+                    "n3": Status(Code.UNRESOLVABLE, ("never",)),
                 },
             ),
             id="reasons, of which the severe one is told",

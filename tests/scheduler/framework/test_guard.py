@@ -27,7 +27,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import HOSTNAME, node, pod
@@ -48,7 +48,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
         self._columns = columns
         self.unreserved: list[str] = []
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self._perhaps(pod.signature.labels.get("break", ""), "pre_enqueue")
         return None
 
@@ -67,7 +67,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
         self._perhaps(attempt.pod.signature.labels.get("break", ""), "post_filter")
-        return PostFilterResult(status=unschedulable("no idea"))
+        return PostFilterResult(status=Status.unschedulable("no idea"))
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> str:
         wish = pod.signature.labels.get("break", "")
@@ -84,7 +84,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
         self._perhaps(state, "normalize")
         return scores
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         self._perhaps(pod.signature.labels.get("break", ""), "reserve")
         return None
 

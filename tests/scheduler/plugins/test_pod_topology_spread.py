@@ -9,7 +9,7 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.api.builders import node_selector, term
 from tests.builders import HOSTNAME, ZONE, node, owned_by, pod, replica_set, service, spread
@@ -163,7 +163,7 @@ def test_pods_without_constraints_are_none_of_its_business() -> None:
 
 def test_a_selector_that_cannot_be_read_is_a_failure() -> None:
     answer = refused_by(engine_of(*ZONES), PodTopologySpread, wants(spread(ZONE, "app Sometimes")))
-    assert isinstance(answer, Rejection)
+    assert isinstance(answer, Status)
     assert answer.code is Code.ERROR
     assert answer.message == (
         "get constraints from pod: obtaining pod's hard topology spread constraints: "

@@ -20,7 +20,7 @@ from mooring.scheduler.cache.pods import PodInfo, PodSignature, signature_key
 from mooring.scheduler.framework.events import Action, ClusterEvent, Subject, Wake
 from mooring.scheduler.framework.plugin import Filter, Plugin, PreEnqueue, QueueSort
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Rejection, unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.moves import Room
@@ -66,13 +66,13 @@ class Gate(PreEnqueue):
         self.asked: list[str] = []
         self.error: Exception | None = None
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self.asked.append(pod.name)
         if self.error is not None:
             raise self.error
         if len(self.asked) >= self.opens_after:
             self.is_shut = False
-        return unresolvable("it is shut") if self.is_shut and pod.name not in self.guests else None
+        return Status.unresolvable("it is shut") if self.is_shut and pod.name not in self.guests else None
 
     def wakes(self) -> Sequence[Wake]:
         return self._wakes

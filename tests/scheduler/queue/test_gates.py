@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from mooring.scheduler.framework.events import Action, Subject, Wake
-from mooring.scheduler.framework.status import Rejection, failure
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.gates import Gates
 from tests.builders import pod
@@ -61,8 +61,8 @@ def test_a_gate_that_answers_with_an_error_keeps_the_pod_out_too(caplog: pytest.
     class Failing(Gate):
         name = "Failing"
 
-        def pre_enqueue(self, pod: object) -> Rejection | None:
-            return failure("no key")
+        def pre_enqueue(self, pod: object) -> Status | None:
+            return Status.error("no key")
 
     with caplog.at_level(logging.ERROR):
         is_in, entry = ask(Failing(()))

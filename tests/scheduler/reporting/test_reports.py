@@ -20,7 +20,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import unschedulable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
@@ -284,7 +284,7 @@ ATTEMPT_AT_3_S = {
             id="Permit let it go",
         ),
         pytest.param(
-            lambda reports: reports.permit_waited(unschedulable("no"), 2.0),
+            lambda reports: reports.permit_waited(Status.unschedulable("no"), 2.0),
             {
                 "permit_wait_duration_seconds_count{Unschedulable}": 1,
                 "permit_wait_duration_seconds_sum{Unschedulable}": 2,

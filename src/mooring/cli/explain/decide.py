@@ -35,7 +35,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.status import Refusal, Rejection
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.dynamic_resources import DynamicResources
 
 _PREEMPTION = "preemption: "
@@ -109,7 +109,7 @@ class Explainer:
             for result in allocation.devices.results
         )
 
-    def _settle(self, decision: Decision) -> Rejection | None:
+    def _settle(self, decision: Decision) -> Status | None:
         """Lets the columns believe a decision, as the scheduler's loop would."""
         engine, record = self._engine, decision.pod
         if decision.is_placed:
@@ -246,7 +246,7 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
 
 def _grouped(decision: Decision) -> tuple[RefusalGroup, ...]:
     """The refusals, those of most nodes first."""
-    by_refusal: dict[Refusal, list[str]] = {}
+    by_refusal: dict[Status, list[str]] = {}
     for node, status in decision.node_to_status.items():
         if status is not None:
             by_refusal.setdefault(status, []).append(node)

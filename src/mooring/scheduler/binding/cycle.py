@@ -45,7 +45,7 @@ from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection, failure
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.reports import Reports
@@ -98,12 +98,12 @@ class BindingCycle:
         timeouts_s: dict[str, float] = {}
         if profile.permits:
             answer = _ask_permits(profile, pod, node_name)
-            if isinstance(answer, Rejection):
+            if isinstance(answer, Status):
                 self._fail(Binding(entry, profile, assumption, (), started_s), answer)
                 return
             timeouts_s = answer
         pre_binds = _with_work(profile, pod, node_name)
-        if isinstance(pre_binds, Rejection):
+        if isinstance(pre_binds, Status):
             self._fail(Binding(entry, profile, assumption, (), started_s), pre_binds)
             return
         binding = self.under_way[pod.uid] = Binding(entry, profile, assumption, pre_binds, started_s)
@@ -117,7 +117,7 @@ class BindingCycle:
         else:
             self._go_on(binding)
 
-    def _permit_ended(self, binding: Binding, since_s: float, status: Rejection | None) -> None:
+    def _permit_ended(self, binding: Binding, since_s: float, status: Status | None) -> None:
         self._reports.permit_waited(status, self._clock.now_s() - since_s)
         if status is None:
             self._go_on(binding)
@@ -149,16 +149,16 @@ class BindingCycle:
         else:
             self._standstill.run(partial(self._fail, binding, status))
 
-    async def _prepare(self, binding: Binding) -> Rejection | None:
+    async def _prepare(self, binding: Binding) -> Status | None:
         binding.prepare()
-        status: Rejection | None = None
+        status: Status | None = None
         running = ""
         try:
             for plugin in binding.pre_binds:
                 running = plugin.name
                 try:
                     said = await plugin.pre_bind(binding.pod, binding.node_name)
-                    status = _told("PreBind", plugin.name, said) if said is not None else None
+                    status = _told("PreBind", plugin.name, said)
                 except Exception as error:
                     status = _fault("PreBind", plugin.name, error)
                 if status is not None:
@@ -166,12 +166,12 @@ class BindingCycle:
         except asyncio.CancelledError:
             if not binding.called_off_by:
                 raise
-            status = _told("PreBind", running, failure(f"preempted by {binding.called_off_by}"))
+            status = _error("PreBind", running, f"preempted by {binding.called_off_by}")
         if binding.prepared() and status is None:
-            status = failure(f"preempted by {binding.called_off_by}")
+            status = Status.error(f"preempted by {binding.called_off_by}")
         return status
 
-    async def _ask_binders(self, binding: Binding) -> Rejection | None:
+    async def _ask_binders(self, binding: Binding) -> Status | None:
         if self._asker is not None:
             try:
                 answer = await self._asker.bind(binding.pod, binding.node_name)
@@ -184,13 +184,13 @@ class BindingCycle:
                 said = await plugin.bind(binding.pod, binding.node_name)
             except ClientError as error:
                 binding.is_refused = not error.is_outcome_unknown
-                return _told("Bind", plugin.name, failure(str(error)))
+                return _error("Bind", plugin.name, str(error))
             except Exception as error:
                 return _fault("Bind", plugin.name, error)
             if isinstance(said, Skip):
                 continue
-            return _told("Bind", plugin.name, said) if said is not None else None
-        return failure("no plugin has bound the pod")
+            return _told("Bind", plugin.name, said)
+        return Status.error("no plugin has bound the pod")
 
     async def _is_free(self, binding: Binding) -> bool:
         """After a binding that failed: whether the pod has no node of ours, so that its room may be given away."""
@@ -223,14 +223,14 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
 
-    def _forestalled(self, binding: Binding, view: Pod | None, status: Rejection) -> None:
+    def _forestalled(self, binding: Binding, view: Pod | None, status: Status) -> None:
         """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
         del self.under_way[binding.pod.uid]
         self._standstill.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
         self._failures.tell(binding.pod, view, binding.profile, failed(status), binding.started_s)
 
-    def _fail(self, binding: Binding, status: Rejection) -> None:
+    def _fail(self, binding: Binding, status: Status) -> None:
         """Takes everything back, and puts the pod back into the queue."""
         pod, assumption = binding.pod, binding.assumption
         self.under_way.pop(pod.uid, None)
@@ -264,14 +264,14 @@ class BindingCycle:
                 logger.exception("plugin %s could not let go of what pod %s had", plugin.name, binding.pod.key)
 
 
-def _outcome_of(status: Rejection, stage: Stage) -> Failure:
+def _outcome_of(status: Status, stage: Stage) -> Failure:
     """Only up to Permit is a rejection about the node; of what PreBind and Bind say nobody knows what could help."""
     if status.code is Code.ERROR:
         return failed(status)
     return turned_away(status) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(status)
 
 
-def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Rejection:
+def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:
     """How long each plugin wants the pod to wait, or why it may not go."""
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
@@ -281,8 +281,8 @@ def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, fl
             return _fault("Permit", plugin.name, error)
         if isinstance(answer, Wait) and _is_time(answer.timeout_s):
             timeouts_s[plugin.name] = answer.timeout_s
-        elif answer is not None:
-            return _told("Permit", plugin.name, answer)
+        elif (status := _told("Permit", plugin.name, answer)) is not None:
+            return status
     return timeouts_s
 
 
@@ -290,7 +290,7 @@ def _is_time(seconds: object) -> bool:
     return isinstance(seconds, int | float) and not math.isnan(seconds)
 
 
-def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Rejection:
+def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Status:
     """The PreBind plugins that have something to do for this pod."""
     found: list[PreBind] = []
     for plugin in profile.pre_binds:
@@ -302,20 +302,26 @@ def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind,
     return tuple(found)
 
 
-def _told(point: str, plugin: str, status: object) -> Rejection:
-    """A plugin's answer, in the words of Kubernetes. What a user's plugin answers need not be what was asked for."""
-    if not isinstance(status, Rejection):
-        status = failure(f"it answered {status!r}, which is no answer to {point}")
+def _told(point: str, plugin: str, status: object) -> Status | None:
+    """A plugin's result, with kube-scheduler's message. None if it is a success; an error if it is no Status."""
+    if status is None or (isinstance(status, Status) and status.is_success):
+        return None
+    if not isinstance(status, Status):
+        status = Status.error(f"it answered {status!r}, which is no answer to {point}")
     if status.code is not Code.ERROR:
-        return Rejection(status.code, status.reasons, plugin)
-    return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {status.message}',), plugin)
+        return status.with_plugin(plugin)
+    return _error(point, plugin, status.message)
 
 
-def _fault(point: str, plugin: str, error: Exception) -> Rejection:
+def _error(point: str, plugin: str, message: str) -> Status:
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {message}',), plugin)
+
+
+def _fault(point: str, plugin: str, error: Exception) -> Status:
     """A plugin that failed does not stop the scheduler: the pod is tried again."""
     logger.exception("%s plugin %s failed", point, plugin)
     what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-    return _told(point, plugin, failure(what))
+    return _error(point, plugin, what)
 
 
 def _anybody_but(pod: PodInfo) -> partial[bool]:

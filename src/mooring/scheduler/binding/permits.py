@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mooring.api.durations import format_duration
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 WAIT_S_MAX = 900.0
 """No plugin keeps a pod waiting for longer, whatever it says."""
 
-OnEnd = Callable[[Rejection | None], None]
+OnEnd = Callable[[Status | None], None]
 
 
 class WaitingPod:
@@ -55,11 +55,11 @@ class WaitingPod:
 
     def reject(self, plugin: str, message: str) -> bool:
         """Not at all. False if the wait was over already."""
-        return self._end(Rejection(Code.UNSCHEDULABLE, (message,), plugin))
+        return self._end(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
         """Somebody more important needs the node: the pod is tried again at once, as after an error."""
-        return self._end(Rejection(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
+        return self._end(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
 
     def leave(self) -> None:
         """Ends the wait without a word."""
@@ -72,7 +72,7 @@ class WaitingPod:
         waited = format_duration(timeout_s)
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
-    def _end(self, status: Rejection | None) -> bool:
+    def _end(self, status: Status | None) -> bool:
         on_end, self._on_end = self._on_end, None
         if on_end is None:
             return False
@@ -103,7 +103,7 @@ class WaitingPods:
         """Seats a pod; `on_end` is called once, when its wait is over."""
         assert timeouts_s, f"{pod} was asked to wait by nobody"
 
-        def leave(status: Rejection | None) -> None:
+        def leave(status: Status | None) -> None:
             del self._pods[pod.uid]
             on_end(status)
 

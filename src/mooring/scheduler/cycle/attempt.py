@@ -20,7 +20,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.profile import FilterUse, Profile
-from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, status_of
+from mooring.scheduler.framework.status import Code, Reason, Status, code_of, status_of
 
 LEFT_OUT = 254
 """The number of rows that nobody was asked about."""
@@ -67,7 +67,7 @@ class Attempt:
         """The filter state of each plugin that has a say, by name."""
         self.asked: list[FilterUse] = []
         """The filters among them that read the cluster, and so were asked for this pod."""
-        self.pre_filter_status: Rejection | None = None
+        self.pre_filter_status: Status | None = None
         """Set if a PreFilter ended the attempt."""
         self.node_names: frozenset[str] | None = None
         """The only nodes that PreFilters left in question; None: all."""
@@ -86,7 +86,7 @@ class Attempt:
         """The feasible rows in the order in which they were found, where that order is of interest."""
         self.unseen: Int64s | None = None
         """Rows that the search did not get to, if it did not get to all."""
-        self.extender_statuses: dict[str, Refusal] = {}
+        self.extender_statuses: dict[str, Status] = {}
         """What extenders said against nodes, by name: they may name whomever they like."""
         self.other_plugins: tuple[str, ...] = ()
         """Who took nodes away without being a plugin."""
@@ -153,7 +153,7 @@ class Attempt:
         if self._first is not None:
             self._first[rows] = UNSEEN
 
-    def narrow(self, found: Int64s, statuses: dict[str, Refusal]) -> None:
+    def narrow(self, found: Int64s, statuses: dict[str, Status]) -> None:
         """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
         first, told = self.first, self.columns.rows_named(statuses)
         first[first == FITS] = UNSEEN
@@ -185,7 +185,7 @@ class Attempt:
     def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
         return tuple(use.plugin.reasons(self.states[use.plugin.name]))
 
-    def status_at(self, row: int) -> Refusal | None:
+    def status_at(self, row: int) -> Status | None:
         """Why a row refuses, or None if it fits."""
         number = int(self.first[row])
         if number == FITS:
@@ -197,10 +197,10 @@ class Attempt:
         use = self.profile.filters[number]
         return status_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
 
-    def left_out(self) -> Refusal:
+    def left_out(self) -> Status:
         """What is said of nodes that were not even asked."""
         names = " ".join(sorted(self.naming_plugins))
-        return Refusal("", Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
+        return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
 
     def refusing(self) -> list[tuple[FilterUse, Int64s, Int64s]]:
         """The filters that refused some rows, with those rows and what was said of them."""

@@ -19,7 +19,7 @@ from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import FollowUp
-from mooring.scheduler.framework.status import Code, Refusal, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True):
     pod: PodInfo
     node_name: str | None = None
     feasible_count: int = 0
-    status: Rejection | None = None
+    status: Status | None = None
     """Set if PreEnqueue or PreFilter ended it."""
     node_names: frozenset[str] | None = None
     """The only nodes that came into question; None: all."""
@@ -45,7 +45,7 @@ class Decision(msgspec.Struct, frozen=True):
     preemption: PreemptionPlan | None = None
     error: str | None = None
     """A word for why the cycle ended otherwise: nonodes, skip, or the step that failed (prefilter, filter, …)."""
-    node_to_status: Mapping[str, Refusal | None] = field(default_factory=dict)
+    node_to_status: Mapping[str, Status | None] = field(default_factory=dict)
     """In full: for each node that came into question why it refuses, None if it fits."""
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """In full: for each feasible node what each plugin gave it, and the `total`."""

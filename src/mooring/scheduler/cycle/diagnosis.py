@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.scheduler.cycle.attempt import Attempt
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 class Diagnosis(NamedTuple):
@@ -57,7 +57,7 @@ def failure_text(attempt: Attempt, reasons: Mapping[str, int], post_filter_messa
     return f"{text} {post_filter_message}" if post_filter_message else text
 
 
-def _of_rejection(attempt: Attempt, status: Rejection) -> Diagnosis:
+def _of_rejection(attempt: Attempt, status: Status) -> Diagnosis:
     unschedulable_plugins = {*attempt.naming_plugins, status.plugin} - {""}
     return Diagnosis({}, frozenset(unschedulable_plugins), frozenset())
 

@@ -41,7 +41,7 @@ from mooring.scheduler.extenders.extender import EXTENDER, Extender, ExtenderFai
 from mooring.scheduler.extenders.questions import Consultation, ConsultsExtenders, consult_filters, consult_scores
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import failure
+from mooring.scheduler.framework.status import Status
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class ExtenderCycle(SchedulingCycle):
         asked = self._names(attempt.found)
         narrowed = yield from consult_filters(attempt.pod, asked, self._extenders)
         if isinstance(narrowed, ExtenderFailure):
-            return failed_decision(attempt.pod, failure(narrowed.text), "extender")
+            return failed_decision(attempt.pod, Status.error(narrowed.text), "extender")
         if len(narrowed.node_names) != len(asked):
             attempt.other_plugins = (EXTENDER,)
         if narrowed.node_names != asked or narrowed.node_to_status or attempt.extender_statuses:

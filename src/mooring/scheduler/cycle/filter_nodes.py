@@ -12,7 +12,6 @@ asked about the rows that are left.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
@@ -105,7 +104,7 @@ def run_pre_filters(attempt: Attempt) -> None:
         prepared = use.plugin.prepare(pod) if use.pre_filter is None else _state_of(use.pre_filter.pre_filter(pod))
         if prepared is not SKIP:
             _set_state(attempt, use.plugin.name, prepared)
-    deferred: Rejection | None = None
+    deferred: Status | None = None
     naming: list[str] = []
     for plugin in _pre_filters_for(attempt):
         name = plugin.name
@@ -114,8 +113,8 @@ def run_pre_filters(attempt: Attempt) -> None:
             answer = plugin.pre_filter(pod)
         if answer is SKIP:
             continue
-        if isinstance(answer, Rejection):
-            status = replace(answer, plugin=name)
+        if isinstance(answer, Status):
+            status = answer.with_plugin(name)
             if answer.code is Code.UNSCHEDULABLE:
                 deferred = status  # preemption may help, so the other plugins' states are still needed
                 continue
@@ -146,7 +145,7 @@ def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
     return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
 
-def _state_of(answer: Proceed[Any] | Skip | Rejection) -> object:
+def _state_of(answer: Proceed[Any] | Skip | Status) -> object:
     """The filter state of a plugin whose PreFilter is disabled in the profile."""
     return answer.state if isinstance(answer, Proceed) else SKIP
 
@@ -237,13 +236,13 @@ def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, rows: Rows) -> Bo
     return fits
 
 
-def _no_common_node(naming: list[str]) -> Rejection:
+def _no_common_node(naming: list[str]) -> Status:
     if len(naming) == 1:
-        return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
+        return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
     names = " ".join(sorted(naming))
-    return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}] simultaneously",))
+    return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}] simultaneously",))
 
 
-def _as_error(status: Rejection) -> Rejection:
+def _as_error(status: Status) -> Status:
     text = f'running PreFilter plugin "{status.plugin}": {status.message}'
-    return Rejection(Code.ERROR, (text,), status.plugin)
+    return Status(Code.ERROR, (text,), status.plugin)

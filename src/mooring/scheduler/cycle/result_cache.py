@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -34,7 +33,7 @@ from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
 
 if TYPE_CHECKING:
     from mooring.scheduler.cycle.diagnosis import Diagnosis
@@ -100,7 +99,7 @@ class PluginStates:
     def __init__(self, profile: Profile, pod: PodInfo) -> None:
         self.filters: dict[str, Any] = {}
         """The state of each row-local filter that applies, by plugin name."""
-        self.pre_filter_results: dict[str, Rejection | Proceed[Any] | Skip] = {}
+        self.pre_filter_results: dict[str, Status | Proceed[Any] | Skip] = {}
         self.node_filters: list[FilterState] = []
         """Filters that read the node alone."""
         self.pod_filters: list[FilterState] = []
@@ -109,7 +108,7 @@ class PluginStates:
         self.pod_scores: list[ScoreState] = []
         self.normalized_scores: list[ScoreState] = []
         """Scores of nodes alone that are normalized over the feasible rows."""
-        self.pre_score_status: Rejection | None = None
+        self.pre_score_status: Status | None = None
         self._run_pre_filters(profile, pod)
         self._run_pre_scores(profile, pod)
         self.has_node_names_or_status = not all(
@@ -148,8 +147,8 @@ class PluginStates:
             state = use.pre_score.pre_score(pod, slice(0, 0)) if use.pre_score else use.plugin.prepare_score(pod)
             if state is SKIP:
                 continue
-            if isinstance(state, Rejection):
-                self.pre_score_status = self.pre_score_status or replace(state, plugin=use.plugin.name)
+            if isinstance(state, Status):
+                self.pre_score_status = self.pre_score_status or state.with_plugin(use.plugin.name)
             elif use.plugin.normalizes:
                 self.normalized_scores.append((use, state))
             elif use.plugin.score_scope is Scope.NODE_PODS:

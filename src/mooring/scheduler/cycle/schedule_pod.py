@@ -34,7 +34,7 @@ from mooring.scheduler.cycle.score_nodes import best_rows, run_pre_scores, score
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Refusal, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
@@ -114,8 +114,9 @@ class SchedulingCycle:
         for gate in self.profile.pre_enqueue:
             status = gate.pre_enqueue(pod)
             if status is not None:
-                status = Rejection(status.code, status.reasons, gate.name)
-                return Decision(pod, status=status, unschedulable_plugins=frozenset((gate.name,)))
+                return Decision(
+                    pod, status=status.with_plugin(gate.name), unschedulable_plugins=frozenset((gate.name,))
+                )
         return None
 
     def _find_feasible_nodes(self, pod: PodInfo, in_full: bool) -> Attempt | Decision:
@@ -145,7 +146,7 @@ class SchedulingCycle:
             return self._place_on(attempt, row, 1)
         try:
             asked = run_pre_scores(attempt)
-            if isinstance(asked, Rejection):
+            if isinstance(asked, Status):
                 return self._failed_to_score(attempt, asked, "prescore", in_full)
             best = best_rows(attempt, asked, tuple(advice.values()))
             details = {**score_details(attempt, asked), **advice} if in_full else {}
@@ -167,7 +168,7 @@ class SchedulingCycle:
             node_names=attempt.node_names,
         )
 
-    def _failed_to_score(self, attempt: Attempt, status: Rejection, step: str, in_full: bool) -> Decision:
+    def _failed_to_score(self, attempt: Attempt, status: Status, step: str, in_full: bool) -> Decision:
         """PreScore or Score failed: the results of Filter are still reported."""
         failed = failed_decision(attempt.pod, status, step)
         node_to_status = self._node_to_status(attempt) if in_full else {}
@@ -196,8 +197,7 @@ class SchedulingCycle:
             follow_ups=tuple(outcome.follow_ups),
         )
 
-    def _failed_to_filter(self, attempt: Attempt, refusal: Refusal, in_full: bool) -> Decision:
-        status = Rejection(Code.ERROR, refusal.reasons, refusal.plugin)
+    def _failed_to_filter(self, attempt: Attempt, status: Status, in_full: bool) -> Decision:
         return Decision(
             attempt.pod,
             node_names=attempt.node_names,
@@ -208,7 +208,7 @@ class SchedulingCycle:
             node_to_status=self._node_to_status(attempt) if in_full else {},
         )
 
-    def _node_to_status(self, attempt: Attempt) -> dict[str, Refusal | None]:
+    def _node_to_status(self, attempt: Attempt) -> dict[str, Status | None]:
         names = self._columns.node_names
         if attempt.pod.nominated_node:
             filter_all_nodes(attempt)
@@ -259,12 +259,12 @@ class PostFilterOutcome:
         return True
 
 
-def failed_decision(pod: PodInfo, status: Rejection, error: str) -> Decision:
+def failed_decision(pod: PodInfo, status: Status, error: str) -> Decision:
     """The decision of a cycle that ended in an error. The event shows the error."""
     return Decision(pod, status=status, message=status.message, error=error, clears_nomination=True)
 
 
-def _failed_filter(attempt: Attempt) -> Refusal | None:
+def _failed_filter(attempt: Attempt) -> Status | None:
     """The error of a filter. If several nodes have one, that of the node whose name comes first."""
     if attempt.pre_filter_status is not None or not attempt.may_have_failed:
         return None

@@ -10,7 +10,6 @@ row-local filters let through, or if no cached score varies between nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,12 +19,12 @@ from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.result_cache import REJECTED
 from mooring.scheduler.framework.plugin import EVEN, SKIP
 from mooring.scheduler.framework.profile import ScoreUse
-from mooring.scheduler.framework.status import Rejection, failure
+from mooring.scheduler.framework.status import Status
 
 ClusterScore: TypeAlias = tuple[ScoreUse, Any]
 
 
-def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
+def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
     """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
     if attempt.results.states.pre_score_status is not None:
         return _as_error(attempt.results.states.pre_score_status)
@@ -37,8 +36,8 @@ def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
         state = use.pre_score.pre_score(pod, feasible) if use.pre_score else use.plugin.prepare_score(pod)
         if state is SKIP or state is EVEN:
             continue
-        if isinstance(state, Rejection):
-            return _as_error(replace(state, plugin=use.plugin.name))
+        if isinstance(state, Status):
+            return _as_error(state.with_plugin(use.plugin.name))
         found.append((use, state))
     return found
 
@@ -90,5 +89,5 @@ def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     return scores if use.weight == 1 else use.weight * scores
 
 
-def _as_error(status: Rejection) -> Rejection:
-    return failure(f'running PreScore plugin "{status.plugin}": {status.message}')
+def _as_error(status: Status) -> Status:
+    return Status.error(f'running PreScore plugin "{status.plugin}": {status.message}')

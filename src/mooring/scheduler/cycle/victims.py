@@ -23,13 +23,13 @@ from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.dry_run import DryRun
 from mooring.scheduler.cycle.result_cache import FITS
-from mooring.scheduler.framework.status import Code, Refusal, status_of
+from mooring.scheduler.framework.status import Code, Status, status_of
 
 UNKNOWN = 0
 CANDIDATE = 1
 HOPELESS = 2
 
-NO_VICTIMS = Refusal("", Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",))
+NO_VICTIMS = Status(Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",))
 _PRIORITY_OFFSET = 2**31
 """Added to every priority before they are summed, so that fewer victims are better even if priorities are negative."""
 
@@ -51,7 +51,7 @@ class VictimBook:
         self.earliest_start_s: Float64s = np.zeros(0)
         """More is better: since when the most important victims have run."""
         self.victims: dict[int, Victims] = {}
-        self.statuses: dict[int, Refusal] = {}
+        self.statuses: dict[int, Status] = {}
         self.budgets_version = -1
         self.nothing_helps: object = None
         """The answer, once it is known that no row helps; void when any row changes."""
@@ -83,7 +83,7 @@ class VictimBook:
         )
         self.earliest_start_s[row] = min(pod.start_s for pod in pods if pod.priority == highest)
 
-    def write_status(self, row: int, status: Refusal) -> None:
+    def write_status(self, row: int, status: Status) -> None:
         self.state[row] = HOPELESS
         self.statuses[row] = status
 
@@ -124,7 +124,7 @@ def examine(attempt: Attempt, rows: Int64s, budgets: Budgets, book: VictimBook) 
             book.write_candidate(row, victims)
         else:
             text = f'expected at least one victim pod on node "{names[row]}"'
-            book.write_status(row, Refusal("", Code.ERROR, (text,)))
+            book.write_status(row, Status(Code.ERROR, (text,)))
 
 
 def _reprieve(experiment: DryRun, potential: dict[int, list[PodInfo]], budgets: Budgets) -> dict[int, Victims]:

@@ -13,7 +13,7 @@ from mooring.scheduler.extenders.asking import bind_with_extenders, decide_askin
 from mooring.scheduler.extenders.transport import ExtenderError, Transport
 from mooring.scheduler.extenders.whole_objects import WholeObjects
 from mooring.scheduler.framework.plugin import SKIP, Skip
-from mooring.scheduler.framework.status import Rejection, failure
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.standstill import Standstill
 
 
@@ -32,12 +32,12 @@ class Asker:
     async def decide(self, pod: PodInfo) -> Decision:
         return await decide_asking(self._engine, pod, self._transport, self.objects, self._standstill)
 
-    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None:
         """SKIP if no extender binds this pod; None if one has."""
         try:
             is_bound = await bind_with_extenders(self._engine.extenders, pod, node_name, self._transport)
         except ExtenderError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         return None if is_bound else SKIP
 
     async def close(self) -> None:

@@ -25,7 +25,7 @@ from mooring.scheduler.config import types as config
 from mooring.scheduler.config.arguments import NodeResourcesFitArgs
 from mooring.scheduler.extenders.wire import EXTENDER_PRIORITY_MAX, FilterResult, HostPriority
 from mooring.scheduler.framework.plugin import SCORE_MAX
-from mooring.scheduler.framework.status import Code, Refusal
+from mooring.scheduler.framework.status import Code, Status
 
 EXTENDER = "Extender"
 """The name under which extenders are rejectors: there is no such plugin, and so anything may wake the pod."""
@@ -41,7 +41,7 @@ class Narrowed(NamedTuple):
     """What an extender left."""
 
     node_names: tuple[str, ...]
-    node_to_status: Mapping[str, Refusal]
+    node_to_status: Mapping[str, Status]
 
 
 class Extender:
@@ -101,10 +101,8 @@ class Extender:
                     f"extender {quoted(self.name)} claims a filtered node {quoted(name)} which is not found in the "
                     "input node list"
                 )
-        node_to_status = {name: Refusal("", Code.UNSCHEDULABLE, (text,)) for name, text in result.failed.items()}
-        node_to_status |= {
-            name: Refusal("", Code.UNRESOLVABLE, (text,)) for name, text in result.failed_for_good.items()
-        }
+        node_to_status = {name: Status(Code.UNSCHEDULABLE, (text,)) for name, text in result.failed.items()}
+        node_to_status |= {name: Status(Code.UNRESOLVABLE, (text,)) for name, text in result.failed_for_good.items()}
         return Narrowed(tuple(dict.fromkeys(left or ())), node_to_status)
 
     def scores(self, priorities: Iterable[HostPriority]) -> dict[str, int]:

@@ -27,7 +27,7 @@ from mooring.scheduler.cycle.victims import Victims
 from mooring.scheduler.extenders import wire
 from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, Narrowed
 from mooring.scheduler.framework.plugin import PostFilterResult
-from mooring.scheduler.framework.status import Refusal
+from mooring.scheduler.framework.status import Status
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def consult_filters(
     pod: PodInfo, node_names: tuple[str, ...], extenders: Sequence[Extender]
 ) -> Consultation[Narrowed | ExtenderFailure]:
     """Which nodes all extenders leave, in the order of the last that was asked, and what they said of the others."""
-    node_to_status: dict[str, Refusal] = {}
+    node_to_status: dict[str, Status] = {}
     for extender in extenders:
         if not node_names:
             break

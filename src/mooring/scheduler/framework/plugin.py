@@ -30,7 +30,7 @@ from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANYTHING, Wake
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.status import Reason, Refusal, Rejection, status_of
+from mooring.scheduler.framework.status import Reason, Status, status_of
 
 SCORE_MAX = 100
 """The best score that a plugin may give after normalising; the worst is 0."""
@@ -99,7 +99,7 @@ class PreEnqueue(Plugin, ABC):
     """May the pod enter the queue at all?"""
 
     @abstractmethod
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None: ...
+    def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
 
 
 class QueueSort(Plugin, ABC):
@@ -117,7 +117,7 @@ class PreFilter(Plugin, ABC, Generic[State]):
     """It skips every pod without volumes, and so need not be asked about one."""
 
     @abstractmethod
-    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Rejection: ...
+    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Status: ...
 
 
 class Filter(Plugin, ABC, Generic[State]):
@@ -201,7 +201,7 @@ class FailedAttempt(Protocol):
     def pod(self) -> PodInfo: ...
 
     @property
-    def pre_filter_status(self) -> Rejection | None:
+    def pre_filter_status(self) -> Status | None:
         """Set if a PreFilter plugin ended the attempt."""
 
     @property
@@ -211,7 +211,7 @@ class FailedAttempt(Protocol):
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter ran before another one ended the attempt."""
 
-    def status_at(self, row: int) -> Refusal | None:
+    def status_at(self, row: int) -> Status | None:
         """Why a row was rejected; None if it was not."""
 
 
@@ -229,7 +229,7 @@ class PostFilterResult:
     nominated_node: str | None = None
     """None: leave the pod's nomination as it is. Empty: withdraw it."""
     victims: tuple[PodInfo, ...] = ()
-    status: Rejection | None = None
+    status: Status | None = None
     follow_up: FollowUp | None = None
     """What the API server is to be told for it."""
 
@@ -238,7 +238,7 @@ class PreScore(Plugin, ABC, Generic[ScoreState]):
     """What does the score need to know, given the nodes that can take the pod?"""
 
     @abstractmethod
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Rejection: ...
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Status: ...
 
 
 class Score(Plugin, ABC, Generic[ScoreState]):
@@ -273,7 +273,7 @@ class Reserve(Plugin, ABC):
     """The pod is about to be believed on a node: remember what that takes, or take it back."""
 
     @abstractmethod
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None: ...
+    def reserve(self, pod: PodInfo, row: int) -> Status | None: ...
 
     @abstractmethod
     def unreserve(self, pod: PodInfo, node_name: str) -> None: ...
@@ -293,7 +293,7 @@ class Permit(Plugin, ABC):
     """Now, later, or not at all?"""
 
     @abstractmethod
-    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None: ...
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None: ...
 
 
 class PreBind(Plugin, ABC):
@@ -304,14 +304,14 @@ class PreBind(Plugin, ABC):
         return True
 
     @abstractmethod
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None: ...
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None: ...
 
 
 class Bind(Plugin, ABC):
     """Tell the API server. The first plugin that does not skip has bound the pod. May raise what its client raises."""
 
     @abstractmethod
-    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None: ...
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None: ...
 
 
 class PostBind(Plugin, ABC):

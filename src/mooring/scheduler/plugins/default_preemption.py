@@ -33,7 +33,7 @@ from mooring.scheduler.extenders.questions import Consultation, consult_about_vi
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.hints import never
 from mooring.scheduler.framework.plugin import FailedAttempt, PostFilter, PostFilterResult, PreEnqueue
-from mooring.scheduler.framework.status import Code, Rejection, unresolvable
+from mooring.scheduler.framework.status import Code, Status
 
 WINDOW_MIN = 64
 """At least so many rows are looked at in one go."""
@@ -64,10 +64,10 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         self._rows_by_name: Int64s = np.zeros(0, dtype=np.int64)
         self._ordered_at = -1
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """While its victims are being evicted, the pod would find them still there, and preempt again."""
         if self._evictions.is_running_for(pod.uid):
-            return unresolvable("waiting for the preemption for this pod to be finished")
+            return Status.unresolvable("waiting for the preemption for this pod to be finished")
         return None
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
@@ -220,4 +220,4 @@ def _listed(candidates: Int64s, book: VictimBook, wanted: int) -> Int64s:
 
 
 def _unschedulable(code: Code, text: str, nominated_node: str | None = None) -> PostFilterResult:
-    return PostFilterResult(nominated_node, status=Rejection(code, (f"preemption: {text}",)))
+    return PostFilterResult(nominated_node, status=Status(code, (f"preemption: {text}",)))

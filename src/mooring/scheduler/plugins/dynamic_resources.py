@@ -58,7 +58,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
     Tell,
 )
-from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.dynamic_resources_claims import (
     ClaimsMissingError,
     DeviceBindingError,
@@ -120,13 +120,13 @@ class DynamicResources(
 
     # PreEnqueue
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         if pod.view is None or not pod.view.spec.resource_claims:
             return None
         try:
             claims_of(pod.view, pod.uid, self._claims)
         except ClaimsMissingError as error:
-            return unresolvable(str(error))
+            return Status.unresolvable(str(error))
         return None
 
     # Filter
@@ -135,7 +135,7 @@ class DynamicResources(
         has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
         return has_claims or bool(self._ledger.by_resource)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[PodDevices] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[PodDevices] | Skip | Status:
         if not self.is_concerned(pod):
             return SKIP
         state = self._state_of(pod)
@@ -150,13 +150,13 @@ class DynamicResources(
     def reasons(self, state: PodDevices) -> tuple[Reason, ...]:
         return state.reasons()
 
-    def _state_of(self, pod: PodInfo) -> PodDevices | Skip | Rejection:
+    def _state_of(self, pod: PodInfo) -> PodDevices | Skip | Status:
         """What there is to know before nodes are looked at."""
         view = pod.view if pod.view is not None else pod.signature.view
         try:
             claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
         except ClaimsMissingError as error:
-            return unresolvable(str(error))
+            return Status.unresolvable(str(error))
         backed = self._backed(pod)
         leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
         if not claims and not backed:
@@ -170,19 +170,19 @@ class DynamicResources(
             self._ledger.sync()
         return state
 
-    def _examine(self, state: PodDevices, index: int, claim: ResourceClaim) -> Rejection | None:
+    def _examine(self, state: PodDevices, index: int, claim: ResourceClaim) -> Status | None:
         allocation = claim.status.allocation
         if allocation is not None:
             if allocation.node_selector is not None:
                 try:
                     state.reach[index] = compile_strict(allocation.node_selector)
                 except NodeSelectorError as error:
-                    return failure(str(error))
+                    return Status.error(str(error))
             if self._has_given_up(claim):
                 state.unready.append(index)
             return None
         if self._claims.in_flight(claim_uid(claim)) is not None:
-            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            return Status.unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if claim is state.leftover:
             return None
         for request in claim.spec.devices.requests:
@@ -191,12 +191,12 @@ class DynamicResources(
             elif request.first_available:
                 named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
             else:
-                return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+                return Status.unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
             for request_name, class_name in named:
                 if not class_name:
-                    return failure(f"request {request_name}: unsupported request type")
+                    return Status.error(f"request {request_name}: unsupported request type")
                 if self._ledger.classes.get(class_name) is None:
-                    return unresolvable(f"request {request_name}: device class {class_name} does not exist")
+                    return Status.unresolvable(f"request {request_name}: device class {class_name} does not exist")
         return None
 
     def _has_given_up(self, claim: ResourceClaim) -> bool:
@@ -249,23 +249,23 @@ class DynamicResources(
         is_own_rejection = attempt.pre_filter_status is not None and attempt.pre_filter_status.plugin == self.name
         if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
             # Another PreFilter ended the cycle first. Kubernetes finds no state of its own then and says just that.
-            return PostFilterResult(status=failure("not found"))
+            return PostFilterResult(status=Status.error("not found"))
         state = attempt.states.get(self.name)
         if not isinstance(state, PodDevices):
-            return PostFilterResult(status=unschedulable("no new claims to deallocate"))
+            return PostFilterResult(status=Status.unschedulable("no new claims to deallocate"))
         for index in sorted(state.unavailable):
             claim = state.claims[index]
             if is_only_for(claim, attempt.pod.uid):
                 follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
                 return PostFilterResult(
-                    status=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
+                    status=Status.unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
                 )
         if state.leftover is not None:
             return PostFilterResult(
-                status=unschedulable("deletion of ResourceClaim completed"),
+                status=Status.unschedulable("deletion of ResourceClaim completed"),
                 follow_up=Deletion(self._writer, state.leftover.key),
             )
-        return PostFilterResult(status=unschedulable("still not schedulable"))
+        return PostFilterResult(status=Status.unschedulable("still not schedulable"))
 
     # Score
 
@@ -281,9 +281,9 @@ class DynamicResources(
 
     # Reserve
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         state = self._fresh_state(pod)
-        if state is None or isinstance(state, Rejection):
+        if state is None or isinstance(state, Status):
             return state
         node_name = self._columns.node_names[row]
         part = state.part_at(row)
@@ -294,7 +294,7 @@ class DynamicResources(
         try:
             found = part.answers.find(row)
             if found is None:
-                return failure("claim allocation not found for node")
+                return Status.error("claim allocation not found for node")
             allocations = tuple(
                 allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
                 for spec, wanted, alternatives, taken in zip(
@@ -302,9 +302,9 @@ class DynamicResources(
                 )
             )
         except SearchTimeout:
-            return failure(f"node {node_name}: timed out trying to allocate devices")
+            return Status.error(f"node {node_name}: timed out trying to allocate devices")
         except SearchError as error:
-            return failure(error.text(part.names))
+            return Status.error(error.text(part.names))
         for uid, allocation in zip(part.uids, allocations, strict=True):
             self._claims.take_off(uid, allocation)
         self._reserved[pod.uid] = Reserved(state, node_name, allocations, part)
@@ -327,7 +327,7 @@ class DynamicResources(
             return  # whoever deletes a claim takes its users off it
         await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
-    def _fresh_state(self, pod: PodInfo) -> PodDevices | Rejection | None:
+    def _fresh_state(self, pod: PodInfo) -> PodDevices | Status | None:
         """What was found out about the pod, if it is still so; looked up again otherwise."""
         state = self._latest
         if state is not None and state.pod is pod and state.revision == self._ledger.usage.revision:
@@ -349,7 +349,7 @@ class DynamicResources(
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         reserved = self._reserved.get(pod.uid)
         if reserved is None:
             return None
@@ -360,7 +360,7 @@ class DynamicResources(
                 self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_ready(reserved)
         except DeviceWriteError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         self._reserved.pop(pod.uid, None)
         return None
 

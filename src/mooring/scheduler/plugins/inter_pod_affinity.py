@@ -38,7 +38,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_wakes
 from mooring.scheduler.plugins.spread_constraints import HOSTNAME
 from mooring.scheduler.plugins.topology_text import domain_details, domain_text, in_domain_text, missing_label
@@ -109,13 +109,13 @@ class InterPodAffinity(PreFilter[Required], Adjustable[Required], PreScore[Prefe
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Required] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Required] | Skip | Status:
         signature = pod.signature
         if _is_indifferent(signature):
             return SKIP
         own = self._own_terms(signature)
         if own.error is not None:
-            return unresolvable(f"parsing pod: {own.error}")
+            return Status.unresolvable(f"parsing pod: {own.error}")
         disliking_terms = _disliking(signature)
         carried = [term for term in disliking_terms if term.carriers]
         if not carried and own.affinity is None and not own.anti_affinity:

@@ -45,7 +45,7 @@ from mooring.scheduler.framework.obstacle import (
     ObstacleKind,
 )
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Scope, Score
-from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 from mooring.scheduler.plugins.allocation import (
     Level,
     average_score,
@@ -100,14 +100,14 @@ class NodeResourcesFit(PreFilter[Wanted], Filter[Wanted], PreScore[Added], Score
             else None
         )
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Wanted] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Wanted] | Status:
         requests = {
             name: amount
             for name, amount in fit_filter_requests(pod.signature.view).items()
             if amount > 0 and not self._is_ignored(name)
         }
         if len(requests) > REASONS_MAX - 2:
-            return unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
+            return Status.unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
             Wanted(

@@ -58,7 +58,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.volume_assumptions import AssumedObjects
 from mooring.scheduler.plugins.volume_hints import volume_binding_wakes
 from mooring.scheduler.plugins.volume_matching import Choice, VolumePools
@@ -109,19 +109,19 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[PodClaims] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[PodClaims] | Skip | Status:
         named = _claims_named(pod)
         if not named:
             return SKIP
         for volume, name, key in named:
             problem = self._problem_of(pod, volume, name, self._stored_claims.get(key))
             if problem is not None:
-                return unresolvable(problem)
+                return Status.unresolvable(problem)
         claims = self._sort_claims(named)
-        if isinstance(claims, Rejection):
+        if isinstance(claims, Status):
             return claims
         if claims.immediate:
-            return unresolvable("pod has unbound immediate PersistentVolumeClaims")
+            return Status.unresolvable("pod has unbound immediate PersistentVolumeClaims")
         return Proceed(claims)
 
     def filter(self, state: PodClaims, rows: Rows) -> Int64s:
@@ -150,21 +150,21 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
 
     # Reserve
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         if not pod.volumes:
             return None
         named = _claims_named(pod)
         if all((claim := self._claims.get(key)) is None or is_fully_bound(claim) for _, _, key in named):
             return None  # nothing is left to be chosen: the usual case, and quickly told
         claims = self._sort_claims(named)
-        if isinstance(claims, Rejection):
+        if isinstance(claims, Status):
             return claims
         if not claims.waiting and not claims.on_their_way:
             return None
         try:
             choices = self._pools.match(claims.waiting)
         except LabelSelectorError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         self._reserved[pod.uid] = self._assume(claims, choices, row)
         return None
 
@@ -186,7 +186,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         reserved = self._reserved[pod.uid]
         given: list[tuple[PersistentVolume, str]] = []
         ordered: list[PersistentVolumeClaim] = []
@@ -198,12 +198,12 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
                 ordered.append(await self._writer.order(claim))
                 self._keep(pod, claim)
         except ClientError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         try:
             why_in_vain = partial(self._why_in_vain, pod, node_name)
             await self._writer.wait_bound(node_name, given, ordered, self._bind_timeout_s, why_in_vain)
         except VolumeBindingError as error:
-            return failure(f"binding volumes: {error}")
+            return Status.error(f"binding volumes: {error}")
         self._reserved.pop(pod.uid, None)
         return None
 
@@ -264,7 +264,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
             return not_controlled_text(claim, pod.namespace, pod.name)
         return None
 
-    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodClaims | Rejection:
+    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodClaims | Status:
         claims = PodClaims()
         for _, _, key in named:
             claim = self._claims.get(key)
@@ -274,7 +274,7 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
                 claims.bound.append(BoundClaim(claim, self._volumes.get(claim.spec.volume_name)))
                 continue
             waits = self._waits_for_consumer(claim)
-            if isinstance(waits, Rejection):
+            if isinstance(waits, Status):
                 return waits
             if not waits or claim.spec.volume_name:
                 claims.immediate = True
@@ -284,13 +284,13 @@ class VolumeBinding(PreFilter[PodClaims], Filter[PodClaims], PreScore[None], Sco
                 claims.waiting.append(claim)
         return claims
 
-    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Rejection:
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Status:
         class_name = class_of_claim(claim)
         storage_class = self._classes.get(class_name) if class_name else None
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:
-            return failure(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+            return Status.error(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 

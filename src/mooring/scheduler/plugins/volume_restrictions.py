@@ -26,7 +26,7 @@ from mooring.scheduler.cache.volumes import Disk, disks_of
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
-from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.volume_hints import names_claim
 
 _NO_DISK = 1
@@ -64,14 +64,16 @@ class VolumeRestrictions(PreFilter[Restricted], Adjustable[Restricted]):
         self._columns = columns
         self._claims = columns.objects.of(PersistentVolumeClaim)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Restricted] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Restricted] | Skip | Status:
         if not pod.volumes:
             return SKIP
         exclusive: list[str] = []
         for key in pod.claims:
             claim = self._claims.get(key)
             if claim is None:
-                return unresolvable(not_found_text("persistentvolumeclaim", key.removeprefix(f"{pod.namespace}/")))
+                return Status.unresolvable(
+                    not_found_text("persistentvolumeclaim", key.removeprefix(f"{pod.namespace}/"))
+                )
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.append(key)
         volumes = self._columns.volumes

@@ -22,7 +22,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import DEFAULT_SCHEDULER_NAME, QueuedPod
 from mooring.scheduler.reporting.decisions import DecisionLog
 from mooring.scheduler.reporting.metrics import Metrics
@@ -144,7 +144,7 @@ class Reports:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node="")
 
-    def permit_waited(self, status: Rejection | None, waited_s: float) -> None:
+    def permit_waited(self, status: Status | None, waited_s: float) -> None:
         code = status.code if status is not None else Code.SUCCESS
         self._metrics.permit_wait.labels(code.value).observe(waited_s)
 
