@@ -24,7 +24,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.config import SchedulerConfiguration, load_configuration
-from mooring.scheduler.config.arguments import DefaultPreemptionArgs
+from mooring.scheduler.config.types import DefaultPreemptionArgs
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine

@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from mooring.scheduler.config.arguments import ARGUMENTS
+from mooring.scheduler.config.types import ARGUMENTS
 from mooring.scheduler.plugins.catalogue import PLUGINS
 from tests.docs.pages import ROOT, Row, names_of_tests, page
 from tests.golden.recordings import FAMILIES, recorded

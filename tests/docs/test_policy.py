@@ -23,9 +23,8 @@ from mooring.scheduler.config.policy_names import (
 )
 from mooring.scheduler.config.policy_rules import WEIGHT_MAX
 from mooring.scheduler.config.policy_types import Policy, PredicateArgument, PriorityArgument
-from mooring.scheduler.config.types import NO_PLUGINS
+from mooring.scheduler.config.types import NO_PLUGINS, ExtensionPoint
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.docs.pages import page
 

@@ -36,7 +36,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle, TieBreak
 from mooring.scheduler.eviction.under_way import EvictionsUnderWay
-from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
+from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.questions import Consultation
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
@@ -86,7 +86,7 @@ class Engine:
         order = NodeOrder(self.columns)
         self.cycles: Mapping[str, SchedulingCycle] = {
             name: cycle_of(profile, self.columns, die, order, self.extenders, clock.now_s)
-            for name, plan in expand_profiles(with_ignored_resources(configuration), registry.implements).items()
+            for name, plan in expand_profiles(configuration, registry.implements).items()
             for profile in (registry.build(plan, {**at_hand, "entropy": entropy.fork(f"profile {name}")}),)
         }
 

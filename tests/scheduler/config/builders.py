@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from mooring.scheduler.config import ConfigurationError, Problem, load_configuration
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import ExtensionPoint
 
 VERSION = "kubescheduler.config.k8s.io/v1"
 

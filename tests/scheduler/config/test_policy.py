@@ -6,7 +6,11 @@ import pytest
 
 from mooring.api.yaml import load_document
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles, load_configuration
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.policy import ALWAYS, is_policy
+from mooring.scheduler.config.types import (
+    Extender,
+    ExtenderManagedResource,
+    ExtensionPoint,
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
@@ -15,9 +19,6 @@ from mooring.scheduler.config.arguments import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.policy import ALWAYS, is_policy
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import VERSION, Written, complaints_about, paths_complained_about

@@ -14,7 +14,7 @@ from mooring.scheduler.config.policy_names import (
     STRATEGIES,
     STRATEGY_PLUGINS,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.plugins.catalogue import default_registry
 
 IMPLEMENTS = default_registry().implements

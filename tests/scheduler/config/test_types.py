@@ -1,9 +1,29 @@
-"""The configuration that nobody wrote, and how its lists of plugins are asked."""
+"""The configuration types: defaults of kube-scheduler v1.36, lists of plugins, integer ranges."""
 
 import pytest
 
-from mooring.scheduler.config.types import Plugin, Plugins, PluginSet, SchedulerConfiguration
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import (
+    ARGUMENTS,
+    INT32,
+    INT64,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    ExtensionPoint,
+    InterPodAffinityArgs,
+    KnownArguments,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    Plugin,
+    Plugins,
+    PluginSet,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+    SchedulerConfiguration,
+    ScoringStrategy,
+    Settings,
+    VolumeBindingArgs,
+)
 
 
 @pytest.mark.parametrize("point", list(ExtensionPoint), ids=lambda point: point.value)
@@ -24,3 +44,56 @@ def test_enabled_plugins_are_named_once_in_order() -> None:
 
 def test_how_many_nodes_to_score_is_left_open() -> None:
     assert SchedulerConfiguration().percentage_of_nodes_to_score is None
+
+
+CPU_AND_MEMORY = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "arguments"),
+    [
+        (
+            "DefaultPreemption",
+            DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100),
+        ),
+        ("DynamicResources", DynamicResourcesArgs(filter_timeout_s=10.0, binding_timeout_s=600.0)),
+        (
+            "InterPodAffinity",
+            InterPodAffinityArgs(hard_pod_affinity_weight=1, ignore_preferred_terms_of_existing_pods=False),
+        ),
+        ("NodeAffinity", NodeAffinityArgs(added_affinity=None)),
+        ("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocationArgs(resources=CPU_AND_MEMORY)),
+        (
+            "NodeResourcesFit",
+            NodeResourcesFitArgs(
+                ignored_resources=(),
+                ignored_resource_groups=(),
+                scoring_strategy=ScoringStrategy(
+                    type="LeastAllocated", resources=CPU_AND_MEMORY, requested_to_capacity_ratio=None
+                ),
+            ),
+        ),
+        ("PodTopologySpread", PodTopologySpreadArgs(default_constraints=(), defaulting_type="System")),
+        ("VolumeBinding", VolumeBindingArgs(bind_timeout_seconds=600, shape=None)),
+    ],
+)
+def test_defaults(plugin: str, arguments: KnownArguments) -> None:
+    assert ARGUMENTS[plugin]() == arguments
+
+
+def test_a_plugin_and_its_arguments_share_a_name() -> None:
+    assert {f"{plugin}Args" for plugin in ARGUMENTS} == {kind.__name__ for kind in ARGUMENTS.values()}
+
+
+class Lamp(Settings):
+    colour_code: int = 3
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        Lamp().colour_code = 4  # type: ignore[misc]
+
+
+def test_integers_are_those_of_kubernetes() -> None:
+    assert (INT32.lowest, INT32.highest) == (-2147483648, 2147483647)
+    assert (INT64.lowest, INT64.highest) == (-9223372036854775808, 9223372036854775807)

@@ -10,8 +10,8 @@ from textwrap import dedent
 import pytest
 
 from mooring.scheduler.config import load_configuration
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod

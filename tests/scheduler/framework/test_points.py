@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import ExtensionPoint
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import expand_profiles, load_configuration
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, QueueSort, Scope, Score
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
 from mooring.scheduler.framework.status import Reason

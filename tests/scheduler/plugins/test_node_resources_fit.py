@@ -11,7 +11,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.config.arguments import NodeResourcesFitArgs
+from mooring.scheduler.config.types import NodeResourcesFitArgs
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.catalogue import PLUGINS

@@ -22,16 +22,6 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.arguments import (
-    LIST_DEFAULTING,
-    REQUESTED_TO_CAPACITY_RATIO,
-    InterPodAffinityArgs,
-    NodeResourcesFitArgs,
-    PodTopologySpreadArgs,
-    ScoringStrategy,
-    UtilizationShapePoint,
-)
-from mooring.scheduler.config.defaults import default_profile, with_defaults
 from mooring.scheduler.config.policy_arguments import (
     NodeLabelArgs,
     ServiceAffinityArgs,
@@ -62,16 +52,24 @@ from mooring.scheduler.config.policy_types import (
     policy_decoder,
 )
 from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.config.profiles import default_profile, with_defaults
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
     API_VERSION,
+    LIST_DEFAULTING,
+    REQUESTED_TO_CAPACITY_RATIO,
+    InterPodAffinityArgs,
+    NodeResourcesFitArgs,
     Plugin,
     PluginArguments,
     PluginConfig,
     Plugins,
     PluginSet,
+    PodTopologySpreadArgs,
     Profile,
     SchedulerConfiguration,
+    ScoringStrategy,
+    UtilizationShapePoint,
 )
 from mooring.scheduler.config.validation import validate
 

@@ -13,15 +13,6 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.argument_rules import argument_problems
-from mooring.scheduler.config.arguments import (
-    CPU_AND_MEMORY,
-    REQUESTED_TO_CAPACITY_RATIO,
-    NodeResourcesFitArgs,
-    RequestedToCapacityRatioParam,
-    ScoringStrategy,
-)
-from mooring.scheduler.config.fields import INT32
 from mooring.scheduler.config.policy_arguments import in_strategy
 from mooring.scheduler.config.policy_names import (
     NODE_LABEL,
@@ -37,6 +28,15 @@ from mooring.scheduler.config.policy_types import (
     RequestedToCapacityRatioArguments,
 )
 from mooring.scheduler.config.problems import Problem, child, invalid
+from mooring.scheduler.config.types import (
+    CPU_AND_MEMORY,
+    INT32,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ScoringStrategy,
+)
+from mooring.scheduler.config.validation import argument_problems
 
 HARD_POD_AFFINITY_WEIGHT_MAX = 100
 WEIGHT_MAX = INT32.highest

@@ -16,10 +16,17 @@ from typing import TypeVar
 
 import msgspec
 
-from mooring.scheduler.config.arguments import ResourceSpec, UtilizationShapePoint
 from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import Int32, Int64, Settings
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from mooring.scheduler.config.types import (
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    Int32,
+    Int64,
+    ResourceSpec,
+    Settings,
+    UtilizationShapePoint,
+)
 
 S = TypeVar("S", bound=Settings)
 

@@ -6,8 +6,6 @@ Goes out   who is asked and in which order; nodes that are left, refusals, score
  1. An extender with managed resources is asked only about pods that request one of them.
  2. Extenders whose failures may be ignored are asked after all others.
  3. An extender only ever takes nodes away. One that brings in a node it was not asked about has failed.
- 4. Resources that the configuration gives into an extender's hands (`ignoredByScheduler`) are what NodeResourcesFit
-    ignores, instead of what its own arguments say, in every profile.
 """
 
 from __future__ import annotations
@@ -15,14 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from mooring.api.field_errors import quoted
 from mooring.api.views.pod import Container
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.config import types as config
-from mooring.scheduler.config.arguments import NodeResourcesFitArgs
 from mooring.scheduler.extenders.wire import EXTENDER_PRIORITY_MAX, FilterResult, HostPriority
 from mooring.scheduler.framework.plugin import SCORE_MAX
 from mooring.scheduler.framework.status import Code, Status
@@ -125,26 +120,6 @@ def extenders_of(configuration: SchedulerConfiguration) -> tuple[Extender, ...]:
     """All extenders, in the order in which they are asked."""
     ordered = sorted(configuration.extenders, key=lambda settings: settings.ignorable)
     return tuple(Extender(settings) for settings in ordered)
-
-
-def with_ignored_resources(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration as the profiles see it: NodeResourcesFit leaves to extenders what is theirs."""
-    managed = (resource for extender in configuration.extenders for resource in extender.managed_resources)
-    ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
-    if not ignored:
-        return configuration
-    profiles = tuple(_ignoring(profile, ignored) for profile in configuration.profiles)
-    return msgspec.structs.replace(configuration, profiles=profiles)
-
-
-def _ignoring(profile: config.Profile, ignored: tuple[str, ...]) -> config.Profile:
-    changed = tuple(
-        msgspec.structs.replace(each, args=msgspec.structs.replace(each.args, ignored_resources=ignored))
-        if isinstance(each.args, NodeResourcesFitArgs)
-        else each
-        for each in profile.plugin_config
-    )
-    return msgspec.structs.replace(profile, plugin_config=changed)
 
 
 def _wrapped(number: int) -> int:

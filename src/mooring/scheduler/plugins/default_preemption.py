@@ -23,7 +23,7 @@ from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import DefaultPreemptionArgs
+from mooring.scheduler.config.types import DefaultPreemptionArgs
 from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.cycle.disruption import Budgets

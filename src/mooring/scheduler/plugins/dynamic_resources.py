@@ -28,7 +28,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import DynamicResourcesArgs
+from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.answers import AnswerBook
 from mooring.scheduler.devices.capacity import consumption, fits
 from mooring.scheduler.devices.deadline import SearchTimeout

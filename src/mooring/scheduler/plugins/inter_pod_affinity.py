@@ -24,7 +24,7 @@ from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
-from mooring.scheduler.config.arguments import InterPodAffinityArgs
+from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind

@@ -32,7 +32,7 @@ from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.config.arguments import NodeAffinityArgs
+from mooring.scheduler.config.types import NodeAffinityArgs
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind

@@ -22,7 +22,7 @@ from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind

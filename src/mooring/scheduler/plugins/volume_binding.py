@@ -43,7 +43,7 @@ from mooring.client.promise import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import VolumeBindingArgs
+from mooring.scheduler.config.types import VolumeBindingArgs
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (

@@ -1,31 +1,125 @@
-"""From a profile to a plan: which plugins are called at each point, in which order, with which weight.
+"""Profiles: merge in the default plugins, and expand a profile into a plan.
 
-Comes in   a profile with its defaults, and `implements(plugin, point)`: what the plugins can do
-Goes out   a `ProfilePlan`, or a `ConfigurationError`
+`with_defaults` adds the default plugins and their arguments to a profile as it was written. `expand_profiles` decides
+which plugins are called at each extension point, in which order and with which weight: a `ProfilePlan` for each
+profile. It takes `implements(plugin, point)`, which says what the registered plugins serve, and raises
+`ConfigurationError`.
 
- 1. A plugin enabled for all points (`multiPoint`) takes part wherever it can. What is said of a single point is
-    stronger: there it may be disabled (`*`: nothing comes from `multiPoint`) or enabled with another place and weight.
- 2. The order at a point: first the plugins that the point itself takes over from `multiPoint`, in the point's order;
-    then the others of `multiPoint`, in theirs; then what only the point enables.
- 3. Weights: the point's own before that of `multiPoint`, and 1 where none was given.
- 4. Exactly one plugin sorts the queue, the same in all profiles, and at least one binds.
- 5. A plugin that serves no point at all is one that does not exist.
+Defaults:
+
+1. The list is that of kube-scheduler v1.36 with its feature gates as shipped: DynamicResources and
+   NodeDeclaredFeatures are in it; GangScheduling, TopologyPlacementGenerator and PodGroupPodsCount, whose gates are
+   off, can be enabled by name.
+2. The default plugins are enabled at every point that they serve (`multiPoint`). No plugin is enabled by default at a
+   single point, so the profile's lists for single points stay as written.
+3. A default plugin that the profile enables again keeps its place in the order and takes the profile's weight. The
+   profile's other plugins come after the defaults.
+4. A disabled plugin is removed from the defaults; `*` removes them all. Enabling takes precedence over disabling.
+
+Expansion:
+
+5. A plugin enabled for all points (`multiPoint`) runs at every point that it serves. The lists of a single point take
+   precedence: there it may be disabled (`*`: no plugin of `multiPoint` runs) or enabled with another place and
+   weight.
+6. The order at a point: first the plugins of `multiPoint` that the point enables again, in the point's order; then
+   the other plugins of `multiPoint`, in theirs; then those that only the point enables.
+7. Weights: the point's own before that of `multiPoint`, and 1 where none was given.
+8. Exactly one plugin sorts the queue, the same in all profiles, and at least one plugin binds.
+9. A plugin that serves no extension point does not exist.
+10. NodeResourcesFit ignores, in every profile, the resources that extenders manage with `ignoredByScheduler`, instead
+    of those of its own arguments.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
+import msgspec
+
 from mooring.api.field_errors import quoted
 from mooring.scheduler.config.problems import ConfigurationError, Problem
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
+    ARGUMENTS,
+    ExtensionPoint,
+    NodeResourcesFitArgs,
     Plugin,
     PluginArguments,
+    PluginConfig,
+    Plugins,
+    PluginSet,
     Profile,
     SchedulerConfiguration,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
+
+DEFAULT_PLUGINS: tuple[Plugin, ...] = (
+    Plugin(name="SchedulingGates"),
+    Plugin(name="PrioritySort"),
+    Plugin(name="NodeUnschedulable"),
+    Plugin(name="NodeName"),
+    Plugin(name="TaintToleration", weight=3),
+    Plugin(name="NodeAffinity", weight=2),
+    Plugin(name="NodePorts"),
+    Plugin(name="NodeResourcesFit", weight=1),
+    Plugin(name="VolumeRestrictions"),
+    Plugin(name="NodeVolumeLimits"),
+    Plugin(name="VolumeBinding"),
+    Plugin(name="VolumeZone"),
+    Plugin(name="PodTopologySpread", weight=2),
+    Plugin(name="InterPodAffinity", weight=2),
+    # Before preemption: deallocating an idle claim is preferable to evicting a pod.
+    Plugin(name="DynamicResources", weight=2),
+    Plugin(name="DefaultPreemption"),
+    Plugin(name="NodeResourcesBalancedAllocation", weight=1),
+    Plugin(name="ImageLocality", weight=1),
+    Plugin(name="DefaultBinder"),
+    Plugin(name="NodeDeclaredFeatures"),
+)
+
+
+def default_profile() -> Profile:
+    """The profile of a scheduler without a configuration file, with the default scheduler name."""
+    return with_defaults(Profile())
+
+
+def with_defaults(profile: Profile) -> Profile:
+    plugins = merged_with_defaults(profile.plugins)
+    return msgspec.structs.replace(
+        profile, plugins=plugins, plugin_config=_completed(profile.plugin_config, plugins.enabled_names())
+    )
+
+
+def merged_with_defaults(plugins: Plugins) -> Plugins:
+    wanted = plugins.multi_point
+    disabled = {plugin.name for plugin in wanted.disabled}
+    # If a plugin is enabled twice, the last entry replaces the default; `expand_profile` rejects the first.
+    replacement = {plugin.name: index for index, plugin in enumerate(wanted.enabled)}
+    enabled: list[Plugin] = []
+    taken: set[int] = set()
+    for default in DEFAULT_PLUGINS:
+        if default.name in disabled or ALL_PLUGINS in disabled:
+            continue
+        if default.name in replacement:
+            taken.add(replacement[default.name])
+            enabled.append(wanted.enabled[replacement[default.name]])
+        else:
+            enabled.append(default)
+    enabled += [plugin for index, plugin in enumerate(wanted.enabled) if index not in taken]
+    return msgspec.structs.replace(
+        plugins, multi_point=PluginSet(enabled=tuple(enabled), disabled=tuple(_unweighted(wanted.disabled)))
+    )
+
+
+def _unweighted(plugins: tuple[Plugin, ...]) -> list[Plugin]:
+    return [Plugin(name=plugin.name) for plugin in plugins]
+
+
+def _completed(written: tuple[PluginConfig, ...], enabled: tuple[str, ...]) -> tuple[PluginConfig, ...]:
+    """The arguments that were written, then the default arguments of every other enabled plugin that takes some."""
+    known = {config.name for config in written}
+    missing = (name for name in enabled if name in ARGUMENTS and name not in known)
+    return written + tuple(PluginConfig(name=name, args=ARGUMENTS[name]()) for name in missing)
+
 
 A = TypeVar("A")
 
@@ -53,12 +147,12 @@ _EXAMINED = (
     ExtensionPoint.PLACEMENT_GENERATE,
     ExtensionPoint.PLACEMENT_SCORE,
 )
-"""The order in which kube-scheduler v1.36 goes through the points: it decides which point a complaint names."""
+"""The order in which kube-scheduler v1.36 checks the points. It decides which point an error message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginUse:
-    """A plugin at a point. The weight is 0 where nothing is weighed."""
+    """A plugin at an extension point. The weight is 0 at points without weights."""
 
     name: str
     weight: int = 0
@@ -69,9 +163,9 @@ class ProfilePlan:
     scheduler_name: str
     percentage_of_nodes_to_score: int | None
     at: Mapping[ExtensionPoint, tuple[PluginUse, ...]]
-    """For every point, who is called there, in order."""
+    """For every point, its plugins in the order in which they are called."""
     arguments: Mapping[str, PluginArguments | None]
-    """For every plugin that is enabled anywhere, even where it is called nowhere; None where it has no arguments."""
+    """For every plugin that is enabled at any point, even if no point calls it; None if it has no arguments."""
 
     def arguments_of(self, plugin: str, kind: type[A]) -> A:
         found = self.arguments.get(plugin)
@@ -80,13 +174,13 @@ class ProfilePlan:
 
 
 def expand_profiles(configuration: SchedulerConfiguration, implements: Implements) -> dict[str, ProfilePlan]:
-    """The plans of all profiles by scheduler name, which must agree about the queue.
+    """The plans of all profiles by scheduler name. All profiles must use the same queue sort plugin and arguments.
 
-    A profile that does not say how many nodes to score takes it from the configuration.
+    A profile without `percentageOfNodesToScore` takes that of the configuration.
     """
     plans: dict[str, ProfilePlan] = {}
     problems: list[Problem] = []
-    for index, profile in enumerate(configuration.profiles):
+    for index, profile in enumerate(_ignoring_managed_resources(configuration)):
         try:
             plan = expand_profile(profile, implements)
             if plan.percentage_of_nodes_to_score is None:
@@ -99,6 +193,25 @@ def expand_profiles(configuration: SchedulerConfiguration, implements: Implement
     if problems:
         raise ConfigurationError(problems)
     return plans
+
+
+def _ignoring_managed_resources(configuration: SchedulerConfiguration) -> tuple[Profile, ...]:
+    """The profiles, in which NodeResourcesFit ignores the resources that extenders manage instead of the scheduler."""
+    managed = (resource for extender in configuration.extenders for resource in extender.managed_resources)
+    ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
+    return (
+        tuple(_ignoring(profile, ignored) for profile in configuration.profiles) if ignored else configuration.profiles
+    )
+
+
+def _ignoring(profile: Profile, resources: tuple[str, ...]) -> Profile:
+    changed = tuple(
+        msgspec.structs.replace(each, args=msgspec.structs.replace(each.args, ignored_resources=resources))
+        if isinstance(each.args, NodeResourcesFitArgs)
+        else each
+        for each in profile.plugin_config
+    )
+    return msgspec.structs.replace(profile, plugin_config=changed)
 
 
 def expand_profile(profile: Profile, implements: Implements) -> ProfilePlan:
@@ -224,7 +337,7 @@ def _unfit_counts(profile: Profile, at: Mapping[ExtensionPoint, tuple[PluginUse,
 def _overflows(profile: Profile, implements: Implements) -> Iterator[Problem]:
     named = {ExtensionPoint.SCORE: "score plugins", ExtensionPoint.PLACEMENT_SCORE: "placement score plugins"}
     for point, name in named.items():
-        # Plugins that are disabled at the point count, too: kube-scheduler adds up before it looks.
+        # kube-scheduler adds up the weights before it removes disabled plugins, so those count as well.
         if _is_too_much(_weights(profile, point, implements).values()):
             path = f"plugins.{point.config_field}.enabled"
             yield Problem(path, f"{name}: total score of Score plugins could overflow")
@@ -233,7 +346,7 @@ def _overflows(profile: Profile, implements: Implements) -> Iterator[Problem]:
 def _is_too_much(weights: Iterable[int]) -> bool:
     total = 0
     for weight in weights:
-        # Below zero the room that kube-scheduler computes as left wraps around, and nothing fits into it.
+        # With a negative total, kube-scheduler's check for the remaining range overflows and always fails.
         if total < 0 or weight * SCORE_MAX > TOTAL_SCORE_MAX - total:
             return True
         total += weight * SCORE_MAX
