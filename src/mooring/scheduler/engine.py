@@ -26,7 +26,6 @@ from mooring.api.views.pod import Pod
 from mooring.client.absent import AbsentClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
@@ -35,13 +34,13 @@ from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle, TieBreak
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay
 from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.questions import Consultation
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.plugins.catalogue import default_registry
 
 logger = logging.getLogger(__name__)
@@ -73,7 +72,7 @@ class Engine:
             "columns": self.columns,
             "client": AbsentClient(),
             "clock": VirtualClock(),
-            "evictions": EvictionsUnderWay({}),
+            "evictions": _NoEvictions(),
             "waiting_pods": WaitingPods(),
             "activate": _activate_nobody,
             "tell": _tell_nobody,
@@ -223,6 +222,13 @@ class Engine:
         nominated = self.columns.nominations.get(uid)
         if nominated is not None:
             self.columns.withdraw(nominated)
+
+
+class _NoEvictions:
+    """For engines that only decide: no pod is evicted."""
+
+    def is_running_for(self, uid: str) -> bool:
+        return False
 
 
 def _activate_nobody(uid: str) -> None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import logging
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.scheduler.binding.assumed_pods import Assumptions
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.eviction.evictor import Evictor
+from mooring.scheduler.eviction import Evictor
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.failure import FailureHandler, failed, refused, rejected_on_node
 from mooring.scheduler.framework.status import Code, Status

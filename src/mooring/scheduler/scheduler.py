@@ -36,22 +36,20 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.assumed_pods import Assumptions, OverdueWatch
 from mooring.scheduler.binding.cycle import BindingCycle
-from mooring.scheduler.binding.overdue import OverdueWatch
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.eviction.evictor import Evictor
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay
+from mooring.scheduler.eviction import EvictionsUnderWay, Evictor
 from mooring.scheduler.extenders.asker import Asker
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import About
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.intake.nodes import NodeIntake
 from mooring.scheduler.intake.objects import WATCHED, ObjectIntake

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import pytest
 
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import Action, Subject, Wake
 from mooring.scheduler.framework.plugin import Permit, Wait
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.moves import Room
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod

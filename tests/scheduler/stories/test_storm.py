@@ -20,10 +20,10 @@ from mooring.client.promise import Client
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Permit, PostBind, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Storm

@@ -1,19 +1,21 @@
-"""The binding cycle: what happens to a pod after its scheduling cycle, while the next pods are scheduled.
+"""The binding cycle: take an assumed pod from Permit to its binding, while the next pods are scheduled.
 
-Comes in   pods that the columns believe on a node
-Goes out   pods that the API server has on that node; or, if anything fails, columns exactly as before and the pod
-           back in the queue
-
-    Permit -> (wait) -> PreBind -> Bind -> PostBind
+    Permit ──> (wait) ──> PreBind ──> Bind ──> PostBind
          \\        \\          \\       \\
-          +--------+----------+-------+-> unreserve, forget, wake others, back to the queue
+          +--------+----------+-------+-> unreserve, forget, wake other pods, back to the queue
 
- 1. A waiting pod costs neither a task nor a place among the bounded number of bindings: a gang larger than that
-    number must be able to assemble.
- 2. When the API server's answer to a binding is lost, or it refuses, the pod is looked up before its room is given
-    away: it may be there. As long as nobody can say, the assumption stands.
- 3. Everything that changes the columns goes through the standstill: while an extender is being asked about a pod, the
-    believed cluster does not change.
+    stages of a binding:   WAITING ──> READY ──> PREPARING ──> BINDING ──> (bound, or failed)
+                           Permit      queued    PreBind       Bind
+
+On success the API server has the pod on its node. On failure the columns are as before, and the pod is in the queue.
+
+1. A pod that waits for Permit uses no task and none of the limited number of bindings: a gang larger than that limit
+   must be able to assemble.
+2. When the API server rejects a binding, or its answer is lost, the pod is looked up before its resources are freed:
+   it may be bound. As long as the lookup fails, the pod stays assumed.
+3. Every change of the columns goes through the standstill: the columns do not change while a decision waits for an
+   extender.
+4. A binding can be cancelled until PreBind has ended: preemption may need the node.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import logging
 import math
 from copy import copy
 from dataclasses import replace
+from enum import Enum
 from functools import partial
+from typing import Any
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
@@ -33,10 +37,8 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.promise import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
-from mooring.scheduler.binding.binding import Binding, Stage
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.assumed_pods import Assumption, Assumptions, AssumptionState
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.asker import Asker
@@ -46,10 +48,86 @@ from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.reports import Reports
 from mooring.scheduler.standstill import Standstill
+
+
+class Stage(Enum):
+    WAITING = "waiting for Permit"
+    READY = "in line"
+    PREPARING = "PreBind"
+    BINDING = "Bind"
+
+
+class Binding:
+    """What the rooms of the binding cycle hand on."""
+
+    __slots__ = (
+        "_worker",
+        "assumption",
+        "called_off_by",
+        "entry",
+        "is_pod_gone",
+        "is_refused",
+        "node_name",
+        "pod",
+        "pre_binds",
+        "profile",
+        "stage",
+        "started_s",
+    )
+
+    def __init__(
+        self,
+        entry: QueuedPod,
+        profile: Profile,
+        assumption: Assumption,
+        pre_binds: tuple[PreBind, ...],
+        started_s: float,
+    ) -> None:
+        self.entry = entry
+        self.profile = profile
+        self.assumption = assumption
+        self.pod, self.node_name = assumption.pod, assumption.node_name
+        self.pre_binds = pre_binds
+        """Those that have something to do for this pod."""
+        self.started_s = started_s
+        self.stage = Stage.READY
+        self.called_off_by = ""
+        self.is_refused = False
+        """The API server has said no: if the pod is on its node all the same, somebody else has put it there."""
+        self.is_pod_gone = False
+        """The API server has deleted the pod, or is deleting it: a failed binding is a normal event then."""
+        self._worker: asyncio.Task[Any] | None = None
+
+    def call_off(self, plugin: str) -> bool:
+        """Stops a PreBind that is under way. False if there is none: it is too late, or too early."""
+        if self.called_off_by:
+            return True
+        if self._worker is None:
+            return False
+        self.called_off_by = plugin
+        self._worker.cancel()
+        return True
+
+    def prepare(self) -> None:
+        """PreBind begins, in the task that calls."""
+        self.stage = Stage.PREPARING
+        self._worker = asyncio.current_task()
+
+    def prepared(self) -> bool:
+        """PreBind is over, and cannot be called off any more. Returns whether it was."""
+        worker, self._worker = self._worker, None
+        self.stage = Stage.BINDING
+        if not self.called_off_by:
+            return False
+        if worker is not None:
+            worker.uncancel()
+        return True
+
 
 logger = logging.getLogger(__name__)
 

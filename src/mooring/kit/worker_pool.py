@@ -3,8 +3,8 @@
 Comes in   jobs, as functions that make a coroutine
 Goes out   each job run once, in the order of arrival as far as starting is concerned
 
-A job that never has to wait (a binding through the client in the process) is done by one worker after the other without
-a task of its own: starting a task costs as much as the binding.
+A job that never has to wait (a binding through the client in the process) is done by one worker after the other
+without a task of its own: starting a task costs as much as the binding.
 
  1. At most `limit` jobs are under way; what comes beyond stands in line and counts as waiting.
  2. Workers are started when there is work for them and end when the line is empty.

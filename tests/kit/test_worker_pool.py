@@ -5,7 +5,7 @@ import asyncio
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
 
 
 def test_no_more_jobs_are_under_way_than_the_limit_says() -> None:

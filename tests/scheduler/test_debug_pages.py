@@ -6,11 +6,11 @@ import json
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.scheduler.binding.assumptions import Assumptions
-from mooring.scheduler.binding.binding import Binding, Stage
-from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.cycle import Binding, Stage
+from mooring.scheduler.debug_pages import NOBODYS, cache_told, pod_told, queue_told
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
-from mooring.scheduler.reporting.inspection import NOBODYS, cache_told, pod_told, queue_told
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 

@@ -6,9 +6,9 @@ import pytest
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.scheduler.binding.permits import WAIT_S_MAX, WaitingPod, WaitingPods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.waiting_pods import WAIT_S_MAX, WaitingPod, WaitingPods
 from tests.builders import pod
 
 GANG, QUOTA = "Gang", "Quota"

@@ -3,9 +3,9 @@
 Comes in   the queue, the bindings under way and the believed cluster
 Goes out   data that JSON can carry, for people who ask why a pod waits or what a node is believed to hold
 
- 1. Reading only, and nothing here waits: a page is a picture of one moment.
- 2. Who asks about one pod is always told something: one that has left the queue may wait for a volume for ten minutes,
-    and to its owner it is as pending as before.
+1. Reading only, and nothing here waits: a page is a picture of one moment. 2. Who asks about one pod is always told
+   something: one that has left the queue may wait for a volume for ten minutes, and to its owner it is as pending as
+   before.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import islice
 from typing import Any
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.binding.assumptions import Assumptions
-from mooring.scheduler.binding.binding import Binding, Stage
-from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.cycle import Binding, Stage
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 

@@ -1,17 +1,16 @@
-"""The evictor: what a preemption plan does to its victims.
+"""Evict the victims of preemption.
 
-Comes in   a pod that preempts, and the plan: a node and the pods that have to leave it
-Goes out   victims with a DisruptionTarget condition, deleted; a Preempted event for each; nominations that are void
+Takes a preempting pod and its plan: a node and the pods that have to leave it. Each victim gets a DisruptionTarget
+condition and a Preempted event and is deleted. Eviction runs in the background, beside the scheduling loop (KEP
+4832). Meanwhile DefaultPreemption's PreEnqueue holds the preempting pod back (service `evictions`): it would find its
+victims still there and preempt again.
 
-It happens beside the scheduling loop (KEP 4832). While it does, the preempting pod is held back by DefaultPreemption's
-PreEnqueue: it would find the victims still there, and preempt again.
-
- 1. A victim that is only assumed is sent back to the queue instead of being deleted: it waits for Permit, or its
-    volumes are being prepared.
- 2. All victims but the last are evicted first; when the last one is seen leaving, the pod may be tried, whether or not
-    the answer to that request has come.
- 3. If an eviction fails, or the last victim had left before its turn came, the preempting pod is tried again at once:
-    nobody else would wake it.
+1. A victim that is only assumed goes back to the queue instead of being deleted: it waits for Permit, or its PreBind
+   plugins are running.
+2. All victims but the last are evicted first. When the watch shows the last one terminating, the preempting pod may
+   be tried, even if the answer to the delete request is still missing.
+3. If an eviction fails, or the last victim had left before its turn, the preempting pod is activated: no event would
+   move it out of the unschedulable pods.
 """
 
 from __future__ import annotations
@@ -25,14 +24,60 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.promise import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.tasks import run_bounded
-from mooring.scheduler.binding.binding import Binding
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay, Run
 from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.reporting.reports import Reports
+
+
+class Run:
+    """One preemption under way."""
+
+    __slots__ = ("last_victim",)
+
+    def __init__(self) -> None:
+        self.last_victim: PodInfo | None = None
+        """Set when it is the only one left."""
+
+
+class EvictionsUnderWay:
+    """Preempting pods, each with what it waits for.
+
+    A pod that was tried again, because its last victim was seen leaving before the answer came, may have two runs.
+    """
+
+    def __init__(self, pods: Mapping[str, PodInfo]) -> None:
+        self._pods = pods
+        """All pods with a node."""
+        self._runs: dict[str, list[Run]] = {}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def is_running_for(self, uid: str) -> bool:
+        """Whether victims of this pod are still to be evicted."""
+        runs = self._runs.get(uid)
+        return runs is not None and any(self._is_waiting(run) for run in runs)
+
+    def begin(self, uid: str) -> Run:
+        run = Run()
+        self._runs.setdefault(uid, []).append(run)
+        return run
+
+    def end(self, uid: str, run: Run) -> None:
+        self._runs[uid].remove(run)
+        if not self._runs[uid]:
+            del self._runs[uid]
+
+    def _is_waiting(self, run: Run) -> bool:
+        if run.last_victim is None:
+            return True
+        victim = self._pods.get(run.last_victim.uid)
+        return victim is not None and not victim.terminating
+
 
 logger = logging.getLogger(__name__)
 
