@@ -15,7 +15,7 @@ from mooring.scheduler import loop
 from mooring.scheduler.binding import cycle
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import deadline
-from mooring.scheduler.extenders import asking, http
+from mooring.scheduler.extenders import client, http
 from mooring.scheduler.framework import waiting_pods
 from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
@@ -39,7 +39,7 @@ CONSTANTS = (
     events_writer,
     events,
     http,
-    asking,
+    client,
     deadline,
     memory,
     memory_watch,

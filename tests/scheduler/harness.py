@@ -22,6 +22,7 @@ from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.cycle.filter_nodes import find_feasible_nodes, run_pre_filter_phase
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.cycle import cycle_factory
 from mooring.scheduler.framework.obstacle import Obstacle
 from mooring.scheduler.framework.plugin import EVEN, SKIP, Filter, Plugin, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
@@ -38,7 +39,14 @@ def without_line(text: str) -> str:
 
 def engine_of(*views: ApiObject, config: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Engine:
     """An engine that knows these objects."""
-    engine = Engine(load_configuration(config), entropy=AlwaysFirst(seed=0), tie_break=by_name, registry=registry)
+    configuration = load_configuration(config)
+    engine = Engine(
+        configuration,
+        entropy=AlwaysFirst(seed=0),
+        tie_break=by_name,
+        registry=registry,
+        cycle_factory=cycle_factory(configuration),
+    )
     for view in views:
         engine.put(view)
     return engine

@@ -32,12 +32,11 @@ from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
-from mooring.scheduler.cycle.schedule_pod import SchedulingCycle, TieBreak
-from mooring.scheduler.extenders.extender import extenders_of
-from mooring.scheduler.extenders.questions import Consultation
+from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
+from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPods
@@ -46,6 +45,10 @@ from mooring.scheduler.plugins.catalogue import default_registry
 logger = logging.getLogger(__name__)
 
 FINISHED = frozenset(("Succeeded", "Failed"))
+
+
+CycleFactory = Callable[[Profile, Columns, TieBreak, Sampling | None, NowS], SchedulingCycle]
+"""Makes the cycle of a profile: `SchedulingCycle`, or one with extenders."""
 
 
 class UnknownProfileError(LookupError):
@@ -64,6 +67,7 @@ class Engine:
         services: Mapping[str, object] | None = None,
         columns: Columns | None = None,
         tie_break: Callable[[Columns], TieBreak] | None = None,
+        cycle_factory: CycleFactory = SchedulingCycle,
     ) -> None:
         registry = registry if registry is not None else default_registry()
         self.columns = columns if columns is not None else Columns()
@@ -81,10 +85,9 @@ class Engine:
         clock = at_hand["clock"]
         assert isinstance(clock, SystemClock | VirtualClock), f"no clock: {clock!r}"
         die = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
-        self.extenders = extenders_of(configuration)
         order = NodeOrder(self.columns)
         self.cycles: Mapping[str, SchedulingCycle] = {
-            name: cycle_of(profile, self.columns, die, order, self.extenders, clock.now_s)
+            name: cycle_factory(profile, self.columns, die, _sampling(profile, order, configuration), clock.now_s)
             for name, plan in expand_profiles(configuration, registry.implements).items()
             for profile in (registry.build(plan, {**at_hand, "entropy": entropy.fork(f"profile {name}")}),)
         }
@@ -117,24 +120,20 @@ class Engine:
         return self.columns.record(view)
 
     def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
-        """Where should this pod go? Changes nothing."""
+        """Choose a node for a pod. Changes nothing."""
+        return self.prepare(pod).decide(pod, in_full=in_full)
+
+    def prepare(self, pod: PodInfo) -> SchedulingCycle:
+        """The cycle of a pod, whose signature is looked up again if it was dropped."""
         if not pod.signature.registered:
             pod.signature = self.columns.signatures.current(pod.signature)
-        return self.cycle_for(pod).decide(pod, in_full=in_full)
+        return self.cycle_for(pod)
 
     def decide_admitted(self, cycle: SchedulingCycle, pod: PodInfo) -> Decision:
         """As `decide`, for a pod that the queue's gates have let in."""
         if not pod.signature.registered:
             pod.signature = self.columns.signatures.current(pod.signature)
         return cycle.decide_admitted(pod)
-
-    def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]:
-        """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""
-        if not pod.signature.registered:
-            pod.signature = self.columns.signatures.current(pod.signature)
-        cycle = self.cycle_for(pod)
-        assert isinstance(cycle, ExtenderCycle), "this configuration has no extenders: use decide()"
-        return cycle.decide_with_questions(pod, in_full=in_full)
 
     def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
         name = pod.signature.spec.scheduler_name or "default-scheduler"
@@ -246,6 +245,17 @@ def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> Non
             plugin.unreserve(pod, node_name)
         except PluginError:
             logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
+
+
+def _sampling(profile: Profile, order: NodeOrder, configuration: SchedulerConfiguration) -> Sampling | None:
+    extenders = configuration.extenders
+    sampling = sampling_for(
+        profile,
+        order,
+        extenders_filter=any(extender.filter_verb for extender in extenders),
+        extenders_score=any(extender.prioritize_verb for extender in extenders),
+    )
+    return Sampling(order, None) if sampling is None and extenders else sampling
 
 
 def _random_tie_break(entropy: Entropy) -> TieBreak:

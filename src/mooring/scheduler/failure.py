@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import QueuedPod
@@ -62,7 +62,7 @@ def rejected_on_node(status: Status) -> Failure:
     by = frozenset((status.plugin,))
     is_pending = status.code is Code.PENDING
     return Failure(
-        message=unavailable_text(1, reasons),
+        message=FitError(1, Diagnosis(reasons)).message,
         is_error=False,
         unschedulable_plugins=NOBODY if is_pending else by,
         pending_plugins=by if is_pending else NOBODY,

@@ -20,7 +20,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction import Evictor
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.failure import FailureHandler, failed, refused, rejected_on_node
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import QueuedPod
@@ -50,7 +50,7 @@ class SchedulingLoop:
         evictor: Evictor,
         reports: Reports,
         clock: Clock,
-        asker: Asker | None,
+        extender_client: ExtenderClient | None,
     ) -> None:
         self._engine = engine
         self._queue = queue
@@ -60,7 +60,7 @@ class SchedulingLoop:
         self._evictor = evictor
         self._reports = reports
         self._clock = clock
-        self._asker = asker
+        self._extender_client = extender_client
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -75,10 +75,10 @@ class SchedulingLoop:
             entry = self._queue.pop()
             if entry is None:
                 return
-            if self._asker is None:
+            if self._extender_client is None:
                 self.schedule(entry)
             else:
-                await self._schedule_asking(entry, self._asker)
+                await self._schedule_with_extenders(entry, self._extender_client)
             if self._clock.now_s() >= end_s:
                 return
 
@@ -100,14 +100,14 @@ class SchedulingLoop:
             return
         self._carry_out(entry, cycle, decision, started_s)
 
-    async def _schedule_asking(self, entry: QueuedPod, asker: Asker) -> None:
+    async def _schedule_with_extenders(self, entry: QueuedPod, extender_client: ExtenderClient) -> None:
         """The same, with extenders."""
         started_s = self._clock.now_s()
         if self._is_to_be_skipped(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         try:
-            decision = await asker.decide(entry.pod)
+            decision = await extender_client.decide(entry.pod)
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
@@ -174,5 +174,7 @@ class SchedulingLoop:
             decision.pod.key,
             took_s * 1000,
             self._engine.columns.node_count,
-            "waiting for extenders" if self._asker is not None else cycle.last_steps.words(decision.is_placed),
+            "waiting for extenders"
+            if self._extender_client is not None
+            else cycle.last_steps.words(decision.is_placed),
         )

@@ -44,7 +44,9 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction import EvictionsUnderWay, Evictor
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.client import ExtenderClient
+from mooring.scheduler.extenders.cycle import cycle_factory
+from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import About
@@ -118,6 +120,7 @@ class Scheduler:
             entropy=entropy.fork("engine"),
             registry=registry,
             columns=columns,
+            cycle_factory=cycle_factory(configuration),
             services={
                 "client": client,
                 "clock": clock,
@@ -127,7 +130,9 @@ class Scheduler:
                 "tell": self._tell,
             },
         )
-        self._asker = _asker(self.engine, transport, self.standstill) if self.engine.extenders else None
+        self._extender_client = (
+            _extender_client(self.engine, transport, self.standstill) if configuration.extenders else None
+        )
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
         self.events = EventWriter(events_client if events_client is not None else client, clock, entropy.fork("events"))
@@ -156,7 +161,7 @@ class Scheduler:
             client,
             clock,
             self.standstill,
-            self._asker,
+            self._extender_client,
         )
         self.evictor = Evictor(
             self.evictions,
@@ -177,7 +182,7 @@ class Scheduler:
             self.evictor,
             self.reports,
             clock,
-            self._asker,
+            self._extender_client,
         )
         self._overdue = OverdueWatch(
             self.assumptions, self.engine, self.queue, self.pods, client, clock, self.standstill
@@ -219,8 +224,8 @@ class Scheduler:
             logger.warning("stopped with %d bindings under way", len(self.bindings.under_way))
         finally:
             self.waiting_pods.close()
-            if self._asker is not None:
-                await self._asker.close()
+            if self._extender_client is not None:
+                await self._extender_client.close()
 
     @property
     def _is_busy(self) -> bool:
@@ -240,13 +245,13 @@ class Scheduler:
         for view, subject in watched.items():
             kind = subject if isinstance(subject, Kind) else kind_of_view(view)
             yield self._reflector(kind, view, ObjectIntake(view, subject, self.engine, self.queue))
-        if self._asker is not None:
-            yield "whole nodes", self._whole(NODE, self._asker.objects.nodes)
-            yield "whole pods", self._whole(POD, self._asker.objects.pods)
+        if self._extender_client is not None:
+            yield "whole nodes", self._whole(NODE, self._extender_client.objects.nodes)
+            yield "whole pods", self._whole(POD, self._extender_client.objects.pods)
         yield self._reflector(POD, Pod, self.pods)  # last: on the first list their nodes and claims are known already
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
-        if self._asker is None:
+        if self._extender_client is None:
             pass  # nobody ever holds the standstill
         elif isinstance(sink, TakesPages):
             sink = PutOffPages(sink, sink, self.standstill)
@@ -307,10 +312,10 @@ class Scheduler:
         return {(event,): count for event, count in self.queue.in_flight_events().items()}
 
 
-def _asker(engine: Engine, transport: Transport | None, standstill: Standstill) -> Asker:
+def _extender_client(engine: Engine, transport: Transport | None, standstill: Standstill) -> ExtenderClient:
     if transport is None:
         # Imported only where there are extenders: it takes longer than all of the scheduler.
         from mooring.scheduler.extenders.http import HttpTransport
 
-        transport = HttpTransport(engine.extenders)
-    return Asker(engine, transport, standstill)
+        transport = HttpTransport(extenders_of(engine.configuration))
+    return ExtenderClient(engine, transport, standstill)

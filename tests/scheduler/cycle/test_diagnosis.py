@@ -9,7 +9,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.diagnosis import unavailable_text
+from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Status
@@ -43,7 +43,7 @@ NO_CLAIMS = "no new claims to deallocate"
     ],
 )
 def test_reasons_in_one_sentence(count: int, reasons: dict[str, int], text: str) -> None:
-    assert unavailable_text(count, reasons) == text
+    assert FitError(count, Diagnosis(reasons)).message == text
 
 
 @pytest.mark.parametrize(

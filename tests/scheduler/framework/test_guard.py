@@ -12,8 +12,8 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.plugin import (
-    FailedAttempt,
     Filter,
     Plugin,
     PostFilter,

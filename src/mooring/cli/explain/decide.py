@@ -32,11 +32,11 @@ from mooring.cli.explain.report import (
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.dynamic_resources import DynamicResources
+from mooring.scheduler.plugins.victims import Budgets
 
 _PREEMPTION = "preemption: "
 _NEVER_S = float("inf")

@@ -41,7 +41,7 @@ from mooring.kit.worker_pool import WorkerPool
 from mooring.scheduler.binding.assumed_pods import Assumption, Assumptions, AssumptionState
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.failure import Failure, FailureHandler, failed, rejected_on_node, turned_away
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.guard import PluginError
@@ -151,7 +151,7 @@ class BindingCycle:
         client: Client,
         clock: Clock,
         standstill: Standstill,
-        asker: Asker | None,
+        extender_client: ExtenderClient | None,
     ) -> None:
         self._engine = engine
         self._queue = queue
@@ -163,7 +163,7 @@ class BindingCycle:
         self._client = client
         self._clock = clock
         self._standstill = standstill
-        self._asker = asker
+        self._extender_client = extender_client
         self.under_way: dict[str, Binding] = {}
         """All bindings that are not over yet, by the uid of the pod."""
 
@@ -250,9 +250,9 @@ class BindingCycle:
         return status
 
     async def _ask_binders(self, binding: Binding) -> Status | None:
-        if self._asker is not None:
+        if self._extender_client is not None:
             try:
-                answer = await self._asker.bind(binding.pod, binding.node_name)
+                answer = await self._extender_client.bind(binding.pod, binding.node_name)
             except Exception as error:
                 return _fault("Bind", "Extender", error)
             if not isinstance(answer, Skip):

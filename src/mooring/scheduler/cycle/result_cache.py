@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,12 +31,11 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.framework.diagnosis import Diagnosis
+from mooring.scheduler.framework.failed_attempt import RowCache
 from mooring.scheduler.framework.plugin import SKIP, Plugin, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Status
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cycle.diagnosis import Diagnosis
 
 FITS = 255
 """`first` of a row that no filter rejects; the numbers of filters are smaller."""
@@ -51,12 +50,6 @@ FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]
 
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
-
-
-class RowDerived(Protocol):
-    """Something that preemption derived from rows and that a change of these rows makes invalid."""
-
-    def forget(self, rows: Int64s | None) -> None: ...
 
 
 class RowArrays:
@@ -168,7 +161,7 @@ class SignatureResults:
         self.arrays = RowArrays(0)
         self.diagnosis: Diagnosis | None = None
         """The diagnosis if no row fits. Void when a row changes; written by `diagnose`."""
-        self.victims: RowDerived | None = None
+        self.victims: RowCache | None = None
         """What preemption found on each row. Written by DefaultPreemption."""
         self._columns = columns
         self._node_position = -1

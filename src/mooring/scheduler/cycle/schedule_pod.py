@@ -26,11 +26,13 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
-from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
+from mooring.scheduler.cycle.diagnosis import diagnose
 from mooring.scheduler.cycle.filter_nodes import filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
+from mooring.scheduler.cycle.post_filter import UnschedulableAttempt
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.sampling import Sampling
 from mooring.scheduler.cycle.score_nodes import best_rows, run_pre_scores, score_details
+from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
@@ -175,9 +177,9 @@ class SchedulingCycle:
         return replace(failed, node_names=attempt.node_names, node_to_status=node_to_status)
 
     def _run_post_filters(self, attempt: Attempt, in_full: bool) -> Decision:
-        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
+        diagnosis, outcome, failed = diagnose(attempt), PostFilterOutcome(), UnschedulableAttempt(attempt)
         for plugin in self.profile.post_filters:
-            if outcome.take(plugin, plugin.post_filter(attempt)):
+            if outcome.take(plugin, plugin.post_filter(failed)):
                 break
         return self._unschedulable(attempt, diagnosis, outcome, in_full)
 
@@ -188,7 +190,7 @@ class SchedulingCycle:
             attempt.pod,
             status=attempt.pre_filter_status,
             node_names=attempt.node_names,
-            message=failure_text(attempt, diagnosis.reasons, ", ".join(outcome.messages)),
+            message=FitError(self._columns.node_count, diagnosis, ", ".join(outcome.messages)).message,
             preemption=outcome.preemption,
             node_to_status=self._node_to_status(attempt) if in_full and attempt.pre_filter_status is None else {},
             clears_nomination=outcome.clears_nomination or not self.profile.post_filters,

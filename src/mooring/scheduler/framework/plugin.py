@@ -19,16 +19,17 @@ them accordingly:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANYTHING, Wake
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.status import Reason, Status, status_of
 
@@ -192,27 +193,6 @@ Tell: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str
 
 FollowUp: TypeAlias = Callable[[], Awaitable[None]]
 """Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
-
-
-class FailedAttempt(Protocol):
-    """What PostFilter plugins may read of an attempt that found no node. `cycle.attempt.Attempt` implements it."""
-
-    @property
-    def pod(self) -> PodInfo: ...
-
-    @property
-    def pre_filter_status(self) -> Status | None:
-        """Set if a PreFilter plugin ended the attempt."""
-
-    @property
-    def states(self) -> Mapping[str, Any]:
-        """The filter state of each plugin that applies to the pod, by name."""
-
-    def was_pre_filtered(self, plugin: str) -> bool:
-        """Whether the plugin's PreFilter ran before another one ended the attempt."""
-
-    def status_at(self, row: int) -> Status | None:
-        """Why a row was rejected; None if it was not."""
 
 
 class PostFilter(Plugin, ABC):

@@ -39,13 +39,13 @@ from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.devices.selection import is_selected, matches_class
 from mooring.scheduler.devices.usage import Usage
 from mooring.scheduler.framework.events import Wake
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     EVEN,
     SKIP,
     Even,
-    FailedAttempt,
     Filter,
     PostFilter,
     PostFilterResult,

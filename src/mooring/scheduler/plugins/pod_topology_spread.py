@@ -26,16 +26,7 @@ from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadA
 from mooring.scheduler.framework.events import Wake
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import (
-    SCORE_MAX,
-    SKIP,
-    Adjustable,
-    PreFilter,
-    PreScore,
-    Proceed,
-    Score,
-    Skip,
-)
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, PreScore, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.pod_topology_spread_hints import SpreadHints
 from mooring.scheduler.plugins.spread_constraints import (

@@ -16,7 +16,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders.asking import bind_with_extenders, decide_asking
+from mooring.scheduler.extenders.client import bind_with_extenders, run_exchange
 from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import ExtenderError
@@ -34,7 +34,7 @@ NOBODY = "http://127.0.0.1:1"
 def replying(**by_verb: object) -> Script:
     """Replies as JSON; bytes and whole responses as they are."""
 
-    def script(verb: str, question: dict[str, object]) -> bytes | web.Response:
+    def script(verb: str, request: dict[str, object]) -> bytes | web.Response:
         reply = by_verb[verb]
         if isinstance(reply, web.Response):
             return web.Response(status=reply.status, body=reply.body)
@@ -52,9 +52,9 @@ def decided(
         async with serving(script) as server:
             settings = [written(server.url, **each) for each in extenders]
             engine = engine_of(*views, config=configuration(extenders=settings))
-            async with HttpTransport(engine.extenders) as transport:
+            async with HttpTransport(extenders_of(engine.configuration)) as transport:
                 record = engine.record(pending if pending is not None else pod("p", uid="up"))
-                return await decide_asking(engine, record, transport, NamesAsObjects(), Standstill()), server
+                return await run_exchange(engine, record, transport, NamesAsObjects(), Standstill()), server
 
     return run_real(story())
 
@@ -73,7 +73,7 @@ def test_names_for_an_extender_that_knows_nodes() -> None:
 
 def test_whole_nodes_for_one_that_does_not() -> None:
     decision, server = decided(
-        lambda verb, question: msgspec.json.encode({"nodes": {"items": question["Nodes"]["items"][1:2]}}),  # type: ignore[index]
+        lambda verb, request: msgspec.json.encode({"nodes": {"items": request["Nodes"]["items"][1:2]}}),  # type: ignore[index]
         {"filterVerb": "filter"},
     )
     assert decision.node_name == "n2"
@@ -152,15 +152,15 @@ def meanwhile(change: Callable[[Engine, Standstill], None]) -> tuple[Decision, E
     async def story() -> tuple[Decision, Engine]:
         asked, go_on = asyncio.Event(), asyncio.Event()
 
-        async def think(verb: str, question: dict[str, object]) -> bytes:
+        async def think(verb: str, request: dict[str, object]) -> bytes:
             asked.set()
             await go_on.wait()
             return b'{"NodeNames":["n2"]}'
 
-        async with serving(lambda verb, question: think(verb, question)) as server:
+        async with serving(lambda verb, request: think(verb, request)) as server:
             settings = [written(server.url, filterVerb="filter", nodeCacheCapable=True)]
             engine, standstill = engine_of(*NODES, config=configuration(extenders=settings)), Standstill()
-            async with HttpTransport(engine.extenders) as transport, TaskGroup("test") as group:
+            async with HttpTransport(extenders_of(engine.configuration)) as transport, TaskGroup("test") as group:
 
                 async def happen() -> None:
                     await asked.wait()
@@ -169,7 +169,7 @@ def meanwhile(change: Callable[[Engine, Standstill], None]) -> tuple[Decision, E
 
                 group.start(happen(), name="meanwhile")
                 record = engine.record(pod("p"))
-                return await decide_asking(engine, record, transport, NamesAsObjects(), standstill), engine
+                return await run_exchange(engine, record, transport, NamesAsObjects(), standstill), engine
 
     return run_real(story())
 
@@ -200,7 +200,7 @@ def bound(script: Script, *extenders: Mapping[str, object]) -> tuple[bool, Serve
         async with serving(script) as server:
             settings = [written(server.url, **each) for each in extenders]
             engine = engine_of(*NODES, config=configuration(extenders=settings))
-            async with HttpTransport(engine.extenders) as transport:
+            async with HttpTransport(extenders_of(engine.configuration)) as transport:
                 record = engine.record(pod("p", uid="up"))
                 return await bind_with_extenders(extenders_of(engine.configuration), record, "n1", transport), server
 

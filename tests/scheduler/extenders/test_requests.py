@@ -6,18 +6,25 @@ import msgspec
 import pytest
 
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.victims import Victims
-from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, Narrowed
-from mooring.scheduler.extenders.questions import (
-    FilterQuestion,
-    PreemptQuestion,
-    PrioritizeQuestion,
-    Question,
-    consult_about_victims,
-    consult_filters,
-    consult_scores,
+from mooring.scheduler.extenders.extender import (
+    Extender,
+    ExtenderFailure,
+    FilteredNodes,
+    FilterResult,
+    HostPriority,
+    MetaVictims,
+    PreemptionResult,
 )
-from mooring.scheduler.extenders.wire import FilterResult, HostPriority, MetaVictims, PreemptionResult
+from mooring.scheduler.extenders.requests import (
+    FilterRequest,
+    PreemptRequest,
+    PrioritizeRequest,
+    Request,
+    filter_with_extenders,
+    preempt_with_extenders,
+    prioritize_with_extenders,
+)
+from mooring.scheduler.framework.preemption import Victims
 from tests.builders import node, pod
 from tests.scheduler.extenders.builders import NamesAsObjects, answering, drive, extender, only
 from tests.scheduler.harness import engine_of
@@ -32,16 +39,16 @@ SENT_VICTIM = {"metadata": {"name": "v", "namespace": "default", "uid": "uv"}}
 
 
 @pytest.mark.parametrize(
-    ("question", "verb", "sent"),
+    ("message", "verb", "sent"),
     [
         pytest.param(
-            FilterQuestion(BY_NAME, POD, ("n1", "n2")),
+            FilterRequest(BY_NAME, POD, ("n1", "n2")),
             "filter",
             {"Pod": SENT_POD, "Nodes": None, "NodeNames": ["n1", "n2"]},
             id="filter by name",
         ),
         pytest.param(
-            PrioritizeQuestion(WHOLE, POD, ("n1",)),
+            PrioritizeRequest(WHOLE, POD, ("n1",)),
             "prioritize",
             {
                 "Pod": SENT_POD,
@@ -51,7 +58,7 @@ SENT_VICTIM = {"metadata": {"name": "v", "namespace": "default", "uid": "uv"}}
             id="prioritize whole nodes",
         ),
         pytest.param(
-            PreemptQuestion(BY_NAME, POD, {"n1": Victims((VICTIM,), 1)}),
+            PreemptRequest(BY_NAME, POD, {"n1": Victims((VICTIM,), 1)}),
             "preempt",
             {
                 "Pod": SENT_POD,
@@ -61,7 +68,7 @@ SENT_VICTIM = {"metadata": {"name": "v", "namespace": "default", "uid": "uv"}}
             id="preempt by uid",
         ),
         pytest.param(
-            PreemptQuestion(WHOLE, POD, {"n1": Victims((VICTIM,), 0)}),
+            PreemptRequest(WHOLE, POD, {"n1": Victims((VICTIM,), 0)}),
             "preempt",
             {
                 "Pod": SENT_POD,
@@ -72,15 +79,15 @@ SENT_VICTIM = {"metadata": {"name": "v", "namespace": "default", "uid": "uv"}}
         ),
     ],
 )
-def test_what_is_sent_for_a_question(question: Question, verb: str, sent: object) -> None:
-    assert question.verb == verb
-    assert msgspec.json.decode(question.body(NamesAsObjects())) == sent
+def test_what_is_sent_for_a_request(message: Request, verb: str, sent: object) -> None:
+    assert message.verb == verb
+    assert msgspec.json.decode(message.body(NamesAsObjects())) == sent
 
 
 def test_what_is_read_of_answers() -> None:
-    assert FilterQuestion(BY_NAME, POD, ()).read(b'{"NodeNames":["n1"]}') == FilterResult(("n1",))
-    assert PrioritizeQuestion(BY_NAME, POD, ()).read(b'[{"Host":"n1","Score":1}]') == (HostPriority("n1", 1),)
-    assert PreemptQuestion(BY_NAME, POD, {}).read(b"{}") == PreemptionResult({})
+    assert FilterRequest(BY_NAME, POD, ()).read(b'{"NodeNames":["n1"]}') == FilterResult(("n1",))
+    assert PrioritizeRequest(BY_NAME, POD, ()).read(b'[{"Host":"n1","Score":1}]') == (HostPriority("n1", 1),)
+    assert PreemptRequest(BY_NAME, POD, {}).read(b"{}") == PreemptionResult({})
 
 
 def test_filters_are_consulted_one_after_the_other() -> None:
@@ -88,9 +95,9 @@ def test_filters_are_consulted_one_after_the_other() -> None:
         extender(f"http://{verb}", filterVerb=verb, nodeCacheCapable=True, **fields)
         for verb, fields in (("a", {}), ("b", {}), ("c", {"managedResources": [{"name": "example.com/gpu"}]}))
     )
-    answers = answering(a=only("n2", "n1", failed={"n3": "x"}), b=only("n1", failed={"n2": "y", "n3": "z"}))
-    found, rounds = drive(consult_filters(POD, ("n1", "n2", "n3"), (first, second, other)), answers)
-    assert isinstance(found, Narrowed)
+    responses = answering(a=only("n2", "n1", failed={"n3": "x"}), b=only("n1", failed={"n2": "y", "n3": "z"}))
+    found, rounds = drive(filter_with_extenders(POD, ("n1", "n2", "n3"), (first, second, other)), responses)
+    assert isinstance(found, FilteredNodes)
     assert found.node_names == ("n1",)
     assert {name: status.reasons for name, status in found.node_to_status.items()} == {"n2": ("y",), "n3": ("z",)}
     assert len(rounds) == 2
@@ -98,13 +105,15 @@ def test_filters_are_consulted_one_after_the_other() -> None:
 
 def test_scores_of_extenders_with_one_address_add_up() -> None:
     twins = (extender(**VERBS), extender(**VERBS))
-    added, rounds = drive(consult_scores(POD, ("n1",), twins), answering(prioritize=(HostPriority("n1", 2),)))
+    added, rounds = drive(
+        prioritize_with_extenders(POD, ("n1",), twins), answering(prioritize=(HostPriority("n1", 2),))
+    )
     assert added == {"http://extender.test": {"n1": 40}}
     assert len(rounds) == 1
 
 
-def consulted_about(victims: dict[str, Victims], *extenders: Extender, **answers: PreemptionResult) -> object:
-    result, _ = drive(consult_about_victims(POD, victims, extenders, ENGINE.columns), answering(**answers))
+def preempted_with(victims: dict[str, Victims], *extenders: Extender, **responses: PreemptionResult) -> object:
+    result, _ = drive(preempt_with_extenders(POD, victims, extenders, ENGINE.columns), answering(**responses))
     return result
 
 
@@ -118,9 +127,9 @@ def test_victims_are_agreed_on_one_after_the_other() -> None:
     first, second = extender(preemptVerb="a"), extender(preemptVerb="b")
     both = PreemptionResult({"n1": MetaVictims(("uv",), 0), "n2": MetaVictims(("uw",), 3)})
     only_one = PreemptionResult({"n1": MetaVictims(("uv",), 0)})
-    assert consulted_about(victims, first, a=both) == {"n2": Victims((other,), 3), "n1": found(VICTIM)}
-    assert list(consulted_about(victims, first, a=both)) == ["n2", "n1"]  # type: ignore[call-overload]
-    assert consulted_about(victims, first, second, a=both, b=only_one) == {"n1": found(VICTIM)}
-    assert consulted_about(victims, first, second, a=PreemptionResult({}), b=both) == {}, "nobody is left to ask about"
-    assert consulted_about(victims, first, second, b=both) == ExtenderFailure("nobody answers a")
-    assert consulted_about(victims) == victims
+    assert preempted_with(victims, first, a=both) == {"n2": Victims((other,), 3), "n1": found(VICTIM)}
+    assert list(preempted_with(victims, first, a=both)) == ["n2", "n1"]  # type: ignore[call-overload]
+    assert preempted_with(victims, first, second, a=both, b=only_one) == {"n1": found(VICTIM)}
+    assert preempted_with(victims, first, second, a=PreemptionResult({}), b=both) == {}, "nobody is left to ask about"
+    assert preempted_with(victims, first, second, b=both) == ExtenderFailure("nobody answers a")
+    assert preempted_with(victims) == victims
