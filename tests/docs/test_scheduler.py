@@ -12,16 +12,16 @@ from mooring.client.events import recorder, series
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler import loop
-from mooring.scheduler.binding import cycle, permits
+from mooring.scheduler.binding import cycle
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import allocator
-from mooring.scheduler.extenders import asking, http
+from mooring.scheduler.extenders import client, http
+from mooring.scheduler.framework import waiting_pods
 from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
 from mooring.scheduler.queue.states import QueueState, TransitionCause
-from mooring.scheduler.reporting.metrics import Gauges
+from mooring.scheduler.reporting.metrics import Gauges, Tallies, TallyFamily
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
-from mooring.scheduler.reporting.tallies import Tallies, TallyFamily
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.store import memory, memory_watch
 from tests.builders import node, pod
@@ -33,13 +33,13 @@ PROSE = " ".join(GUIDE.prose.split())
 CONSTANTS = (
     in_flight,
     queue,
-    permits,
+    waiting_pods,
     cycle,
     loop,
     series,
     recorder,
     http,
-    asking,
+    client,
     allocator,
     memory,
     memory_watch,

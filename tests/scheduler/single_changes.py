@@ -50,7 +50,7 @@ class Neighbourhood:
     def rejectors(self) -> frozenset[str]:
         """Who refuses the pod as things are; nobody, if it is placed or waits for somebody to be evicted."""
         engine = engine_of(*self.objects.values())
-        return engine.decide(engine.record(self.asleep)).rejectors
+        return engine.decide(engine.record(self.asleep)).unschedulable_plugins
 
     def draw(self, seed: int) -> Changed:
         """Something that may happen next."""

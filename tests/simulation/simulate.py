@@ -39,7 +39,7 @@ from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.lives_file import load_lives
 from mooring.kubelet.settings import FleetSettings, NodeShape
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config.expansion import expand_profiles
+from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import MUST_NOT_EXIST, Record

@@ -29,7 +29,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.encode import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.reporting.inspection import cache_told, pod_told, queue_told
+from mooring.scheduler.debug_pages import cache_told, pod_told, queue_told
 from mooring.scheduler.reporting.pod_resources import pod_resources_text
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.answers import Answer, Question, as_json, text

@@ -26,7 +26,6 @@ from mooring.api.views.pod import Pod
 from mooring.client.absent import AbsentClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
@@ -34,19 +33,22 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
-from mooring.scheduler.cycle.schedule_pod import SchedulingCycle, TieBreak
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay
-from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
-from mooring.scheduler.extenders.questions import Consultation
+from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
+from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 
 logger = logging.getLogger(__name__)
 
 FINISHED = frozenset(("Succeeded", "Failed"))
+
+
+CycleFactory = Callable[[Profile, Columns, TieBreak, Sampling | None, NowS], SchedulingCycle]
+"""Makes the cycle of a profile: `SchedulingCycle`, or one with extenders."""
 
 
 class UnknownProfileError(LookupError):
@@ -65,6 +67,7 @@ class Engine:
         services: Mapping[str, object] | None = None,
         columns: Columns | None = None,
         tie_break: Callable[[Columns], TieBreak] | None = None,
+        cycle_factory: CycleFactory = SchedulingCycle,
     ) -> None:
         registry = registry if registry is not None else default_registry()
         self.columns = columns if columns is not None else Columns()
@@ -73,7 +76,7 @@ class Engine:
             "columns": self.columns,
             "client": AbsentClient(),
             "clock": VirtualClock(),
-            "evictions": EvictionsUnderWay({}),
+            "evictions": _NoEvictions(),
             "waiting_pods": WaitingPods(),
             "activate": _activate_nobody,
             "tell": _tell_nobody,
@@ -82,11 +85,10 @@ class Engine:
         clock = at_hand["clock"]
         assert isinstance(clock, SystemClock | VirtualClock), f"no clock: {clock!r}"
         die = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
-        self.extenders = extenders_of(configuration)
         order = NodeOrder(self.columns)
         self.cycles: Mapping[str, SchedulingCycle] = {
-            name: cycle_of(profile, self.columns, die, order, self.extenders, clock.now_s)
-            for name, plan in expand_profiles(with_ignored_resources(configuration), registry.implements).items()
+            name: cycle_factory(profile, self.columns, die, _sampling(profile, order, configuration), clock.now_s)
+            for name, plan in expand_profiles(configuration, registry.implements).items()
             for profile in (registry.build(plan, {**at_hand, "entropy": entropy.fork(f"profile {name}")}),)
         }
 
@@ -118,24 +120,20 @@ class Engine:
         return self.columns.record(view)
 
     def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
-        """Where should this pod go? Changes nothing."""
+        """Choose a node for a pod. Changes nothing."""
+        return self.prepare(pod).decide(pod, in_full=in_full)
+
+    def prepare(self, pod: PodInfo) -> SchedulingCycle:
+        """The cycle of a pod, whose signature is looked up again if it was dropped."""
         if not pod.signature.registered:
             pod.signature = self.columns.signatures.current(pod.signature)
-        return self.cycle_for(pod).decide(pod, in_full=in_full)
+        return self.cycle_for(pod)
 
     def decide_admitted(self, cycle: SchedulingCycle, pod: PodInfo) -> Decision:
         """As `decide`, for a pod that the queue's gates have let in."""
         if not pod.signature.registered:
             pod.signature = self.columns.signatures.current(pod.signature)
         return cycle.decide_admitted(pod)
-
-    def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]:
-        """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""
-        if not pod.signature.registered:
-            pod.signature = self.columns.signatures.current(pod.signature)
-        cycle = self.cycle_for(pod)
-        assert isinstance(cycle, ExtenderCycle), "this configuration has no extenders: use decide()"
-        return cycle.decide_with_questions(pod, in_full=in_full)
 
     def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
         name = pod.signature.spec.scheduler_name or "default-scheduler"
@@ -150,7 +148,7 @@ class Engine:
         """Whether a profile of this scheduler has the pod's scheduler name."""
         return (pod.signature.spec.scheduler_name or "default-scheduler") in self.cycles
 
-    def assume(self, decision: Decision) -> Rejection | None:
+    def assume(self, decision: Decision) -> Status | None:
         """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
 
         A nomination is used up by the attempt, as in kube-scheduler, whether it succeeds or not.
@@ -162,13 +160,13 @@ class Engine:
         reserves = self.cycle_for(pod).profile.reserves
         for count, plugin in enumerate(reserves):
             try:
-                rejection = plugin.reserve(pod, pod.row)
+                status = plugin.reserve(pod, pod.row)
             except PluginError as error:
-                rejection = error.rejection
-            if rejection is not None:
+                status = error.status
+            if status is not None:
                 _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
-                return Rejection(rejection.code, rejection.reasons, plugin.name)
+                return status.with_plugin(plugin.name)
         return None
 
     def forget(self, pod: PodInfo) -> None:
@@ -225,6 +223,13 @@ class Engine:
             self.columns.withdraw(nominated)
 
 
+class _NoEvictions:
+    """For engines that only decide: no pod is evicted."""
+
+    def is_running_for(self, uid: str) -> bool:
+        return False
+
+
 def _activate_nobody(uid: str) -> None:
     """For engines that only decide: there is no queue."""
 
@@ -240,6 +245,17 @@ def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> Non
             plugin.unreserve(pod, node_name)
         except PluginError:
             logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
+
+
+def _sampling(profile: Profile, order: NodeOrder, configuration: SchedulerConfiguration) -> Sampling | None:
+    extenders = configuration.extenders
+    sampling = sampling_for(
+        profile,
+        order,
+        extenders_filter=any(extender.filter_verb for extender in extenders),
+        extenders_score=any(extender.prioritize_verb for extender in extenders),
+    )
+    return Sampling(order, None) if sampling is None and extenders else sampling
 
 
 def _random_tie_break(entropy: Entropy) -> TieBreak:

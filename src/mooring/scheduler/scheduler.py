@@ -36,11 +36,9 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.assumed_pods import Assumptions, OverdueWatch
 from mooring.scheduler.binding.cycle import BindingCycle
-from mooring.scheduler.binding.overdue import OverdueWatch
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
@@ -48,14 +46,16 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
 from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.event_handlers.pods import PodEventHandler
-from mooring.scheduler.eviction.evictor import Evictor
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.eviction import EvictionsUnderWay, Evictor
+from mooring.scheduler.extenders.client import ExtenderClient
+from mooring.scheduler.extenders.cycle import cycle_factory
+from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queueing_hints import registered_kinds
@@ -119,6 +119,7 @@ class Scheduler:
             entropy=entropy.fork("engine"),
             registry=registry,
             columns=columns,
+            cycle_factory=cycle_factory(configuration),
             services={
                 "client": client,
                 "clock": clock,
@@ -128,7 +129,9 @@ class Scheduler:
                 "tell": self._tell,
             },
         )
-        self._asker = _asker(self.engine, transport, self.event_buffer) if self.engine.extenders else None
+        self._extender_client = (
+            _extender_client(self.engine, transport, self.event_buffer) if configuration.extenders else None
+        )
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
         self.events = SeriesEventWriter(
@@ -159,7 +162,7 @@ class Scheduler:
             client,
             clock,
             self.event_buffer,
-            self._asker,
+            self._extender_client,
         )
         self.evictor = Evictor(
             self.evictions,
@@ -180,7 +183,7 @@ class Scheduler:
             self.evictor,
             self.reports,
             clock,
-            self._asker,
+            self._extender_client,
         )
         self._overdue = OverdueWatch(
             self.assumptions, self.engine, self.queue, self.pods, client, clock, self.event_buffer
@@ -222,8 +225,8 @@ class Scheduler:
             logger.warning("stopped with %d unfinished bindings", len(self.bindings.under_way))
         finally:
             self.waiting_pods.close()
-            if self._asker is not None:
-                await self._asker.close()
+            if self._extender_client is not None:
+                await self._extender_client.close()
 
     @property
     def _is_busy(self) -> bool:
@@ -243,13 +246,13 @@ class Scheduler:
         for view, resource in watched.items():
             kind = resource if isinstance(resource, Kind) else kind_of_view(view)
             yield self._reflector(kind, view, ObjectEventHandler(view, resource, self.engine, self.queue))
-        if self._asker is not None:
-            yield "whole nodes", self._whole(NODE, self._asker.objects.nodes)
-            yield "whole pods", self._whole(POD, self._asker.objects.pods)
+        if self._extender_client is not None:
+            yield "whole nodes", self._whole(NODE, self._extender_client.objects.nodes)
+            yield "whole pods", self._whole(POD, self._extender_client.objects.pods)
         yield self._reflector(POD, Pod, self.pods)  # last: the first list then finds nodes and claims in the columns
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
-        if self._asker is None:
+        if self._extender_client is None:
             pass  # only a decision with extenders holds the event buffer
         elif isinstance(sink, TakesPages):
             sink = BufferedPagedSink(sink, sink, self.event_buffer)
@@ -310,7 +313,7 @@ class Scheduler:
         return {(event,): count for event, count in self.queue.in_flight_events().items()}
 
 
-def _asker(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> Asker:
+def _extender_client(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> ExtenderClient:
     if transport is None:
-        transport = HttpTransport(engine.extenders)
-    return Asker(engine, transport, event_buffer)
+        transport = HttpTransport(extenders_of(engine.configuration))
+    return ExtenderClient(engine, transport, event_buffer)

@@ -11,8 +11,8 @@ import pytest
 
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import load_configuration
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
@@ -196,9 +196,9 @@ def test_what_a_file_offers_works_in_a_profile(write: Write) -> None:
             }
         ]
     )
-    refusal = decide(engine_of(node("n1"), config=written, registry=registry), pod()).refusals["n1"]
-    assert refusal is not None
-    assert (refusal.plugin, refusal.reasons) == ("Never", ("never",))
+    status = decide(engine_of(node("n1"), config=written, registry=registry), pod()).node_to_status["n1"]
+    assert status is not None
+    assert (status.plugin, status.reasons) == ("Never", ("never",))
 
 
 def test_a_file_that_changed_is_read_as_it_is_now(write: Write) -> None:

@@ -12,6 +12,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import expand_profiles, load_configuration
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Adjustable,
@@ -24,7 +25,6 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
 from mooring.scheduler.framework.status import Reason

@@ -1,4 +1,4 @@
-"""Reports: what users read of a pod's fate, to the letter, and what is counted."""
+"""Reports: conditions, events, metrics, log lines and recent decisions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mooring.client.absent import AbsentClient
 from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import unschedulable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
-from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, Reports
+from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, DecisionLog, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
-from tests.builders import pod
-from tests.scheduler.harness import engine_of
+from tests.builders import node, pod
+from tests.scheduler.harness import decide, engine_of
 from tests.scheduler.queue.builders import profile
 
 ENGINE = engine_of()
@@ -284,7 +284,7 @@ ATTEMPT_AT_3_S = {
             id="Permit let it go",
         ),
         pytest.param(
-            lambda reports: reports.permit_waited(unschedulable("no"), 2.0),
+            lambda reports: reports.permit_waited(Status.unschedulable("no"), 2.0),
             {
                 "permit_wait_duration_seconds_count{Unschedulable}": 1,
                 "permit_wait_duration_seconds_sum{Unschedulable}": 2,
@@ -384,3 +384,34 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
     assert reports.silence(WEB) is None
     assert asked == ["web-uid"]
+
+
+def test_a_placed_pod_and_a_refused_one() -> None:
+    engine = engine_of(node("n1", cpu=1))
+    log = DecisionLog(VirtualClock())
+    log.add(decide(engine, pod("small", cpu="500m")), 0.000_25)
+    log.add(decide(engine, pod("large", cpu="2")), 0.001)
+    refused, placed = log.told()
+    assert placed == {
+        "time": "2026-01-01T00:00:00.000000Z",
+        "pod": "default/small",
+        "uid": "default/small",
+        "result": "Success",
+        "node": "n1",
+        "feasibleNodes": 1,
+        "tookMicroseconds": 250,
+    }
+    assert refused["result"] == "Unschedulable"
+    assert refused["refusedBy"] == ["NodeResourcesFit"]
+    assert str(refused["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_only_the_last_are_kept_and_one_pod_can_be_asked_for() -> None:
+    engine = engine_of(node("n1"))
+    log = DecisionLog(VirtualClock(), kept_max=3)
+    for number in range(5):
+        log.add(decide(engine, pod(f"p{number}")), 0.0)
+    assert [entry["pod"] for entry in log.told()] == ["default/p4", "default/p3", "default/p2"]
+    assert [entry["pod"] for entry in log.told(limit=1)] == ["default/p4"]
+    assert [entry["pod"] for entry in log.told(pod="default/p3")] == ["default/p3"]
+    assert len(log) == 3

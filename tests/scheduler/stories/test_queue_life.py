@@ -11,7 +11,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import PreEnqueue
-from mooring.scheduler.framework.status import Rejection, unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
@@ -127,8 +127,8 @@ def test_a_plugin_activates_a_pod() -> None:
         def events_to_register(self) -> tuple[()]:
             return ()
 
-        def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
-            return None if opened else unresolvable("closed")
+        def pre_enqueue(self, pod: PodInfo) -> Status | None:
+            return None if opened else Status.unresolvable("closed")
 
     config, registry = with_plugins(Door)
 

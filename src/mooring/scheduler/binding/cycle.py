@@ -1,19 +1,21 @@
-"""The binding cycle: what happens to a pod after its scheduling cycle, while the next pods are scheduled.
+"""The binding cycle: take an assumed pod from Permit to its binding, while the next pods are scheduled.
 
-Comes in   pods that the columns believe on a node
-Goes out   pods that the API server has on that node; or, if anything fails, columns exactly as before and the pod
-           back in the queue
-
-    Permit -> (wait) -> PreBind -> Bind -> PostBind
+    Permit ──> (wait) ──> PreBind ──> Bind ──> PostBind
          \\        \\          \\       \\
-          +--------+----------+-------+-> unreserve, forget, wake others, back to the queue
+          +--------+----------+-------+-> unreserve, forget, queue other pods, back to the queue
 
- 1. A waiting pod costs neither a task nor a place among the bounded number of bindings: a gang larger than that
-    number must be able to assemble.
- 2. When the API server's answer to a binding is lost, or it refuses, the pod is looked up before its room is given
-    away: it may be there. As long as nobody can say, the assumption stands.
- 3. Everything that changes the columns goes through the event buffer: while an extender is being asked about a pod, the
-    believed cluster does not change.
+    stages of a binding:   WAITING ──> READY ──> PREPARING ──> BINDING ──> (bound, or failed)
+                           Permit      queued    PreBind       Bind
+
+On success the API server has the pod on its node. On failure the columns are as before, and the pod is in the queue.
+
+1. A pod that waits for Permit uses no task and none of the limited number of bindings: a gang larger than that limit
+   must be able to assemble.
+2. When the API server rejects a binding, or its answer is lost, the pod is looked up before its resources are freed:
+   it may be bound. As long as the lookup fails, the pod stays assumed.
+3. Every change of the columns goes through the event buffer: the columns do not change while a decision waits for an
+   extender.
+4. A binding can be cancelled until PreBind has ended: preemption may need the node.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import logging
 import math
 from copy import copy
 from dataclasses import replace
+from enum import Enum
 from functools import partial
+from typing import Any
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
@@ -33,23 +37,97 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
-from mooring.scheduler.binding.binding import Binding, Stage
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.assumed_pods import Assumption, Assumptions, AssumptionState
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.failure import Failure, FailureHandler, failed_with_error, rejected_in_binding, rejected_on_node
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection, failure
+from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
+
+
+class Stage(Enum):
+    WAITING = "waiting for Permit"
+    READY = "in line"
+    PREPARING = "PreBind"
+    BINDING = "Bind"
+
+
+class Binding:
+    """What the rooms of the binding cycle hand on."""
+
+    __slots__ = (
+        "_worker",
+        "assumption",
+        "called_off_by",
+        "entry",
+        "is_pod_gone",
+        "is_refused",
+        "node_name",
+        "pod",
+        "pre_binds",
+        "profile",
+        "stage",
+        "started_s",
+    )
+
+    def __init__(
+        self,
+        entry: QueuedPod,
+        profile: Profile,
+        assumption: Assumption,
+        pre_binds: tuple[PreBind, ...],
+        started_s: float,
+    ) -> None:
+        self.entry = entry
+        self.profile = profile
+        self.assumption = assumption
+        self.pod, self.node_name = assumption.pod, assumption.node_name
+        self.pre_binds = pre_binds
+        """Those that have something to do for this pod."""
+        self.started_s = started_s
+        self.stage = Stage.READY
+        self.called_off_by = ""
+        self.is_refused = False
+        """The API server has said no: if the pod is on its node all the same, somebody else has put it there."""
+        self.is_pod_gone = False
+        """The API server has deleted the pod, or is deleting it: a failed binding is a normal event then."""
+        self._worker: asyncio.Task[Any] | None = None
+
+    def call_off(self, plugin: str) -> bool:
+        """Stops a PreBind that is under way. False if there is none: it is too late, or too early."""
+        if self.called_off_by:
+            return True
+        if self._worker is None:
+            return False
+        self.called_off_by = plugin
+        self._worker.cancel()
+        return True
+
+    def prepare(self) -> None:
+        """PreBind begins, in the task that calls."""
+        self.stage = Stage.PREPARING
+        self._worker = asyncio.current_task()
+
+    def prepared(self) -> bool:
+        """PreBind is over, and cannot be called off any more. Returns whether it was."""
+        worker, self._worker = self._worker, None
+        self.stage = Stage.BINDING
+        if not self.called_off_by:
+            return False
+        if worker is not None:
+            worker.uncancel()
+        return True
+
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +151,7 @@ class BindingCycle:
         client: Client,
         clock: Clock,
         event_buffer: EventBuffer,
-        asker: Asker | None,
+        extender_client: ExtenderClient | None,
     ) -> None:
         self._engine = engine
         self._queue = queue
@@ -85,7 +163,7 @@ class BindingCycle:
         self._client = client
         self._clock = clock
         self._event_buffer = event_buffer
-        self._asker = asker
+        self._extender_client = extender_client
         self.under_way: dict[str, Binding] = {}
         """All bindings that are not over yet, by the uid of the pod."""
 
@@ -98,12 +176,12 @@ class BindingCycle:
         timeouts_s: dict[str, float] = {}
         if profile.permits:
             answer = _ask_permits(profile, pod, node_name)
-            if isinstance(answer, Rejection):
+            if isinstance(answer, Status):
                 self._fail(Binding(entry, profile, assumption, (), started_s), answer)
                 return
             timeouts_s = answer
         pre_binds = _with_work(profile, pod, node_name)
-        if isinstance(pre_binds, Rejection):
+        if isinstance(pre_binds, Status):
             self._fail(Binding(entry, profile, assumption, (), started_s), pre_binds)
             return
         binding = self.under_way[pod.uid] = Binding(entry, profile, assumption, pre_binds, started_s)
@@ -117,12 +195,12 @@ class BindingCycle:
         else:
             self._go_on(binding)
 
-    def _permit_ended(self, binding: Binding, since_s: float, rejection: Rejection | None) -> None:
-        self._reports.permit_waited(rejection, self._clock.now_s() - since_s)
-        if rejection is None:
+    def _permit_ended(self, binding: Binding, since_s: float, status: Status | None) -> None:
+        self._reports.permit_waited(status, self._clock.now_s() - since_s)
+        if status is None:
             self._go_on(binding)
         else:
-            self._event_buffer.run(partial(self._fail, binding, rejection))
+            self._event_buffer.run(partial(self._fail, binding, status))
 
     def _go_on(self, binding: Binding) -> None:
         """From here on a failure is no refusal: what happens meanwhile in the cluster need not be remembered."""
@@ -134,47 +212,47 @@ class BindingCycle:
 
     async def _bind(self, binding: Binding) -> None:
         view = binding.pod.view  # the watch takes it away as soon as it tells of a node
-        rejection = await self._prepare(binding) if binding.pre_binds else None
+        status = await self._prepare(binding) if binding.pre_binds else None
         is_there = False
-        if rejection is None:
+        if status is None:
             binding.stage = Stage.BINDING
             if (silent := self._reports.silence(binding.pod)) is not None:
                 await silent.wait()
-            rejection = await self._ask_binders(binding)
-            is_there = rejection is None or not await self._is_free(binding)
-        if is_there and rejection is not None and binding.is_refused:
-            self._forestalled(binding, view, rejection)
-        elif is_there or rejection is None:
+            status = await self._ask_binders(binding)
+            is_there = status is None or not await self._is_free(binding)
+        if is_there and status is not None and binding.is_refused:
+            self._forestalled(binding, view, status)
+        elif is_there or status is None:
             self._bound(binding)
         else:
-            self._event_buffer.run(partial(self._fail, binding, rejection))
+            self._event_buffer.run(partial(self._fail, binding, status))
 
-    async def _prepare(self, binding: Binding) -> Rejection | None:
+    async def _prepare(self, binding: Binding) -> Status | None:
         binding.prepare()
-        rejection: Rejection | None = None
+        status: Status | None = None
         running = ""
         try:
             for plugin in binding.pre_binds:
                 running = plugin.name
                 try:
                     said = await plugin.pre_bind(binding.pod, binding.node_name)
-                    rejection = _told("PreBind", plugin.name, said) if said is not None else None
+                    status = _told("PreBind", plugin.name, said)
                 except Exception as error:
-                    rejection = _fault("PreBind", plugin.name, error)
-                if rejection is not None:
+                    status = _fault("PreBind", plugin.name, error)
+                if status is not None:
                     break
         except asyncio.CancelledError:
             if not binding.called_off_by:
                 raise
-            rejection = _told("PreBind", running, failure(f"preempted by {binding.called_off_by}"))
-        if binding.prepared() and rejection is None:
-            rejection = failure(f"preempted by {binding.called_off_by}")
-        return rejection
+            status = _error("PreBind", running, f"preempted by {binding.called_off_by}")
+        if binding.prepared() and status is None:
+            status = Status.error(f"preempted by {binding.called_off_by}")
+        return status
 
-    async def _ask_binders(self, binding: Binding) -> Rejection | None:
-        if self._asker is not None:
+    async def _ask_binders(self, binding: Binding) -> Status | None:
+        if self._extender_client is not None:
             try:
-                answer = await self._asker.bind(binding.pod, binding.node_name)
+                answer = await self._extender_client.bind(binding.pod, binding.node_name)
             except Exception as error:
                 return _fault("Bind", "Extender", error)
             if not isinstance(answer, Skip):
@@ -184,13 +262,13 @@ class BindingCycle:
                 said = await plugin.bind(binding.pod, binding.node_name)
             except ClientError as error:
                 binding.is_refused = not error.is_outcome_unknown
-                return _told("Bind", plugin.name, failure(str(error)))
+                return _error("Bind", plugin.name, str(error))
             except Exception as error:
                 return _fault("Bind", plugin.name, error)
             if isinstance(said, Skip):
                 continue
-            return _told("Bind", plugin.name, said) if said is not None else None
-        return failure("no plugin has bound the pod")
+            return _told("Bind", plugin.name, said)
+        return Status.error("no plugin has bound the pod")
 
     async def _is_free(self, binding: Binding) -> bool:
         """After a binding that failed: whether the pod has no node of ours, so that its room may be given away."""
@@ -223,18 +301,18 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
 
-    def _forestalled(self, binding: Binding, view: Pod | None, rejection: Rejection) -> None:
+    def _forestalled(self, binding: Binding, view: Pod | None, status: Status) -> None:
         """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
         del self.under_way[binding.pod.uid]
         self._event_buffer.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
         self._assumptions.bound(binding.assumption, self._clock.now_s())
-        self._failures.report(binding.pod, view, binding.profile, failed_with_error(rejection), binding.started_s)
+        self._failures.report(binding.pod, view, binding.profile, failed_with_error(status), binding.started_s)
 
-    def _fail(self, binding: Binding, rejection: Rejection) -> None:
+    def _fail(self, binding: Binding, status: Status) -> None:
         """Takes everything back, and puts the pod back into the queue."""
         pod, assumption = binding.pod, binding.assumption
         self.under_way.pop(pod.uid, None)
-        is_refusal = rejection.code is not Code.ERROR
+        is_unschedulable = status.code is not Code.ERROR
         is_ours = self._assumptions.get(pod.uid) is assumption
         if is_ours:
             self._assumptions.remove(pod.uid)
@@ -246,8 +324,8 @@ class BindingCycle:
         left = copy(pod)  # others are told of a pod that leaves this node; it itself has none any more
         if is_ours:
             pod.node_name = ""  # otherwise the watch has told where it is, perhaps of this very record
-        outcome = replace(_outcome_of(rejection, binding.stage), is_pod_gone=binding.is_pod_gone)
-        if is_refusal:
+        outcome = replace(_outcome_of(status, binding.stage), is_pod_gone=binding.is_pod_gone)
+        if is_unschedulable:
             # Its own room becoming free does not help a pod that was just told off.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None, pre_check=_anybody_but(pod))
@@ -264,14 +342,14 @@ class BindingCycle:
                 logger.exception("plugin %s could not let go of what pod %s had", plugin.name, binding.pod.key)
 
 
-def _outcome_of(rejection: Rejection, stage: Stage) -> Failure:
+def _outcome_of(status: Status, stage: Stage) -> Failure:
     """Only up to Permit is a rejection about the node; of what PreBind and Bind say nobody knows what could help."""
-    if rejection.code is Code.ERROR:
-        return failed_with_error(rejection)
-    return rejected_in_binding(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
+    if status.code is Code.ERROR:
+        return failed_with_error(status)
+    return rejected_in_binding(status) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(status)
 
 
-def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Rejection:
+def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:
     """How long each plugin wants the pod to wait, or why it may not go."""
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
@@ -281,8 +359,8 @@ def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, fl
             return _fault("Permit", plugin.name, error)
         if isinstance(answer, Wait) and _is_time(answer.timeout_s):
             timeouts_s[plugin.name] = answer.timeout_s
-        elif answer is not None:
-            return _told("Permit", plugin.name, answer)
+        elif (status := _told("Permit", plugin.name, answer)) is not None:
+            return status
     return timeouts_s
 
 
@@ -290,7 +368,7 @@ def _is_time(seconds: object) -> bool:
     return isinstance(seconds, int | float) and not math.isnan(seconds)
 
 
-def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Rejection:
+def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Status:
     """The PreBind plugins that have something to do for this pod."""
     found: list[PreBind] = []
     for plugin in profile.pre_binds:
@@ -302,20 +380,26 @@ def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind,
     return tuple(found)
 
 
-def _told(point: str, plugin: str, rejection: object) -> Rejection:
-    """A plugin's answer, in the words of Kubernetes. What a user's plugin answers need not be what was asked for."""
-    if not isinstance(rejection, Rejection):
-        rejection = failure(f"it answered {rejection!r}, which is no answer to {point}")
-    if rejection.code is not Code.ERROR:
-        return Rejection(rejection.code, rejection.reasons, plugin)
-    return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {rejection.message}',), plugin)
+def _told(point: str, plugin: str, status: object) -> Status | None:
+    """A plugin's result, with kube-scheduler's message. None if it is a success; an error if it is no Status."""
+    if status is None or (isinstance(status, Status) and status.is_success):
+        return None
+    if not isinstance(status, Status):
+        status = Status.error(f"it answered {status!r}, which is no answer to {point}")
+    if status.code is not Code.ERROR:
+        return status.with_plugin(plugin)
+    return _error(point, plugin, status.message)
 
 
-def _fault(point: str, plugin: str, error: Exception) -> Rejection:
+def _error(point: str, plugin: str, message: str) -> Status:
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {message}',), plugin)
+
+
+def _fault(point: str, plugin: str, error: Exception) -> Status:
     """A plugin that failed does not stop the scheduler: the pod is tried again."""
     logger.exception("%s plugin %s failed", point, plugin)
     what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-    return _told(point, plugin, failure(what))
+    return _error(point, plugin, what)
 
 
 def _anybody_but(pod: PodInfo) -> partial[bool]:

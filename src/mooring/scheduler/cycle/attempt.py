@@ -20,7 +20,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.profile import FilterUse, Profile
-from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, refusal_of
+from mooring.scheduler.framework.status import Code, Reason, Status, code_of, status_of
 
 LEFT_OUT = 254
 """The number of rows that nobody was asked about."""
@@ -40,7 +40,7 @@ class Attempt:
         "_first",
         "asked",
         "columns",
-        "extender_refusals",
+        "extender_statuses",
         "feasible_count",
         "fits",
         "fits_as_cached",
@@ -48,10 +48,10 @@ class Attempt:
         "is_ordinary",
         "naming_plugins",
         "node_names",
-        "other_rejectors",
+        "other_plugins",
         "pod",
+        "pre_filter_status",
         "profile",
-        "rejection",
         "results",
         "says_as_cached",
         "states",
@@ -67,7 +67,7 @@ class Attempt:
         """The filter state of each plugin that has a say, by name."""
         self.asked: list[FilterUse] = []
         """The filters among them that read the cluster, and so were asked for this pod."""
-        self.rejection: Rejection | None = None
+        self.pre_filter_status: Status | None = None
         """Set if a PreFilter ended the attempt."""
         self.node_names: frozenset[str] | None = None
         """The only nodes that PreFilters left in question; None: all."""
@@ -86,9 +86,9 @@ class Attempt:
         """The feasible rows in the order in which they were found, where that order is of interest."""
         self.unseen: Int64s | None = None
         """Rows that the search did not get to, if it did not get to all."""
-        self.extender_refusals: dict[str, Refusal] = {}
+        self.extender_statuses: dict[str, Status] = {}
         """What extenders said against nodes, by name: they may name whomever they like."""
-        self.other_rejectors: tuple[str, ...] = ()
+        self.other_plugins: tuple[str, ...] = ()
         """Who took nodes away without being a plugin."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
@@ -158,16 +158,16 @@ class Attempt:
         if self._first is not None:
             self._first[rows] = UNSEEN
 
-    def narrow(self, found: Int64s, refusals: dict[str, Refusal]) -> None:
+    def narrow(self, found: Int64s, statuses: dict[str, Status]) -> None:
         """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
-        first, told = self.first, self.columns.rows_named(refusals)
+        first, told = self.first, self.columns.rows_named(statuses)
         first[first == FITS] = UNSEEN
         # An extender may speak of a node that it was not asked about. Its words count, but a plugin refused first.
         overruled = sorted(self.profile.filters[n].plugin.name for n in set(first[told].tolist()) if n < BY_EXTENDER)
-        self.other_rejectors += tuple(overruled)
+        self.other_plugins += tuple(overruled)
         first[told] = BY_EXTENDER
         first[found] = FITS
-        self.extender_refusals = refusals
+        self.extender_statuses = statuses
         self.found = found
         self.set_feasible(np.sort(found))
         self.says_as_cached = self.fits_as_cached = False
@@ -175,9 +175,9 @@ class Attempt:
     def was_pre_filtered(self, plugin: str) -> bool:
         """Whether the plugin's PreFilter was asked, before another one ended the attempt for good."""
         names = [each.name for each in self.profile.pre_filters]
-        rejection = self.rejection
-        if rejection is not None and rejection.plugin and rejection.code is not Code.UNSCHEDULABLE:
-            names = names[: names.index(rejection.plugin)]
+        status = self.pre_filter_status
+        if status is not None and status.plugin and status.code is not Code.UNSCHEDULABLE:
+            names = names[: names.index(status.plugin)]
         return plugin in names
 
     @property
@@ -190,7 +190,7 @@ class Attempt:
     def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
         return tuple(use.plugin.reasons(self.states[use.plugin.name]))
 
-    def refusal(self, row: int) -> Refusal | None:
+    def status_at(self, row: int) -> Status | None:
         """Why a row refuses, or None if it fits."""
         number = int(self.first[row])
         if number == FITS:
@@ -198,14 +198,14 @@ class Attempt:
         if number == LEFT_OUT:
             return self.left_out()
         if number == BY_EXTENDER:
-            return self.extender_refusals[self.columns.node_names[row]]
+            return self.extender_statuses[self.columns.node_names[row]]
         use = self.profile.filters[number]
-        return refusal_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
+        return status_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
 
-    def left_out(self) -> Refusal:
+    def left_out(self) -> Status:
         """What is said of nodes that were not even asked."""
         names = " ".join(sorted(self.naming_plugins))
-        return Refusal("", Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
+        return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
 
     def refusing(self) -> list[tuple[FilterUse, Int64s, Int64s]]:
         """The filters that refused some rows, with those rows and what was said of them."""
@@ -226,8 +226,8 @@ class Attempt:
             alike = sum(1 << n for n, r in enumerate(reasons) if r.code is code)
             if alike:
                 refused[rows] = (bits & alike != 0) & (bits & severer == 0) if severer else bits & alike != 0
-        if self.extender_refusals:
-            refused[self.columns.rows_named(n for n, r in self.extender_refusals.items() if r.code is code)] = True
+        if self.extender_statuses:
+            refused[self.columns.rows_named(n for n, r in self.extender_statuses.items() if r.code is code)] = True
         return refused
 
     @property
@@ -247,5 +247,5 @@ class Attempt:
         if number in (LEFT_OUT, UNSEEN):
             return Code.UNRESOLVABLE
         if number == BY_EXTENDER:
-            return self.extender_refusals[self.columns.node_names[row]].code
+            return self.extender_statuses[self.columns.node_names[row]].code
         return code_of(int(self.bits[row]), self.reasons_of(self.profile.filters[number]))

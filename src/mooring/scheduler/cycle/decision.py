@@ -19,7 +19,7 @@ from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import FollowUp
-from mooring.scheduler.framework.status import Code, Refusal, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True):
     pod: PodInfo
     node_name: str | None = None
     feasible_count: int = 0
-    rejection: Rejection | None = None
+    status: Status | None = None
     """Set if PreEnqueue or PreFilter ended it."""
     node_names: frozenset[str] | None = None
     """The only nodes that came into question; None: all."""
@@ -45,15 +45,15 @@ class Decision(msgspec.Struct, frozen=True):
     preemption: PreemptionPlan | None = None
     error: str | None = None
     """A word for why the cycle ended otherwise: nonodes, skip, or the step that failed (prefilter, filter, …)."""
-    refusals: Mapping[str, Refusal | None] = field(default_factory=dict)
+    node_to_status: Mapping[str, Status | None] = field(default_factory=dict)
     """In full: for each node that came into question why it refuses, None if it fits."""
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """In full: for each feasible node what each plugin gave it, and the `total`."""
     clears_nomination: bool = False
     """The pod's nomination, if it has one, is void."""
-    rejectors: frozenset[str] = frozenset()
+    unschedulable_plugins: frozenset[str] = frozenset()
     """The plugins that refused: what helps one of them can help the pod. Empty if it was placed or the cycle failed."""
-    pending: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
     """Those of them that only wait for something: their pods skip the backoff."""
     follow_ups: tuple[FollowUp, ...] = ()
     """What PostFilter plugins want the API server to be told."""
@@ -69,12 +69,12 @@ class Decision(msgspec.Struct, frozen=True):
             return Code.SUCCESS
         if self.error is not None:
             return _CODES.get(self.error, Code.ERROR)
-        if self.message is None and self.rejection is not None:
-            return self.rejection.code
+        if self.message is None and self.status is not None:
+            return self.status.code
         return Code.UNSCHEDULABLE
 
     @property
-    def is_refusal(self) -> bool:
+    def is_unschedulable(self) -> bool:
         """The pod goes nowhere, and that is an answer: the condition's reason is Unschedulable, not SchedulerError."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 

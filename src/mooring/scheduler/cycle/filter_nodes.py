@@ -12,7 +12,6 @@ asked about the rows that are left.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
@@ -40,7 +39,7 @@ def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureR
 
 def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> None:
     """Run Filter, unless a PreFilter has ended the attempt."""
-    if attempt.rejection is not None:
+    if attempt.pre_filter_status is not None:
         return
     if not attempt.is_ordinary:
         _ignore_own_nomination(attempt)
@@ -78,7 +77,7 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
     nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
     if nominated_row is not None:
         # It was looked at before the search, which counts, unless the search gets to it and finds the same again.
-        if columns.node_names[nominated_row] in attempt.extender_refusals:
+        if columns.node_names[nominated_row] in attempt.extender_statuses:
             again = 1
         elif attempt.code_at(nominated_row) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
             again = int(nominated_row not in in_turn[: taken.looked_at])
@@ -106,19 +105,19 @@ def run_pre_filters(attempt: Attempt) -> None:
         answer = use.plugin.pre_filter(pod)
         if isinstance(answer, Proceed):
             _set_state(attempt, use.plugin.name, answer.state)
-    deferred: Rejection | None = None
+    deferred: Status | None = None
     naming: list[str] = []
     for plugin in _pre_filters_for(attempt):
         name = plugin.name
         answer = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
         if answer is SKIP:
             continue
-        if isinstance(answer, Rejection):
-            rejection = replace(answer, plugin=name)
+        if isinstance(answer, Status):
+            status = answer.with_plugin(name)
             if answer.code is Code.UNSCHEDULABLE:
-                deferred = rejection  # preemption may help, so the other plugins' states are still needed
+                deferred = status  # preemption may help, so the other plugins' states are still needed
                 continue
-            attempt.rejection = rejection if answer.code is Code.UNRESOLVABLE else _as_error(rejection)
+            attempt.pre_filter_status = status if answer.code is Code.UNRESOLVABLE else _as_error(status)
             return
         assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
         if name not in states.filters:
@@ -129,10 +128,10 @@ def run_pre_filters(attempt: Attempt) -> None:
             attempt.node_names = answer.node_names if known is None else known & answer.node_names
             if not attempt.node_names:
                 attempt.naming_plugins = tuple(naming)
-                attempt.rejection = _no_common_node(naming)
+                attempt.pre_filter_status = _no_common_node(naming)
                 return
     attempt.naming_plugins = tuple(naming)
-    attempt.rejection = deferred
+    attempt.pre_filter_status = deferred
     if attempt.states is not states.filters:
         asked = attempt.states.keys() - states.filters.keys()
         attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in asked]
@@ -141,7 +140,7 @@ def run_pre_filters(attempt: Attempt) -> None:
 def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
     """The PreFilters to run: all of them only if a cached result rejects the pod or names nodes."""
     profile = attempt.profile
-    if attempt.results.states.has_node_names_or_rejection:
+    if attempt.results.states.has_node_names_or_status:
         return profile.pre_filters
     return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
@@ -237,13 +236,13 @@ def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, asked: Bools) -> 
     return fits
 
 
-def _no_common_node(naming: list[str]) -> Rejection:
+def _no_common_node(naming: list[str]) -> Status:
     if len(naming) == 1:
-        return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
+        return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
     names = " ".join(sorted(naming))
-    return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}] simultaneously",))
+    return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}] simultaneously",))
 
 
-def _as_error(rejection: Rejection) -> Rejection:
-    text = f'running PreFilter plugin "{rejection.plugin}": {rejection.message}'
-    return Rejection(Code.ERROR, (text,), rejection.plugin)
+def _as_error(status: Status) -> Status:
+    text = f'running PreFilter plugin "{status.plugin}": {status.message}'
+    return Status(Code.ERROR, (text,), status.plugin)

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,12 +32,11 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.framework.diagnosis import Diagnosis
+from mooring.scheduler.framework.failed_attempt import RowCache
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
-from mooring.scheduler.framework.status import Rejection
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cycle.diagnosis import Diagnosis
+from mooring.scheduler.framework.status import Status
 
 FITS = 255
 """`first` of a row that no filter rejects; the numbers of filters are smaller."""
@@ -51,15 +49,9 @@ SINGLE_ROWS_MAX = 16
 
 FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]
-PreFilterResult: TypeAlias = "Proceed[Any] | Skip | Rejection"
+PreFilterResult: TypeAlias = "Proceed[Any] | Skip | Status"
 
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
-
-
-class RowDerived(Protocol):
-    """Something that preemption derived from rows and that a change of these rows makes invalid."""
-
-    def forget(self, rows: Int64s | None) -> None: ...
 
 
 class RowArrays:
@@ -89,7 +81,7 @@ class PluginStates:
 
     __slots__ = (
         "filters",
-        "has_node_names_or_rejection",
+        "has_node_names_or_status",
         "last_filter_number",
         "node_filters",
         "node_scores",
@@ -97,7 +89,7 @@ class PluginStates:
         "pod_filters",
         "pod_scores",
         "pre_filter_results",
-        "pre_score_rejection",
+        "pre_score_status",
         "topology_filters",
     )
 
@@ -115,14 +107,14 @@ class PluginStates:
         """Scores of nodes alone that are normalized over the feasible rows."""
         self.topology_filters = topology_filters
         """Filters of scope TOPOLOGY whose answers for this signature are node-local."""
-        self.pre_score_rejection: Rejection | None = None
+        self.pre_score_status: Status | None = None
         self._run_pre_filters(profile, pod)
         for use, state in topology_filters:
             self.filters[use.plugin.name] = state
             self.pod_filters.append((use, state))
         self.last_filter_number = max((use.number for use, _ in (*self.node_filters, *self.pod_filters)), default=-1)
         self._run_pre_scores(profile, pod)
-        self.has_node_names_or_rejection = not all(
+        self.has_node_names_or_status = not all(
             result is SKIP or (isinstance(result, Proceed) and result.node_names is None)
             for result in self.pre_filter_results.values()
         )
@@ -154,8 +146,8 @@ class PluginStates:
             state = use.plugin.pre_score(pod, slice(0, 0))
             if state is SKIP:
                 continue
-            if isinstance(state, Rejection):
-                self.pre_score_rejection = self.pre_score_rejection or replace(state, plugin=use.plugin.name)
+            if isinstance(state, Status):
+                self.pre_score_status = self.pre_score_status or state.with_plugin(use.plugin.name)
             elif use.plugin.normalizes:
                 self.normalized_scores.append((use, state))
             elif use.plugin.score_scope is Scope.NODE_PODS:
@@ -177,7 +169,7 @@ class SignatureResults:
         self.arrays = RowArrays(0)
         self.diagnosis: Diagnosis | None = None
         """The diagnosis if no row fits. Void when a row changes; written by `diagnose`."""
-        self.victims: RowDerived | None = None
+        self.victims: RowCache | None = None
         """What preemption found on each row. Written by DefaultPreemption."""
         self._columns = columns
         self._node_position = -1

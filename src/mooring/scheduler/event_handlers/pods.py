@@ -28,12 +28,12 @@ from msgspec.structs import replace
 from mooring.api.views.pod import Pod
 from mooring.client.interface import Change
 from mooring.kit.clock import parse_rfc3339
-from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
-from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.binding.assumed_pods import Assumptions, AssumptionState
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
 from mooring.scheduler.event_handlers.objects import UNPARSABLE, log_skipped
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 DEFAULT_SCHEDULER = "default-scheduler"

@@ -31,7 +31,7 @@ from mooring.scheduler.cache.arrays import length_of
 from mooring.scheduler.framework.node_plugins import FilterPlugin, ScorePlugin
 from mooring.scheduler.framework.obstacle import Distances, Obstacle
 from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 class PluginError(Exception):
@@ -39,7 +39,7 @@ class PluginError(Exception):
 
     def __init__(self, plugin: str, step: str, text: str, what: str) -> None:
         super().__init__(what)
-        self.rejection = Rejection(Code.ERROR, (text,), plugin)
+        self.status = Status(Code.ERROR, (text,), plugin)
         """What kube-scheduler would report of such a failure."""
         self.step = step
         """The value of `Decision.error`."""
@@ -240,11 +240,21 @@ def _check_type(*types: type) -> _Check:
     return check
 
 
+_check_status_type = _check_type(Status, NoneType)
+
+
+def _check_status(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    """The caller treats every Status as a rejection, so a success becomes None."""
+    if isinstance(answer, Status) and answer.is_success:
+        return None
+    return _check_status_type(plugin, point, answer, arguments)
+
+
 _CHECKS: Mapping[str, _Check] = {
-    "pre_enqueue": _check_type(Rejection, NoneType),
-    "pre_filter": _check_type(Proceed, Skip, Rejection),
+    "pre_enqueue": _check_status,
+    "pre_filter": _check_type(Proceed, Skip, Status),
     "post_filter": _check_type(PostFilterResult),
-    "reserve": _check_type(Rejection, NoneType),
+    "reserve": _check_status,
     "filter": _check_filter,
     "filter_adjusted": _check_filter,
     "explain": _check_obstacles,

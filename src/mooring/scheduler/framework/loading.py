@@ -23,6 +23,7 @@ import msgspec
 
 from mooring.scheduler.config.types import (
     DEFAULT_SCHEDULER_NAME,
+    ExtensionPoint,
     Plugins,
     PluginSet,
     Profile,
@@ -30,7 +31,6 @@ from mooring.scheduler.config.types import (
 )
 from mooring.scheduler.config.types import Plugin as PluginEntry
 from mooring.scheduler.framework.plugin import Plugin
-from mooring.scheduler.framework.points import ExtensionPoint
 
 
 class PluginFileError(ValueError):

@@ -30,8 +30,9 @@ import msgspec
 
 from mooring.api.field_errors import quoted
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.config.expansion import ProfilePlan
 from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.config.profiles import ProfilePlan
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.adapter import NodePluginAdapter
 from mooring.scheduler.framework.guard import describe, guard, is_interrupt
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodePlugin, ScorePlugin
@@ -52,7 +53,6 @@ from mooring.scheduler.framework.plugin import (
     Scope,
     Score,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile, filter_use, score_use
 from mooring.scheduler.framework.status import REASONS_MAX, Reason
 

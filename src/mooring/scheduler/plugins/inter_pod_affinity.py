@@ -24,7 +24,7 @@ from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
-from mooring.scheduler.config.arguments import InterPodAffinityArgs
+from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
@@ -39,7 +39,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_events
 from mooring.scheduler.plugins.spread_constraints import HOSTNAME
 from mooring.scheduler.plugins.topology_text import domain_details, domain_text, in_domain_text, missing_label
@@ -130,13 +130,13 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredTerms] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredTerms] | Skip | Status:
         signature = pod.signature
         if _has_no_terms(signature):
             return SKIP
         own = self._own_terms(signature)
         if own.error is not None:
-            return unresolvable(f"parsing pod: {own.error}")
+            return Status.unresolvable(f"parsing pod: {own.error}")
         carried = _anti_affinity_terms_matching(signature)
         if own.affinity is None and not own.anti_affinity and not any(term.carriers for term in carried):
             return SKIP

@@ -32,12 +32,12 @@ from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.config.arguments import NodeAffinityArgs
+from mooring.scheduler.config.types import NodeAffinityArgs
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Scope, Score, Skip
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 
 _ENFORCED = 1
 _OWN = 2
@@ -72,14 +72,14 @@ class NodeAffinity(
         self._added_preferred: tuple[PreferredTerm, ...] = compile_preferred(preferred)
         self._adds_preferences = bool(preferred)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredNodeAffinity] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredNodeAffinity] | Skip | Status:
         required = _required_selector(pod.signature.spec)
         if required is None and self._added_required is None and not pod.signature.spec.node_selector:
             return SKIP
         state = required_node_affinity(pod.signature.view)
         names = named_nodes(required) if required is not None else None
         if names is not None and not names:
-            return unresolvable("pod affinity terms conflict")
+            return Status.unresolvable("pod affinity terms conflict")
         return Proceed(state, names)
 
     def filter(self, state: RequiredNodeAffinity, rows: Rows) -> Int64s:
@@ -99,12 +99,12 @@ class NodeAffinity(
         distinct = {obstacle.text: obstacle for obstacle in failing}
         return list(distinct.values()) or super().explain(state, row, bits, context)
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> PreferredTerms | Skip | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> PreferredTerms | Skip | Status:
         affinity = pod.signature.spec.affinity
         try:
             own = preferred_node_affinity(pod.signature.view)
         except NodeSelectorError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         has_own = (
             affinity is not None
             and affinity.node_affinity is not None

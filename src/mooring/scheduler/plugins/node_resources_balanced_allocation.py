@@ -16,7 +16,7 @@ from mooring.api.resources import balanced_score_requests
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
+from mooring.scheduler.config.types import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Scope, Score, Skip
 from mooring.scheduler.plugins.resource_allocation import (
     DeviceBackedResources,

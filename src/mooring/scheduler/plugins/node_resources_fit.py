@@ -43,7 +43,7 @@ from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.types import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -67,7 +67,7 @@ from mooring.scheduler.framework.obstacle import (
     ObstacleKind,
 )
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Scope, Score
-from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 from mooring.scheduler.plugins.resource_allocation import (
     DeviceBackedResources,
     ResourceAmounts,
@@ -127,14 +127,14 @@ class NodeResourcesFit(
         self._offers: list[tuple[Node, Amounts]] = []
         """Allocatable amounts of the last two nodes: hints of many pods read the same event."""
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[FitFilterState] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[FitFilterState] | Status:
         requests = {
             name: amount
             for name, amount in fit_filter_requests(pod.signature.view).items()
             if amount > 0 and not self._is_ignored(name)
         }
         if len(requests) > REASONS_MAX - 2:
-            return unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
+            return Status.unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
             FitFilterState(

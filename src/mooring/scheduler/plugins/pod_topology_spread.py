@@ -22,21 +22,12 @@ from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import by_table
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import (
-    SCORE_MAX,
-    SKIP,
-    Adjustable,
-    PreFilter,
-    PreScore,
-    Proceed,
-    Score,
-    Skip,
-)
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, PreScore, Proceed, Score, Skip
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.pod_topology_spread_hints import SpreadHints
 from mooring.scheduler.plugins.spread_constraints import (
     HARD,
@@ -121,11 +112,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Status:
         try:
             wish = self._wish(pod.signature, HARD)
         except LabelSelectorError as error:
-            return failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
+            return Status.error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
         reaches = self._reaches(pod.signature, wish)
@@ -188,11 +179,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Score
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Status:
         try:
             wish = self._wish(pod.signature, SOFT)
         except LabelSelectorError as error:
-            return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
+            return Status.error(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
         reaches = self._reaches(pod.signature, wish)

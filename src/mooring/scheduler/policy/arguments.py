@@ -17,20 +17,21 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.argument_rules import argument_problems
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.decode import StrictDecoder
+from mooring.scheduler.config.problems import ConfigurationError, Problem, forbidden, invalid
+from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
+    OrDefault,
+    RawArguments,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
+    Settings,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import OrDefault, Settings
-from mooring.scheduler.config.problems import ConfigurationError, Problem, forbidden, invalid
-from mooring.scheduler.config.types import RawArguments
+from mooring.scheduler.config.validation import argument_problems
 
 S = TypeVar("S", bound=Settings)
 

@@ -24,28 +24,26 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.config.profiles import default_profile, with_defaults
+from mooring.scheduler.config.types import (
+    ALL_PLUGINS,
+    API_VERSION,
     LIST_DEFAULTING,
     REQUESTED_TO_CAPACITY_RATIO,
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
-    PodTopologySpreadArgs,
-    ScoringStrategy,
-    UtilizationShapePoint,
-)
-from mooring.scheduler.config.defaults import default_profile, with_defaults
-from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError, Problem
-from mooring.scheduler.config.types import (
-    ALL_PLUGINS,
-    API_VERSION,
     Plugin,
     PluginArguments,
     PluginConfig,
     Plugins,
     PluginSet,
+    PodTopologySpreadArgs,
     Profile,
     SchedulerConfiguration,
+    ScoringStrategy,
+    UtilizationShapePoint,
 )
 from mooring.scheduler.config.validation import validate
 from mooring.scheduler.policy.arguments import (

@@ -16,7 +16,7 @@ from typing import ClassVar
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
+from mooring.scheduler.config.types import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 from mooring.scheduler.framework.plugin import PreScore, Scope, Score
 from mooring.scheduler.plugins.node_resources_fit import FitScoreState, NodeResourcesFit
 from mooring.scheduler.policy.arguments import strategy_arguments

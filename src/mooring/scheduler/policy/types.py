@@ -20,20 +20,25 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.argument_rules import argument_problems
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.decode import StrictDecoder
+from mooring.scheduler.config.problems import Problem, child, invalid
+from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
+    INT32,
     REQUESTED_TO_CAPACITY_RATIO,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    Int32,
+    Int64,
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
+    Settings,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import INT32, Int32, Int64, Settings
-from mooring.scheduler.config.problems import Problem, child, invalid
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from mooring.scheduler.config.validation import argument_problems
 from mooring.scheduler.policy.arguments import in_strategy
 from mooring.scheduler.policy.names import (
     NODE_LABEL,

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from mooring.kit.clock import Clock
 from mooring.scheduler.framework.plugin import Plugin, Skip
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.reporting.metrics import Metrics
 
 TIMED = {
@@ -102,6 +102,6 @@ def _called_at(profile: Profile) -> Iterator[tuple[Plugin, str]]:
 
 
 def _status_of(answer: object) -> str:
-    if isinstance(answer, Rejection):
+    if isinstance(answer, Status):
         return answer.code.value
     return "Skip" if isinstance(answer, Skip) else "Success"

@@ -1,33 +1,79 @@
-"""Reports: what the scheduler tells its users, each fact in one place.
+"""Reports: what the scheduler reports about a pod, each fact in one place.
 
-Comes in   what happened to a pod
-Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), numbers (`metrics`),
-           log lines: failures always, what became of every attempt at `-v 2`
+Writes PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), metrics (`metrics`),
+the log of recent decisions for /debug/decisions, and log lines: failures always, the result of every attempt at `-v
+2`.
 
- 1. The texts are kube-scheduler's, to the letter.
- 2. Nothing here waits, and nothing here fails the caller.
+1. The texts are kube-scheduler's, byte for byte.
+2. No method awaits, and none raises.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.client.events.recorder import EventRecorder, EventType
-from mooring.kit.clock import Clock
+from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import DEFAULT_SCHEDULER_NAME, QueuedPod
-from mooring.scheduler.reporting.decisions import DecisionLog
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
+
+KEPT_MAX = 1_000
+
+
+class DecisionLog:
+    """What was decided lately."""
+
+    def __init__(self, clock: Clock, kept_max: int = KEPT_MAX) -> None:
+        self._clock = clock
+        self._kept: deque[tuple[float, float, Decision]] = deque(maxlen=kept_max)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, decision: Decision, took_s: float) -> None:
+        self._kept.append((self._clock.wall_s(), took_s, decision))
+
+    def told(self, *, pod: str = "", limit: int = KEPT_MAX) -> list[dict[str, object]]:
+        """The youngest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
+        chosen = [entry for entry in reversed(self._kept) if not pod or entry[2].pod.key == pod]
+        return [_told(*entry) for entry in chosen[:limit]]
+
+
+def _told(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]:
+    told: dict[str, object] = {
+        "time": format_rfc3339_micro(wall_s),
+        "pod": decision.pod.key,
+        "uid": decision.pod.uid,
+        "result": decision.code.value,
+        "node": decision.node_name,
+        "feasibleNodes": decision.feasible_count,
+        "tookMicroseconds": round(took_s * 1e6),
+    }
+    if decision.message:
+        told["message"] = decision.message
+    if decision.error:
+        told["error"] = decision.error
+    if decision.status is not None:
+        told["rejectedBy"] = decision.status.plugin
+    if decision.unschedulable_plugins or decision.pending_plugins:
+        told["refusedBy"] = sorted(decision.unschedulable_plugins | decision.pending_plugins)
+    if decision.preemption is not None:
+        plan = decision.preemption
+        told["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}
+    return told
+
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +120,7 @@ class Reports:
     def decided(self, decision: Decision, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
         self.decisions.add(decision, took_s)
-        if decision.node_name is None and decision.is_refusal:
+        if decision.node_name is None and decision.is_unschedulable:
             self._metrics.preemption_attempts.inc()
 
     def scheduled(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
@@ -144,8 +190,8 @@ class Reports:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node="")
 
-    def permit_waited(self, rejection: Rejection | None, waited_s: float) -> None:
-        code = rejection.code if rejection is not None else Code.SUCCESS
+    def permit_waited(self, status: Status | None, waited_s: float) -> None:
+        code = status.code if status is not None else Code.SUCCESS
         self._metrics.permit_wait.labels(code.value).observe(waited_s)
 
     # Preemption

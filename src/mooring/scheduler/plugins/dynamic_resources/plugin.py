@@ -29,7 +29,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import DynamicResourcesArgs
+from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
 from mooring.scheduler.devices.allocator import AllocationTimeout
 from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker
@@ -38,11 +38,11 @@ from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, 
 from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
-    FailedAttempt,
     Filter,
     PostFilter,
     PostFilterResult,
@@ -55,7 +55,7 @@ from mooring.scheduler.framework.plugin import (
     Skip,
     Tell,
 )
-from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
 from mooring.scheduler.plugins.dynamic_resources.claims import (
     ClaimsMissingError,
@@ -126,13 +126,13 @@ class DynamicResources(
 
     # PreEnqueue
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         if pod.view is None or not pod.view.spec.resource_claims:
             return None
         try:
             claims_of(pod.view, pod.uid, self._claims)
         except ClaimsMissingError as error:
-            return unresolvable(str(error))
+            return Status.unresolvable(str(error))
         return None
 
     # Filter
@@ -141,7 +141,7 @@ class DynamicResources(
         has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
         return has_claims or bool(self._manager.class_resolver)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[DynamicResourcesState] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[DynamicResourcesState] | Skip | Status:
         if not self.is_concerned(pod):
             return SKIP
         state = self._state_of(pod)
@@ -156,39 +156,39 @@ class DynamicResources(
     def reasons(self, state: DynamicResourcesState) -> tuple[Reason, ...]:
         return state.reasons()
 
-    def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Rejection:
+    def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Status:
         """The state of a pod before nodes are filtered."""
         view = pod.view if pod.view is not None else pod.signature.view
         try:
             claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
         except ClaimsMissingError as error:
-            return unresolvable(str(error))
+            return Status.unresolvable(str(error))
         backed = self._backed(pod)
         leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
         if not claims and not backed:
             return SKIP
         state = DynamicResourcesState(pod, view, claims, backed, leftover, self._columns, self._manager, self._cache)
         for index, claim in enumerate((*claims, leftover) if leftover is not None else claims):
-            rejection = self._examine(state, index, claim)
-            if rejection is not None:
-                return rejection
+            status = self._examine(state, index, claim)
+            if status is not None:
+                return status
         if state.allocates:
             self._manager.sync()
         return state
 
-    def _examine(self, state: DynamicResourcesState, index: int, claim: ResourceClaim) -> Rejection | None:
+    def _examine(self, state: DynamicResourcesState, index: int, claim: ResourceClaim) -> Status | None:
         allocation = claim.status.allocation
         if allocation is not None:
             if allocation.node_selector is not None:
                 try:
                     state.node_selectors[index] = compile_strict(allocation.node_selector)
                 except NodeSelectorError as error:
-                    return failure(str(error))
+                    return Status.error(str(error))
             if self._binding_failed(claim):
                 state.not_ready.append(index)
             return None
         if self._claims.pending_allocation(claim_uid(claim)) is not None:
-            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            return Status.unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if claim is state.leftover:
             return None
         for request in claim.spec.devices.requests:
@@ -197,12 +197,12 @@ class DynamicResources(
             elif request.first_available:
                 named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
             else:
-                return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+                return Status.unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
             for request_name, class_name in named:
                 if not class_name:
-                    return failure(f"request {request_name}: unsupported request type")
+                    return Status.error(f"request {request_name}: unsupported request type")
                 if self._manager.classes.get(class_name) is None:
-                    return unresolvable(f"request {request_name}: device class {class_name} does not exist")
+                    return Status.unresolvable(f"request {request_name}: device class {class_name} does not exist")
         return None
 
     def _binding_failed(self, claim: ResourceClaim) -> bool:
@@ -252,26 +252,26 @@ class DynamicResources(
     # PostFilter
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
+        is_own_rejection = attempt.pre_filter_status is not None and attempt.pre_filter_status.plugin == self.name
         if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
             # Another PreFilter plugin rejected the pod first. kube-scheduler finds no state and reports that.
-            return PostFilterResult(rejection=failure("not found"))
+            return PostFilterResult(status=Status.error("not found"))
         state = attempt.states.get(self.name)
         if not isinstance(state, DynamicResourcesState):
-            return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
+            return PostFilterResult(status=Status.unschedulable("no new claims to deallocate"))
         for index in sorted(state.unavailable):
             claim = state.claims[index]
             if is_only_for(claim, attempt.pod.uid):
                 follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
                 return PostFilterResult(
-                    rejection=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
+                    status=Status.unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
                 )
         if state.leftover is not None:
             return PostFilterResult(
-                rejection=unschedulable("deletion of ResourceClaim completed"),
+                status=Status.unschedulable("deletion of ResourceClaim completed"),
                 follow_up=Deletion(self._writer, state.leftover.key),
             )
-        return PostFilterResult(rejection=unschedulable("still not schedulable"))
+        return PostFilterResult(status=Status.unschedulable("still not schedulable"))
 
     # Score
 
@@ -287,9 +287,9 @@ class DynamicResources(
 
     # Reserve
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         state = self._fresh_state(pod)
-        if state is None or isinstance(state, Rejection):
+        if state is None or isinstance(state, Status):
             return state
         node_name = self._columns.node_names[row]
         part = state.part_at(row)
@@ -300,7 +300,7 @@ class DynamicResources(
         try:
             found = part.outcomes.find(row)
             if found is None:
-                return failure("claim allocation not found for node")
+                return Status.error("claim allocation not found for node")
             allocations = tuple(
                 allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
                 for spec, wanted, alternatives, taken in zip(
@@ -308,9 +308,9 @@ class DynamicResources(
                 )
             )
         except AllocationTimeout:
-            return failure(f"node {node_name}: timed out trying to allocate devices")
+            return Status.error(f"node {node_name}: timed out trying to allocate devices")
         except AllocationError as error:
-            return failure(error.text(part.names))
+            return Status.error(error.text(part.names))
         for uid, allocation in zip(part.uids, allocations, strict=True):
             self._claims.add_pending(uid, allocation)
         self._reserved[pod.uid] = PodAllocations(state, node_name, allocations, part)
@@ -333,7 +333,7 @@ class DynamicResources(
             return  # a claim is deleted, and its reservations with it
         await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
-    def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Rejection | None:
+    def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Status | None:
         """The state of the current cycle, or a new one if allocations changed."""
         state = self._latest
         if state is not None and state.pod is pod and state.revision == self._manager.allocated.revision:
@@ -355,7 +355,7 @@ class DynamicResources(
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         reserved = self._reserved.get(pod.uid)
         if reserved is None:
             return None
@@ -366,7 +366,7 @@ class DynamicResources(
                 self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_ready(reserved)
         except ClaimBindingError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         self._reserved.pop(pod.uid, None)
         return None
 
