@@ -43,7 +43,7 @@ class Case(NamedTuple):
 
 @settings(max_examples=150)
 @given(seed=st.integers(0, 2**32), changes=st.lists(st.integers(0, 2**32), min_size=CHANGES, max_size=CHANGES))
-def test_what_helps_a_pod_wakes_it(seed: int, changes: list[int]) -> None:
+def test_a_change_that_helps_a_pod_queues_it(seed: int, changes: list[int]) -> None:
     neighbourhood = random_neighbourhood(seed)
     rejectors = neighbourhood.rejectors()
     for change in map(neighbourhood.draw, changes if rejectors else ()):
@@ -181,7 +181,7 @@ EXAMPLES: list[tuple[Pod, tuple[ApiObject, ...], Changed]] = [
     [(sentence, *example) for sentence, example in zip(KUBE_SCHEDULER_SLEEPS_TOO, EXAMPLES, strict=True)],
     ids=list(KUBE_SCHEDULER_SLEEPS_TOO),
 )
-def test_kube_scheduler_sleeps_through_this_too(
+def test_kube_scheduler_skips_this_change_too(
     sentence: str, rejected: Pod, around: tuple[ApiObject, ...], change: Changed
 ) -> None:
     old = change[0]
