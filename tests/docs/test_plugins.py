@@ -167,7 +167,7 @@ class Rule({bases}):
 
 
 def registering(*, kind: str = "Widget", view: str = "Widget") -> str:
-    """A file with two rules, each of which is woken by a custom kind."""
+    """A file with two plugins that register a custom kind."""
     return f"""
 from typing import ClassVar
 from mooring.api.kinds import NODE, Kind

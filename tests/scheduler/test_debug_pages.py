@@ -8,7 +8,12 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.assumed_pods import Assumptions
 from mooring.scheduler.binding.cycle import Binding, Stage
-from mooring.scheduler.debug_pages import NOBODYS, cache_told, pod_told, queue_told
+from mooring.scheduler.debug_pages import (
+    UNKNOWN,
+    cache_page,
+    pod_page,
+    queue_page,
+)
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 from tests.builders import node, pod
@@ -27,7 +32,7 @@ def test_the_queue() -> None:
         entry = queue.pop()
         assert entry is not None
         queue.requeue(entry, frozenset(("NodeResourcesFit",)))
-        told = queue_told(queue, {}, WaitingPods(), clock)
+        told = queue_page(queue, {}, WaitingPods(), clock)
         json.dumps(told)
         assert told["counts"] == {
             "active": 1,
@@ -46,7 +51,7 @@ def test_the_queue() -> None:
         assert by_name["default/refused"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
         assert by_name["default/ready"]["state"] == "active"
-        assert pod_told("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
+        assert pod_page("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
 
     run(main(), clock)
 
@@ -61,7 +66,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         queue, waiting, under_way = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
         def asked(key: str) -> dict[str, object]:
-            told = pod_told(key, queue, under_way, waiting, engine.columns, clock)
+            told = pod_page(key, queue, under_way, waiting, engine.columns, clock)
             json.dumps(told)
             pods = told["pods"]
             assert isinstance(pods, list)
@@ -97,7 +102,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         binding.stage = Stage.BINDING
         assert asked("default/web") == {"state": "binding", "stage": "Bind", "node": "n1", "binding": 1}
         assert asked("default/there") == {"state": "on its node", "node": "n1", "binding": 1}
-        assert asked("default/nobody") == {"state": NOBODYS, "binding": 1}
+        assert asked("default/nobody") == {"state": UNKNOWN, "binding": 1}
 
     run(main(), clock)
 
@@ -105,14 +110,14 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
 def _counts(
     queue: SchedulingQueue, under_way: dict[str, Binding], waiting: WaitingPods, clock: VirtualClock
 ) -> dict[str, int]:
-    counts = queue_told(queue, under_way, waiting, clock)["counts"]
+    counts = queue_page(queue, under_way, waiting, clock)["counts"]
     assert isinstance(counts, dict)
     return counts
 
 
 def test_the_cache() -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=2), pod("a", cpu="500m", on="n1"), pod("b", on="n1"))
-    told = cache_told(engine.columns, Assumptions(None))
+    told = cache_page(engine.columns, Assumptions(None))
     json.dumps(told)
     assert told["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
     nodes = told["nodes"]
@@ -121,6 +126,6 @@ def test_the_cache() -> None:
     assert (first["node"], first["pods"], first["requested"]) == ("n1", 2, {"cpuMilli": 500, "pods": 2})
     assert second["allocatable"]["cpuMilli"] == 2000
     assert "podNames" not in first
-    chosen = cache_told(engine.columns, Assumptions(None), node="n1")["nodes"]
+    chosen = cache_page(engine.columns, Assumptions(None), node="n1")["nodes"]
     assert isinstance(chosen, list)
     assert [each["podNames"] for each in chosen] == [["default/a", "default/b"]]

@@ -1,11 +1,11 @@
-"""What the scheduler has in mind, as plain data: the pages /debug/queue and /debug/cache.
+"""The data of the debug pages /debug/queue and /debug/cache.
 
-Comes in   the queue, the bindings under way and the believed cluster
-Goes out   data that JSON can carry, for people who ask why a pod waits or what a node is believed to hold
+Inputs   the queue, the running bindings, the columns
+Outputs  JSON data that shows why a pod waits and what a node holds
 
-1. Reading only, and nothing here waits: a page is a picture of one moment. 2. Who asks about one pod is always told
-   something: one that has left the queue may wait for a volume for ten minutes, and to its owner it is as pending as
-   before.
+ 1. The functions only read and never await: a page shows one moment.
+ 2. The page of one pod always has an entry: a pod that has left the queue may wait for a volume for ten minutes, and is
+    still pending for its owner.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 
 ROWS_MAX = 10_000
-"""So many pods or nodes are shown at most; the page says how many there are."""
+"""Maximum number of pods or nodes on a page. The page has the total number."""
 
 
-NOBODYS = "not known: it does not exist, has finished, or waits for another scheduler"
+UNKNOWN = "not known: it does not exist, has finished, or waits for another scheduler"
 
 
-def queue_told(
+def queue_page(
     queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock
 ) -> dict[str, object]:
-    """Every pod that waits or is on its way to its node: where it is, since when and why."""
+    """Every pod that is queued or being bound, with its state, since when, and why."""
     numbers = queue.statistics()
     rows = list(islice(_rows(queue, bindings, waiting, clock), ROWS_MAX))
     return {
@@ -50,7 +50,7 @@ def queue_told(
     }
 
 
-def pod_told(
+def pod_page(
     key: str,
     queue: SchedulingQueue,
     bindings: Mapping[str, Binding],
@@ -58,13 +58,13 @@ def pod_told(
     columns: Columns,
     clock: Clock,
 ) -> dict[str, object]:
-    """The same about one pod (NAMESPACE/NAME), wherever it is: usually one row, several if the name was used again."""
+    """The rows of one pod (NAMESPACE/NAME) in any state. More than one row if a name was used again."""
     rows = list(_rows(queue, bindings, waiting, clock, key=key))
-    told = {row["uid"] for row in rows}
+    shown = {row["uid"] for row in rows}
     for pod in columns.pods.values():
-        if pod.key == key and pod.uid not in told:
+        if pod.key == key and pod.uid not in shown:
             rows.append({"pod": key, "uid": pod.uid, "state": "on its node", "node": pod.node_name})
-    return {"shown": len(rows), "pods": rows or [{"pod": key, "state": NOBODYS}]}
+    return {"shown": len(rows), "pods": rows or [{"pod": key, "state": UNKNOWN}]}
 
 
 def _rows(
@@ -72,9 +72,9 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     for entry in queue.entries():
         if not key or entry.pod.key == key:
-            told = _entry_told(queue, entry, clock)
+            row = _queued_pod_row(queue, entry, clock)
             binding = bindings.get(entry.pod.uid)
-            yield told if binding is None else told | _way_told(binding, waiting)
+            yield row if binding is None else row | _binding_fields(binding, waiting)
     for uid, binding in bindings.items():
         if queue.status(uid) is None and (not key or binding.pod.key == key):
             yield {
@@ -85,77 +85,77 @@ def _rows(
                 "state": "binding",
                 "since": _wall(binding.started_s, clock),
                 "attempts": binding.entry.attempts,
-            } | _way_told(binding, waiting)
+            } | _binding_fields(binding, waiting)
 
 
-def _way_told(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
-    """How far a pod has come that has been given its node."""
-    told: dict[str, object] = {"node": binding.node_name, "stage": binding.stage.value}
+def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
+    """The progress of a binding."""
+    row: dict[str, object] = {"node": binding.node_name, "stage": binding.stage.value}
     waiter = waiting.get(binding.pod.uid)
     if waiter is not None:
-        told["waitsFor"] = list(waiter.pending_plugins)
+        row["waitsFor"] = list(waiter.pending_plugins)
     elif binding.stage is Stage.PREPARING:
-        told["waitsFor"] = [plugin.name for plugin in binding.pre_binds]
-    return told
+        row["waitsFor"] = [plugin.name for plugin in binding.pre_binds]
+    return row
 
 
-def _entry_told(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
-    where = queue.status(entry.pod.uid)
-    assert where is not None, f"{entry} is in the queue, and is not"
-    told: dict[str, object] = {
+def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
+    status = queue.status(entry.pod.uid)
+    assert status is not None, f"{entry} has no status"
+    row: dict[str, object] = {
         "pod": entry.pod.key,
         "uid": entry.pod.uid,
         "scheduler": entry.scheduler_name,
         "priority": entry.pod.signature.priority,
-        "state": where.state.words,
-        "since": _wall(where.since_s, clock),
-        "cause": where.cause.words,
-        "event": where.event_label,
-        "attempts": where.attempts,
+        "state": status.state.words,
+        "since": _wall(status.since_s, clock),
+        "cause": status.cause.words,
+        "event": status.event_label,
+        "attempts": status.attempts,
     }
-    if where.gating_plugin is not None:
-        told["gatedBy"] = where.gating_plugin
-    if where.unschedulable_plugins:
-        told["rejectedBy"] = list(where.unschedulable_plugins)
-    if where.pending_plugins:
-        told["waitsFor"] = list(where.pending_plugins)
-    if where.backoff_end_s is not None:
-        told["backsOffUntil"] = _wall(where.backoff_end_s, clock)
-    if where.timeout_s is not None:
-        told["retriedAtTheLatest"] = _wall(where.timeout_s, clock)
+    if status.gating_plugin is not None:
+        row["gatedBy"] = status.gating_plugin
+    if status.unschedulable_plugins:
+        row["rejectedBy"] = list(status.unschedulable_plugins)
+    if status.pending_plugins:
+        row["waitsFor"] = list(status.pending_plugins)
+    if status.backoff_end_s is not None:
+        row["backsOffUntil"] = _wall(status.backoff_end_s, clock)
+    if status.timeout_s is not None:
+        row["retriedAtTheLatest"] = _wall(status.timeout_s, clock)
     if entry.pod.nominated_node:
-        told["nominatedNode"] = entry.pod.nominated_node
-    return told
+        row["nominatedNode"] = entry.pod.nominated_node
+    return row
 
 
-def cache_told(columns: Columns, assumptions: Assumptions, *, node: str = "") -> dict[str, object]:
-    """Every node: what it offers, and what is believed to be used of it; with its pods if one `node` is asked for."""
+def cache_page(columns: Columns, assumptions: Assumptions, *, node: str = "") -> dict[str, object]:
+    """Every node with its allocatable and requested resources; if `node` is given, that node with its pods."""
     rows = [row for name, row in sorted(columns.row_of.items()) if not node or name == node]
     return {
         "counts": {"nodes": columns.node_count, "pods": len(columns.pods), "assumedPods": len(assumptions)},
         "shown": min(len(rows), ROWS_MAX),
-        "nodes": [_node_told(columns, assumptions, row, with_pods=bool(node)) for row in rows[:ROWS_MAX]],
+        "nodes": [_node_row(columns, assumptions, row, with_pods=bool(node)) for row in rows[:ROWS_MAX]],
     }
 
 
-def _node_told(columns: Columns, assumptions: Assumptions, row: int, *, with_pods: bool) -> dict[str, object]:
-    offered, used = columns.resources.at(row)
-    pods = columns.pods_on[row]
-    told: dict[str, Any] = {
-        "node": columns.node_names[row],
-        "unschedulable": bool(columns.unschedulable[row]),
+def _node_row(columns: Columns, assumptions: Assumptions, index: int, *, with_pods: bool) -> dict[str, object]:
+    offered, used = columns.resources.at(index)
+    pods = columns.pods_on[index]
+    row: dict[str, Any] = {
+        "node": columns.node_names[index],
+        "unschedulable": bool(columns.unschedulable[index]),
         "allocatable": _amounts(columns, offered),
         "requested": _amounts(columns, used),
         "pods": len(pods),
         "assumedPods": sum(uid in assumptions for uid in pods),
     }
     if with_pods:
-        told["podNames"] = sorted(pod.key for pod in pods.values())
-    return told
+        row["podNames"] = sorted(pod.key for pod in pods.values())
+    return row
 
 
 def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
-    """By resource; cpu in thousandths, as everywhere in the columns."""
+    """Amounts by resource, cpu in millicores."""
     return {
         "cpuMilli" if name == "cpu" else name: amount
         for slot, (name, amount) in enumerate(zip(columns.resources.names, amounts))
@@ -164,5 +164,5 @@ def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
 
 
 def _wall(now_s: float, clock: Clock) -> str:
-    """A reading of the clock as a date."""
+    """A time of the clock as a timestamp."""
     return format_rfc3339_micro(clock.wall_s() - clock.now_s() + now_s)

@@ -249,7 +249,7 @@ ATTEMPT_AT_3_S = {
                 bound(attempts=15, first_attempt_s=None, was_flushed=True), MINE, "n1", 2.0
             ),
             ATTEMPT_AT_3_S | {"pod_scheduling_attempts_sum": 15, "pod_scheduled_after_flush_total": 1},
-            id="bound after it had slept too long",
+            id="bound after the unschedulable timeout",
         ),
         pytest.param(
             lambda reports: reports.scheduled(bound(attempts=40), MINE, "n1", 2.0),

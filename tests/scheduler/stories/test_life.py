@@ -1,4 +1,4 @@
-"""A pod's life through the running scheduler: placed, refused, woken, gated, deleted, as users see it."""
+"""Pods in a running scheduler, as users see them: bound, rejected, queued again, gated, deleted."""
 
 from __future__ import annotations
 

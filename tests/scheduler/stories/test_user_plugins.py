@@ -278,7 +278,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
     play(story, config=config, registry=registry)
 
 
-def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hint_that_raises_queues_the_pod(caplog: pytest.LogCaptureFixture) -> None:
     def broken(pod: PodInfo, old: object, new: object) -> QueueingHint:
         raise KeyError("x")
 

@@ -93,7 +93,7 @@ class Plugin:
         return None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """What can help a pod that this plugin refused. A plugin that does not say has its pods woken by anything."""
+        """The events that can help a pod which this plugin rejected. By default every event queues the pod."""
         return (ANY_EVENT,)
 
 

@@ -183,9 +183,7 @@ class Metrics:
         self.pod_attempts = histogram(
             "pod_scheduling_attempts", "Attempts that a pod needed.", exponential_buckets(1, 2, 5)
         )
-        self.after_flush = counter(
-            "pod_scheduled_after_flush_total", "Pods scheduled after they had slept through everything else."
-        )
+        self.after_flush = counter("pod_scheduled_after_flush_total", "Pods scheduled after the unschedulable timeout.")
         self.preemption_attempts = counter("preemption_attempts_total", "Attempts to make room by preemption.")
         self.preemption_victims = histogram(
             "preemption_victims", "Victims of one preemption.", exponential_buckets(1, 2, 7)
