@@ -6,9 +6,9 @@ import json
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import Binding, Stage
-from mooring.scheduler.debug_pages import NOBODYS, cache_told, pod_told, queue_told
+from mooring.scheduler.debug_pages import UNKNOWN_POD, cache_page, pod_page, queue_page
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 from tests.builders import node, pod
@@ -27,7 +27,7 @@ def test_the_queue() -> None:
         entry = queue.pop()
         assert entry is not None
         queue.give_back(entry, frozenset(("NodeResourcesFit",)))
-        told = queue_told(queue, {}, WaitingPods(), clock)
+        told = queue_page(queue, {}, WaitingPods(), clock)
         json.dumps(told)
         assert told["counts"] == {
             "active": 1,
@@ -46,7 +46,7 @@ def test_the_queue() -> None:
         assert by_name["default/refused"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
         assert by_name["default/ready"]["room"] == "active"
-        assert pod_told("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
+        assert pod_page("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
 
     run(main(), clock)
 
@@ -58,16 +58,16 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
     async def main() -> None:
         engine = engine_of(node("n1"), pod("there", on="n1"))
         profiles = {name: cycle.profile for name, cycle in engine.cycles.items()}
-        queue, waiting, under_way = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
+        queue, waiting, running = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
         def asked(key: str) -> dict[str, object]:
-            told = pod_told(key, queue, under_way, waiting, engine.columns, clock)
+            told = pod_page(key, queue, running, waiting, engine.columns, clock)
             json.dumps(told)
             pods = told["pods"]
             assert isinstance(pods, list)
             (row,) = pods
             picked = {name: row[name] for name in ("room", "stage", "node", "waitsFor") if name in row}
-            return {**picked, "binding": _counts(queue, under_way, waiting, clock)["binding"]}
+            return {**picked, "binding": _counts(queue, running, waiting, clock)["binding"]}
 
         queue.add(engine.record(pod("web")))
         entry = queue.pop()
@@ -75,8 +75,8 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         assert asked("default/web") == {"room": "in flight", "binding": 0}
 
         (profile,) = profiles.values()
-        assumption = Assumptions(None).add(entry.pod, "n1")
-        binding = under_way[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
+        assumption = AssumedPods(None).add(entry.pod, "n1")
+        binding = running[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
         binding.stage = Stage.WAITING
         waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda status: None)
         where = {"room": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
@@ -97,22 +97,22 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         binding.stage = Stage.BINDING
         assert asked("default/web") == {"room": "binding", "stage": "Bind", "node": "n1", "binding": 1}
         assert asked("default/there") == {"room": "on its node", "node": "n1", "binding": 1}
-        assert asked("default/nobody") == {"room": NOBODYS, "binding": 1}
+        assert asked("default/nobody") == {"room": UNKNOWN_POD, "binding": 1}
 
     run(main(), clock)
 
 
 def _counts(
-    queue: SchedulingQueue, under_way: dict[str, Binding], waiting: WaitingPods, clock: VirtualClock
+    queue: SchedulingQueue, running: dict[str, Binding], waiting: WaitingPods, clock: VirtualClock
 ) -> dict[str, int]:
-    counts = queue_told(queue, under_way, waiting, clock)["counts"]
+    counts = queue_page(queue, running, waiting, clock)["counts"]
     assert isinstance(counts, dict)
     return counts
 
 
 def test_the_cache() -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=2), pod("a", cpu="500m", on="n1"), pod("b", on="n1"))
-    told = cache_told(engine.columns, Assumptions(None))
+    told = cache_page(engine.columns, AssumedPods(None))
     json.dumps(told)
     assert told["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
     nodes = told["nodes"]
@@ -121,6 +121,6 @@ def test_the_cache() -> None:
     assert (first["node"], first["pods"], first["requested"]) == ("n1", 2, {"cpuMilli": 500, "pods": 2})
     assert second["allocatable"]["cpuMilli"] == 2000
     assert "podNames" not in first
-    chosen = cache_told(engine.columns, Assumptions(None), node="n1")["nodes"]
+    chosen = cache_page(engine.columns, AssumedPods(None), node="n1")["nodes"]
     assert isinstance(chosen, list)
     assert [each["podNames"] for each in chosen] == [["default/a", "default/b"]]

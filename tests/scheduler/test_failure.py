@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
-from mooring.scheduler.failure import Failure, failed, refused, rejected_on_node, turned_away
+from mooring.scheduler.failure import Failure, failed, not_scheduled, rejected_by_binding, rejected_on_node
 from mooring.scheduler.framework.status import Code, Status
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
@@ -18,24 +18,24 @@ FIT = frozenset(("NodeResourcesFit",))
     ("failure", "expected"),
     [
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT)),
+            not_scheduled(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT)),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT),
             id="no node: the nomination stays as it is",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, clears_nomination=True)),
+            not_scheduled(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, clears_nomination=True)),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node=""),
             id="no node, and preemption does not help: the nomination is void",
         ),
         pytest.param(
-            refused(
+            not_scheduled(
                 Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, preemption=PreemptionPlan("n1", ()))
             ),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node="n1"),
             id="preemption makes room",
         ),
         pytest.param(
-            refused(Decision(RECORD, message="oops", error="filter")),
+            not_scheduled(Decision(RECORD, message="oops", error="filter")),
             Failure("oops", is_error=True),
             id="the cycle failed",
         ),
@@ -60,7 +60,7 @@ FIT = frozenset(("NodeResourcesFit",))
             id="the plugin only waits for something",
         ),
         pytest.param(
-            turned_away(Status(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
+            rejected_by_binding(Status(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
             Failure("not ready", is_error=False, nominated_node=""),
             id="PreBind or Bind refused it: nobody knows what helps, so it is tried again",
         ),

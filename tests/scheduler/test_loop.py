@@ -22,7 +22,7 @@ def test_others_have_their_turn_while_many_pods_are_waiting() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1000, pods=1000))
         await world.settle()
-        await world.create(*(pod(f"web-{n}", cpu=1) for n in range(3 * loop.TURN_PODS_MAX)))
+        await world.create(*(pod(f"web-{n}", cpu=1) for n in range(3 * loop.BATCH_PODS_MAX)))
         for _ in range(50):
             await world.clock.wait(0)
             turns.append(len(world.scheduler.queue))

@@ -1,11 +1,8 @@
-"""What the scheduler has in mind, as plain data: the pages /debug/queue and /debug/cache.
+"""The debug pages /debug/queue and /debug/cache as plain data: why a pod waits, and what the columns have for a node.
 
-Comes in   the queue, the bindings under way and the believed cluster
-Goes out   data that JSON can carry, for people who ask why a pod waits or what a node is believed to hold
-
-1. Reading only, and nothing here waits: a page is a picture of one moment. 2. Who asks about one pod is always told
-   something: one that has left the queue may wait for a volume for ten minutes, and to its owner it is as pending as
-   before.
+1. A page only reads, and never awaits: it shows one moment.
+2. The page of one pod always has an entry. A pod that has left the queue may wait for a volume for ten minutes, and
+   to its owner it is still pending.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import Binding, Stage
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
@@ -24,16 +21,14 @@ from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 ROWS_MAX = 10_000
-"""So many pods or nodes are shown at most; the page says how many there are."""
+"""Limit of the pods or nodes on a page. The page also shows the total."""
+UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another scheduler"
 
 
-NOBODYS = "not known: it does not exist, has finished, or waits for another scheduler"
-
-
-def queue_told(
+def queue_page(
     queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock
 ) -> dict[str, object]:
-    """Every pod that waits or is on its way to its node: where it is, since when and why."""
+    """Every pending pod and every running binding: where the pod is, since when and why."""
     numbers = queue.statistics()
     rows = list(islice(_rows(queue, bindings, waiting, clock), ROWS_MAX))
     return {
@@ -50,7 +45,7 @@ def queue_told(
     }
 
 
-def pod_told(
+def pod_page(
     key: str,
     queue: SchedulingQueue,
     bindings: Mapping[str, Binding],
@@ -58,13 +53,13 @@ def pod_told(
     columns: Columns,
     clock: Clock,
 ) -> dict[str, object]:
-    """The same about one pod (NAMESPACE/NAME), wherever it is: usually one row, several if the name was used again."""
+    """One pod (NAMESPACE/NAME), wherever it is. Several rows if the name was used again."""
     rows = list(_rows(queue, bindings, waiting, clock, key=key))
-    told = {row["uid"] for row in rows}
+    known = {row["uid"] for row in rows}
     for pod in columns.pods.values():
-        if pod.key == key and pod.uid not in told:
+        if pod.key == key and pod.uid not in known:
             rows.append({"pod": key, "uid": pod.uid, "room": "on its node", "node": pod.node_name})
-    return {"shown": len(rows), "pods": rows or [{"pod": key, "room": NOBODYS}]}
+    return {"shown": len(rows), "pods": rows or [{"pod": key, "room": UNKNOWN_POD}]}
 
 
 def _rows(
@@ -72,9 +67,9 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     for entry in queue.entries():
         if not key or entry.pod.key == key:
-            told = _entry_told(queue, entry, clock)
+            fields = _entry_row(queue, entry, clock)
             binding = bindings.get(entry.pod.uid)
-            yield told if binding is None else told | _way_told(binding, waiting)
+            yield fields if binding is None else fields | _binding_fields(binding, waiting)
     for uid, binding in bindings.items():
         if queue.whereabouts(uid) is None and (not key or binding.pod.key == key):
             yield {
@@ -85,24 +80,24 @@ def _rows(
                 "room": "binding",
                 "since": _wall(binding.started_s, clock),
                 "attempts": binding.entry.attempts,
-            } | _way_told(binding, waiting)
+            } | _binding_fields(binding, waiting)
 
 
-def _way_told(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
-    """How far a pod has come that has been given its node."""
-    told: dict[str, object] = {"node": binding.node_name, "stage": binding.stage.value}
+def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
+    """The stage of a binding."""
+    fields: dict[str, object] = {"node": binding.node_name, "stage": binding.stage.value}
     waiter = waiting.get(binding.pod.uid)
     if waiter is not None:
-        told["waitsFor"] = list(waiter.pending_plugins)
+        fields["waitsFor"] = list(waiter.pending_plugins)
     elif binding.stage is Stage.PREPARING:
-        told["waitsFor"] = [plugin.name for plugin in binding.pre_binds]
-    return told
+        fields["waitsFor"] = [plugin.name for plugin in binding.pre_binds]
+    return fields
 
 
-def _entry_told(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
+def _entry_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
     where = queue.whereabouts(entry.pod.uid)
-    assert where is not None, f"{entry} is in the queue, and is not"
-    told: dict[str, object] = {
+    assert where is not None, f"the queue lists {entry} and does not find it"
+    fields: dict[str, object] = {
         "pod": entry.pod.key,
         "uid": entry.pod.uid,
         "scheduler": entry.scheduler_name,
@@ -114,48 +109,48 @@ def _entry_told(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[
         "attempts": where.attempts,
     }
     if where.gated_by is not None:
-        told["gatedBy"] = where.gated_by
+        fields["gatedBy"] = where.gated_by
     if where.rejectors:
-        told["refusedBy"] = list(where.rejectors)
+        fields["refusedBy"] = list(where.rejectors)
     if where.pending:
-        told["waitsFor"] = list(where.pending)
+        fields["waitsFor"] = list(where.pending)
     if where.backoff_end_s is not None:
-        told["backsOffUntil"] = _wall(where.backoff_end_s, clock)
+        fields["backsOffUntil"] = _wall(where.backoff_end_s, clock)
     if where.asleep_until_s is not None:
-        told["wokenAtTheLatest"] = _wall(where.asleep_until_s, clock)
+        fields["wokenAtTheLatest"] = _wall(where.asleep_until_s, clock)
     if entry.pod.nominated_node:
-        told["nominatedNode"] = entry.pod.nominated_node
-    return told
+        fields["nominatedNode"] = entry.pod.nominated_node
+    return fields
 
 
-def cache_told(columns: Columns, assumptions: Assumptions, *, node: str = "") -> dict[str, object]:
-    """Every node: what it offers, and what is believed to be used of it; with its pods if one `node` is asked for."""
+def cache_page(columns: Columns, assumed_pods: AssumedPods, *, node: str = "") -> dict[str, object]:
+    """Every node with its allocatable and requested resources; with its pods if `node` is given."""
     rows = [row for name, row in sorted(columns.row_of.items()) if not node or name == node]
     return {
-        "counts": {"nodes": columns.node_count, "pods": len(columns.pods), "assumedPods": len(assumptions)},
+        "counts": {"nodes": columns.node_count, "pods": len(columns.pods), "assumedPods": len(assumed_pods)},
         "shown": min(len(rows), ROWS_MAX),
-        "nodes": [_node_told(columns, assumptions, row, with_pods=bool(node)) for row in rows[:ROWS_MAX]],
+        "nodes": [_node_row(columns, assumed_pods, row, with_pods=bool(node)) for row in rows[:ROWS_MAX]],
     }
 
 
-def _node_told(columns: Columns, assumptions: Assumptions, row: int, *, with_pods: bool) -> dict[str, object]:
+def _node_row(columns: Columns, assumed_pods: AssumedPods, row: int, *, with_pods: bool) -> dict[str, object]:
     offered, used = columns.resources.at(row)
     pods = columns.pods_on[row]
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "node": columns.node_names[row],
         "unschedulable": bool(columns.unschedulable[row]),
         "allocatable": _amounts(columns, offered),
         "requested": _amounts(columns, used),
         "pods": len(pods),
-        "assumedPods": sum(uid in assumptions for uid in pods),
+        "assumedPods": sum(uid in assumed_pods for uid in pods),
     }
     if with_pods:
-        told["podNames"] = sorted(pod.key for pod in pods.values())
-    return told
+        fields["podNames"] = sorted(pod.key for pod in pods.values())
+    return fields
 
 
 def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
-    """By resource; cpu in thousandths, as everywhere in the columns."""
+    """By resource; cpu in millicores, as in the columns."""
     return {
         "cpuMilli" if name == "cpu" else name: amount
         for slot, (name, amount) in enumerate(zip(columns.resources.names, amounts))
@@ -164,5 +159,5 @@ def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
 
 
 def _wall(now_s: float, clock: Clock) -> str:
-    """A reading of the clock as a date."""
+    """A time of the clock as a timestamp."""
     return format_rfc3339_micro(clock.wall_s() - clock.now_s() + now_s)

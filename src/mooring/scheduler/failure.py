@@ -1,12 +1,12 @@
-"""What becomes of a pod that could not be scheduled: told to its users, and back to the queue.
+"""Handle a pod that could not be scheduled: report the failure, and return the pod to the queue.
 
-Comes in   an outcome: refused or failed, by whom, and what becomes of its nomination
-Goes out   the pod asleep or backing off; a PodScheduled condition, a FailedScheduling event, a nominated node
+Writes a PodScheduled condition, a FailedScheduling event and the nominated node. The queue puts the pod into the
+unschedulable pods or into backoff.
 
- 1. A pod that is gone, or that somebody else has bound meanwhile, goes nowhere; that the attempt failed is told all the
-    same, as kube-scheduler does it.
- 2. A refusal makes the pod sleep until something happens that can help; an error makes it try again after a while.
- 3. The queue has the pod back before anybody is told: what users see never runs ahead of what is so.
+1. A pod that is deleted, or that another scheduler has bound in the meantime, does not return to the queue. The
+   failure is reported anyway, as in kube-scheduler.
+2. A rejected pod waits until an event may help it. After an error the pod is retried with backoff.
+3. The pod is in the queue before the failure is reported: users never see a state that the scheduler has not reached.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.reports import Reports
 
-NOBODY: frozenset[str] = frozenset()
+NO_PLUGINS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a pod was not scheduled this time."""
+    """Why an attempt failed, and what becomes of the pod's nomination."""
 
     message: str
     is_error: bool
-    unschedulable_plugins: frozenset[str] = NOBODY
-    pending_plugins: frozenset[str] = NOBODY
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS
+    pending_plugins: frozenset[str] = NO_PLUGINS
     nominated_node: str | None = None
-    """None: the pod's nomination stays as it is. Empty: it is void."""
+    """None: the nomination stays as it is. Empty: it is cleared."""
     is_pod_gone: bool = False
-    """The API server has deleted the pod, whether or not the watch has told so."""
+    """The API server has deleted the pod, whether or not the watch has shown it."""
 
 
-def refused(decision: Decision) -> Failure:
-    """No node took the pod, or the cycle ended in an error."""
+def not_scheduled(decision: Decision) -> Failure:
+    """No node fits, or the cycle ended with an error."""
     nominated = decision.preemption.node_name if decision.preemption is not None else None
     if nominated is None and decision.clears_nomination:
         nominated = ""
@@ -57,31 +57,31 @@ def refused(decision: Decision) -> Failure:
 
 
 def rejected_on_node(status: Status) -> Failure:
-    """Reserve or Permit refused the pod on the node that it had been given."""
+    """Reserve or Permit rejected the pod on its selected node."""
     reasons = dict.fromkeys(status.reasons, 1)
     by = frozenset((status.plugin,))
     is_pending = status.code is Code.PENDING
     return Failure(
         message=FitError(1, Diagnosis(reasons)).message,
         is_error=False,
-        unschedulable_plugins=NOBODY if is_pending else by,
-        pending_plugins=by if is_pending else NOBODY,
+        unschedulable_plugins=NO_PLUGINS if is_pending else by,
+        pending_plugins=by if is_pending else NO_PLUGINS,
         nominated_node="",
     )
 
 
-def turned_away(status: Status) -> Failure:
-    """PreBind or Bind refused the pod: told as a refusal, and tried again as after an error."""
+def rejected_by_binding(status: Status) -> Failure:
+    """PreBind or Bind rejected the pod: reported as Unschedulable, and retried as after an error."""
     return Failure(message=status.message, is_error=False, nominated_node="")
 
 
 def failed(status: Status) -> Failure:
-    """Something went wrong that says nothing about the pod."""
+    """An error that says nothing about the pod."""
     return Failure(message=status.message, is_error=True, nominated_node="")
 
 
 class FailureHandler:
-    """Sends pods back."""
+    """Returns pods to the queue."""
 
     def __init__(
         self, engine: Engine, queue: SchedulingQueue, pending: Mapping[str, PodInfo], reports: Reports
@@ -89,7 +89,7 @@ class FailureHandler:
         self._engine = engine
         self._queue = queue
         self._pending = pending
-        """The pods without a node as the watch last told them, by uid."""
+        """The pending pods as the watch last showed them, by uid."""
         self._reports = reports
 
     def handle(self, entry: QueuedPod, profile: Profile, outcome: Failure, started_s: float) -> None:
@@ -97,21 +97,21 @@ class FailureHandler:
         pod = self._pending.get(uid)
         if pod is None:
             self._queue.done(uid)
-            self.tell(entry.pod, entry.pod.view, profile, replace(outcome, is_pod_gone=True), started_s)
+            self.report(entry.pod, entry.pod.view, profile, replace(outcome, is_pod_gone=True), started_s)
             return
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
         entry.pod = pod
         self._queue.give_back(entry, outcome.unschedulable_plugins, outcome.pending_plugins, is_error=outcome.is_error)
         if outcome.nominated_node is not None:
             self._engine.renominate(pod, outcome.nominated_node)
-        self._report(pod, pod.view, profile, outcome)
+        self._write(pod, pod.view, profile, outcome)
 
-    def tell(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
-        """The attempt failed, and the pod goes nowhere: it was deleted, or bound by somebody else."""
+    def report(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure, started_s: float) -> None:
+        """Report the failure of a pod that was deleted or bound by another scheduler: the queue does not get it."""
         self._reports.attempt_failed(profile, outcome.is_error, started_s)
-        self._report(pod, view, profile, outcome)
+        self._write(pod, view, profile, outcome)
 
-    def _report(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure) -> None:
+    def _write(self, pod: PodInfo, view: Pod | None, profile: Profile, outcome: Failure) -> None:
         self._reports.failed(
             pod,
             view,

@@ -1,12 +1,11 @@
-"""The scheduling loop: one pod after the other, as fast as they come.
+"""The scheduling loop: pops one pod after the other and schedules it.
 
-Comes in   the queue's best ready pod
-Goes out   a placement that the columns believe, handed to the binding cycle; or a failure, handed to its handler
+A decision with a node is assumed and handed to the binding cycle; a failure goes to the failure handler.
 
- 1. A cycle never waits (unless extenders have to be asked; then the believed cluster stands still, see `standstill`).
- 2. Every few milliseconds the loop lets the others have a turn: bindings, watches, leases.
- 3. A pod that is being deleted, or that is assumed already, is not tried.
- 4. Whatever goes wrong with one pod ends this pod's attempt, never the loop.
+1. A cycle never awaits, except for extenders. While it waits for them, the columns do not change (see `standstill`).
+2. The loop yields every few milliseconds, so that bindings, watches and leases can run.
+3. A pod that is being deleted, or that is already assumed, is skipped.
+4. An error with one pod ends the attempt of this pod, never the loop.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from __future__ import annotations
 import logging
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction import Evictor
 from mooring.scheduler.extenders.client import ExtenderClient
-from mooring.scheduler.failure import FailureHandler, failed, refused, rejected_on_node
+from mooring.scheduler.failure import FailureHandler, failed, not_scheduled, rejected_on_node
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.entry import QueuedPod
 from mooring.scheduler.queue.queue import SchedulingQueue
@@ -29,22 +28,22 @@ from mooring.scheduler.reporting.reports import Reports
 
 logger = logging.getLogger(__name__)
 
-TURN_S = 0.004
-"""How long the loop goes on before others have a turn."""
-TURN_PODS_MAX = 64
-"""The same in pods, where time does not pass by itself."""
+BATCH_S = 0.004
+"""The loop yields after this time."""
+BATCH_PODS_MAX = 64
+"""The loop yields after this number of pods, for clocks whose time does not pass by itself."""
 SLOW_CYCLE_S = 0.1
-"""A cycle that takes longer is worth a line in the log."""
+"""A cycle that takes longer is logged."""
 
 
 class SchedulingLoop:
-    """Pops pods and decides about them."""
+    """Schedules the pods of the queue."""
 
     def __init__(
         self,
         engine: Engine,
         queue: SchedulingQueue,
-        assumptions: Assumptions,
+        assumed_pods: AssumedPods,
         bindings: BindingCycle,
         failures: FailureHandler,
         evictor: Evictor,
@@ -54,7 +53,7 @@ class SchedulingLoop:
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._assumptions = assumptions
+        self._assumed_pods = assumed_pods
         self._bindings = bindings
         self._failures = failures
         self._evictor = evictor
@@ -63,15 +62,15 @@ class SchedulingLoop:
         self._extender_client = extender_client
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Schedule until cancelled."""
         while True:
             await self._queue.wait_until_ready()
-            await self._take_a_turn()
+            await self._run_batch()
             await self._clock.wait(0)
 
-    async def _take_a_turn(self) -> None:
-        end_s = self._clock.now_s() + TURN_S
-        for _ in range(TURN_PODS_MAX):
+    async def _run_batch(self) -> None:
+        end_s = self._clock.now_s() + BATCH_S
+        for _ in range(BATCH_PODS_MAX):
             entry = self._queue.pop()
             if entry is None:
                 return
@@ -83,9 +82,9 @@ class SchedulingLoop:
                 return
 
     def schedule(self, entry: QueuedPod) -> None:
-        """The whole scheduling cycle of one pod."""
+        """The scheduling cycle of one pod."""
         started_s = self._clock.now_s()
-        if self._is_to_be_skipped(entry):
+        if self._skip(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         timing = self._reports.sampled(cycle.profile)
@@ -98,12 +97,12 @@ class SchedulingLoop:
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
-        self._carry_out(entry, cycle, decision, started_s)
+        self._apply(entry, cycle, decision, started_s)
 
     async def _schedule_with_extenders(self, entry: QueuedPod, extender_client: ExtenderClient) -> None:
-        """The same, with extenders."""
+        """The scheduling cycle of one pod with extenders."""
         started_s = self._clock.now_s()
-        if self._is_to_be_skipped(entry):
+        if self._skip(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         try:
@@ -111,11 +110,11 @@ class SchedulingLoop:
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
-        self._carry_out(entry, cycle, decision, started_s)
+        self._apply(entry, cycle, decision, started_s)
 
-    def _is_to_be_skipped(self, entry: QueuedPod) -> bool:
+    def _skip(self, entry: QueuedPod) -> bool:
         pod = entry.pod
-        if not pod.terminating and pod.uid not in self._assumptions:
+        if not pod.terminating and pod.uid not in self._assumed_pods:
             return False
         if pod.terminating:
             self._reports.skipped(pod, entry.scheduler_name)
@@ -126,13 +125,13 @@ class SchedulingLoop:
         logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
         self._failures.handle(entry, cycle.profile, failed(Status.error(f"{type(error).__name__}: {error}")), started_s)
 
-    def _carry_out(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
+    def _apply(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
         self._reports.decided(decision, took_s)
         if took_s > SLOW_CYCLE_S:
             self._log_slow(cycle, decision, took_s)
         if decision.node_name is None:
-            self._refuse(entry, cycle, decision, started_s)
+            self._not_scheduled(entry, cycle, decision, started_s)
         else:
             self._place(entry, cycle, decision, started_s)
 
@@ -151,20 +150,20 @@ class SchedulingLoop:
             return
         entry.pod.node_name = ""
         if status.code is Code.ERROR:
-            told = f'running Reserve plugin "{status.plugin}": '
-            message = status.message.removeprefix(told)  # of an exception it is said already
-            outcome = failed(Status.error(f"{told}{message}"))
+            prefix = f'running Reserve plugin "{status.plugin}": '
+            message = status.message.removeprefix(prefix)  # already there if the plugin raised
+            outcome = failed(Status.error(f"{prefix}{message}"))
         else:
             outcome = rejected_on_node(status)
         self._failures.handle(entry, cycle.profile, outcome, started_s)
 
-    def _refuse(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
+    def _not_scheduled(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         plan = decision.preemption
         if plan is not None:
             for pod in self._engine.nominate(decision):
-                self._reports.nomination_is_void(pod)
+                self._reports.clear_nomination(pod)
             self._evictor.start(entry.pod, cycle.profile.scheduler_name, plan)
-        self._failures.handle(entry, cycle.profile, refused(decision), started_s)
+        self._failures.handle(entry, cycle.profile, not_scheduled(decision), started_s)
         for follow_up in decision.follow_ups:
             self._evictor.follow_up(entry.pod, follow_up)
 

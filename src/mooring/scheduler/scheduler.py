@@ -1,15 +1,12 @@
-"""The scheduler: its rooms, wired, and the tasks that keep it running.
-
-Comes in   a client, a configuration, time and chance
-Goes out   bound pods
+"""The scheduler: constructs and wires its components, and runs their tasks.
 
     reflectors -> intake -> queue -> loop -> engine (assume) -> binding cycle -> client
                     |                  |                            |
                  columns            failure <-----------------------+        evictor, status writer, events
 
- 1. Nothing is scheduled before every reflector has listed once, nor before it may begin (a leader's lease).
- 2. Everything runs as tasks of one group: `run` ends when all of them have ended.
- 3. A clean stop schedules nothing more, and gives the bindings under way `STOP_S_MAX` to end.
+1. Scheduling starts when every reflector has listed once, and when `may_begin` is set (a leader has its lease).
+2. All tasks run in one group: `run` ends when all of them have ended.
+3. A clean stop schedules no further pod, and waits up to `STOP_S_MAX` for the running bindings.
 """
 
 from __future__ import annotations
@@ -37,13 +34,13 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
 from mooring.kit.worker_pool import WorkerPool
-from mooring.scheduler.binding.assumed_pods import Assumptions, OverdueWatch
+from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.eviction import EvictionsUnderWay, Evictor
+from mooring.scheduler.eviction import Evictor, RunningPreemptions
 from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.extenders.cycle import cycle_factory
 from mooring.scheduler.extenders.extender import extenders_of
@@ -67,26 +64,26 @@ from mooring.scheduler.standstill import Standstill
 logger = logging.getLogger(__name__)
 
 STOP_S_MAX = 5.0
-STOP_LOOK_S = 0.05
-"""How often it is looked at, while stopping, whether everything has ended."""
+STOP_CHECK_S = 0.05
+"""How often a stopping scheduler checks whether all work has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a scheduler may have under way, and for how long. Each is told in its metrics."""
+    """The limits of one scheduler. Each has a metric."""
 
     bindings_max: int = 1_000
-    """Bindings that talk to the API server, or wait for volumes, at a time."""
+    """Bindings that wait for the API server or for volumes at the same time."""
     status_writes_max: int = 100
     evictions_max: int = 100
     confirmation_s_max: float | None = 900.0
-    """An accepted binding that the watch has not confirmed after so long is looked up; None: never."""
+    """A binding that the watch has not confirmed after this time is looked up; None: never."""
     asleep_s_max: float = 300.0
-    """A refused pod is tried again after so long, whatever the hints say."""
+    """An unschedulable pod is retried after this time, whatever the hints say."""
 
 
 class Scheduler:
-    """One scheduler, with as many profiles as its configuration has."""
+    """One scheduler with the profiles of its configuration."""
 
     def __init__(
         self,
@@ -102,15 +99,15 @@ class Scheduler:
         transport: Transport | None = None,
         events_client: Client | None = None,
     ) -> None:
-        """`events_client` brings events to the API; without one they share the way, and its limits, with bindings."""
+        """`events_client` writes events; without it they use `client`, and share its rate limit with bindings."""
         limits = limits if limits is not None else Limits()
         self._client = client
         self._clock = clock
         self._entropy = entropy
         columns = Columns()
-        self.assumptions = Assumptions(limits.confirmation_s_max)
+        self.assumed_pods = AssumedPods(limits.confirmation_s_max)
         self.waiting_pods = WaitingPods()
-        self.evictions = EvictionsUnderWay(columns.pods)
+        self.evictions = RunningPreemptions(columns.pods)
         self.standstill = Standstill()
         self.binding_pool = WorkerPool("binding", limits.bindings_max)
         self._status_pool = WorkerPool("status", limits.status_writes_max)
@@ -127,7 +124,7 @@ class Scheduler:
                 "evictions": self.evictions,
                 "waiting_pods": self.waiting_pods,
                 "activate": self._activate,
-                "tell": self._tell,
+                "tell": self._record_event,
             },
         )
         self._extender_client = (
@@ -146,14 +143,14 @@ class Scheduler:
             backoff_max_s=configuration.pod_max_backoff_seconds,
             asleep_s_max=limits.asleep_s_max,
             with_extenders=bool(configuration.extenders),
-            moved=self.reports.came_in,
+            moved=self.reports.pod_queued,
         )
-        self.pods = PodIntake(self.engine, self.queue, self.assumptions, self.waiting_pods, profiles)
+        self.pods = PodIntake(self.engine, self.queue, self.assumed_pods, self.waiting_pods, profiles)
         self.failures = FailureHandler(self.engine, self.queue, self.pods.pending, self.reports)
         self.bindings = BindingCycle(
             self.engine,
             self.queue,
-            self.assumptions,
+            self.assumed_pods,
             self.waiting_pods,
             self.binding_pool,
             self.failures,
@@ -165,7 +162,7 @@ class Scheduler:
         )
         self.evictor = Evictor(
             self.evictions,
-            self.bindings.under_way,
+            self.bindings.running,
             self.waiting_pods,
             self._eviction_pool,
             self.reports,
@@ -176,7 +173,7 @@ class Scheduler:
         self.loop = SchedulingLoop(
             self.engine,
             self.queue,
-            self.assumptions,
+            self.assumed_pods,
             self.bindings,
             self.failures,
             self.evictor,
@@ -184,16 +181,16 @@ class Scheduler:
             clock,
             self._extender_client,
         )
-        self._overdue = OverdueWatch(
-            self.assumptions, self.engine, self.queue, self.pods, client, clock, self.standstill
+        self._expired_pods = ExpiredPodChecker(
+            self.assumed_pods, self.engine, self.queue, self.pods, client, clock, self.standstill
         )
         self.reflectors = dict(self._reflectors())
         self._register_gauges()
 
     async def run(self, may_begin: asyncio.Event | None = None) -> None:
-        """Schedules until it is cancelled; then gives what is under way a moment to end.
+        """Schedule until cancelled; then wait a moment for running work.
 
-        Before `may_begin` is set it stands by: it knows the cluster, and decides nothing.
+        Before `may_begin` is set, the scheduler watches the cluster and schedules no pod.
         """
         async with TaskGroup("scheduler") as group:
             for pool in (self.binding_pool, self._status_pool, self._eviction_pool):
@@ -207,21 +204,21 @@ class Scheduler:
             if may_begin is not None:
                 await may_begin.wait()
             logger.info("scheduling on %d nodes, %d pods are pending", self.engine.columns.node_count, len(self.queue))
-            group.start_background(self._overdue.run(), name="overdue")
+            group.start_background(self._expired_pods.run(), name="overdue")
             try:
                 await self.loop.run()
             finally:
-                await self._wind_up()
+                await self._stop()
 
-    async def _wind_up(self) -> None:
-        """Nothing new is scheduled; what was begun may end, and what was said is written. Not for ever."""
+    async def _stop(self) -> None:
+        """Wait for running work and for events that are not written yet, up to `STOP_S_MAX`."""
         try:
             async with asyncio.timeout(STOP_S_MAX):
                 while self._is_busy:
-                    await self._clock.wait(STOP_LOOK_S)
+                    await self._clock.wait(STOP_CHECK_S)
                 await self.events.close()
         except TimeoutError:
-            logger.warning("stopped with %d bindings under way", len(self.bindings.under_way))
+            logger.warning("stopped with %d running bindings", len(self.bindings.running))
         finally:
             self.waiting_pods.close()
             if self._extender_client is not None:
@@ -234,7 +231,7 @@ class Scheduler:
 
     @property
     def has_synced(self) -> bool:
-        """Whether everything that is watched was listed once."""
+        """Whether every reflector has listed once."""
         return all(reflector.has_synced for reflector in self.reflectors.values())
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
@@ -246,13 +243,13 @@ class Scheduler:
             kind = subject if isinstance(subject, Kind) else kind_of_view(view)
             yield self._reflector(kind, view, ObjectIntake(view, subject, self.engine, self.queue))
         if self._extender_client is not None:
-            yield "whole nodes", self._whole(NODE, self._extender_client.objects.nodes)
-            yield "whole pods", self._whole(POD, self._extender_client.objects.pods)
-        yield self._reflector(POD, Pod, self.pods)  # last: on the first list their nodes and claims are known already
+            yield "whole nodes", self._raw_reflector(NODE, self._extender_client.objects.nodes)
+            yield "whole pods", self._raw_reflector(POD, self._extender_client.objects.pods)
+        yield self._reflector(POD, Pod, self.pods)  # last: when pods are listed first, their nodes and claims are known
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
         if self._extender_client is None:
-            pass  # nobody ever holds the standstill
+            pass  # without extenders no decision holds the standstill
         elif isinstance(sink, TakesPages):
             sink = PutOffPages(sink, sink, self.standstill)
         else:
@@ -260,12 +257,12 @@ class Scheduler:
         entropy = self._entropy.fork(f"watch {kind.resource}")
         return kind.resource, Reflector(self._client, kind, view, sink, clock=self._clock, entropy=entropy)
 
-    def _whole(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
+    def _raw_reflector(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
         return Reflector(self._client, kind, Whole, sink, clock=self._clock, entropy=entropy)
 
-    def _tell(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
-        self.reports.tell(pod, type_, reason, action, note)
+    def _record_event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
+        self.reports.event(pod, type_, reason, action, note)
 
     def _activate(self, uid: str) -> None:
         pod = self.pods.pending.get(uid)
@@ -275,9 +272,9 @@ class Scheduler:
     def _register_gauges(self) -> None:
         gauges = Gauges()
         gauges.add("pending_pods", "Pods in the queue, by room.", ("queue",), self._pending_pods)
-        gauges.add("unschedulable_pods", "Refused pods, by plugin.", ("plugin", "profile"), self._refused_pods)
+        gauges.add("unschedulable_pods", "Refused pods, by plugin.", ("plugin", "profile"), self._unschedulable_pods)
         gauges.add("cache_size", "Nodes, pods and assumed pods that are believed.", ("type",), self._cache_size)
-        gauges.add("goroutines", "Work under way.", ("operation",), self._work_under_way)
+        gauges.add("goroutines", "Work under way.", ("operation",), self._running_work)
         gauges.add("inflight_events", "Events remembered for pods in flight.", ("event",), self._in_flight_events)
         self.metrics.registry.register(gauges)
 
@@ -290,7 +287,7 @@ class Scheduler:
             ("gated",): numbers.gated,
         }
 
-    def _refused_pods(self) -> Mapping[tuple[str, ...], float]:
+    def _unschedulable_pods(self) -> Mapping[tuple[str, ...], float]:
         return {(plugin, profile): count for (plugin, profile), count in self.queue.refused_by().items()}
 
     def _cache_size(self) -> Mapping[tuple[str, ...], float]:
@@ -298,12 +295,12 @@ class Scheduler:
         return {
             ("nodes",): columns.node_count,
             ("pods",): len(columns.pods),
-            ("assumed_pods",): len(self.assumptions),
+            ("assumed_pods",): len(self.assumed_pods),
         }
 
-    def _work_under_way(self) -> Mapping[tuple[str, ...], float]:
+    def _running_work(self) -> Mapping[tuple[str, ...], float]:
         return {
-            ("binding",): len(self.bindings.under_way),
+            ("binding",): len(self.bindings.running),
             ("preemption",): len(self.evictions),
             ("status",): len(self.status_writer),
         }
@@ -314,7 +311,7 @@ class Scheduler:
 
 def _extender_client(engine: Engine, transport: Transport | None, standstill: Standstill) -> ExtenderClient:
     if transport is None:
-        # Imported only where there are extenders: it takes longer than all of the scheduler.
+        # Imported only if there are extenders: its library takes longer to import than the rest of the scheduler.
         from mooring.scheduler.extenders.http import HttpTransport
 
         transport = HttpTransport(extenders_of(engine.configuration))

@@ -1,14 +1,12 @@
-"""The standstill: while extenders are asked, what happens in the cluster waits.
+"""The standstill: changes of the columns wait while a decision waits for extenders.
 
-Comes in   actions that change the columns (what `intake` does for an event, an assumption that is taken back)
-Goes out   the same actions, at once, or in order when the decision that holds them has ended
+A cycle reads the live columns without a copy, which is correct as long as it does not await. A decision with
+extenders awaits between its steps, and its results about rows must still hold afterwards. Changes that arrive
+meanwhile are queued: the decision sees the cluster as it was at its start, as kube-scheduler's decision sees its
+snapshot.
 
-A cycle reads the live columns and nothing is copied for it, which is right as long as it does not wait. A decision with
-extenders waits between its steps, and what it found out about rows must still hold afterwards. So for that time
-changes are put off: the decision sees the cluster as it was when it began, as kube-scheduler's sees its snapshot.
-
- 1. Actions run in the order in which they came, whether they had to wait or not.
- 2. An action that fails does not keep those behind it from running; the first error is raised in the end.
+1. Actions run in the order in which they were submitted.
+2. An action that raises does not keep the next ones from running. The first error is raised at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ Action = Callable[[], None]
 
 
 class Standstill:
-    """Runs actions, unless somebody needs everything to stand still."""
+    """Runs actions at once, or queues them while a decision holds the standstill."""
 
     def __init__(self) -> None:
         self._waiting: deque[Action] = deque()
@@ -38,11 +36,11 @@ class Standstill:
 
     @property
     def waiting(self) -> int:
-        """How many actions wait: a decision that takes long lets this grow."""
+        """The number of queued actions."""
         return len(self._waiting)
 
     def run(self, action: Action) -> None:
-        """Runs an action now, or as soon as nobody minds."""
+        """Run an action now, or when the standstill ends."""
         if self.is_quiet:
             action()
         else:
@@ -50,8 +48,8 @@ class Standstill:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing runs inside of this block."""
-        assert not self._is_held, "one decision at a time: another one holds everything already"
+        """No action runs while this context is active."""
+        assert not self._is_held, "another decision already holds the standstill"
         self._is_held = True
         try:
             yield
@@ -66,6 +64,6 @@ class Standstill:
                 self._waiting[0]()
             except Exception as raised:
                 error = error or raised
-            self._waiting.popleft()  # only now, so that an action that brings another one keeps the order
+            self._waiting.popleft()  # only now, so that an action submitted by this one runs after the others
         if error is not None:
             raise error
