@@ -15,10 +15,9 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.adapter import REASONS_TOLD_MAX
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins, plugins_from
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
-from mooring.scheduler.framework.sources import plugins_from
 from mooring.scheduler.framework.waking import kinds_named
 from mooring.scheduler.plugins.catalogue import default_registry
 from tests.builders import node, pod

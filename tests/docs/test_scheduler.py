@@ -17,7 +17,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import deadline
 from mooring.scheduler.extenders import client, http
 from mooring.scheduler.framework import waiting_pods
-from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
+from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
 from mooring.scheduler.queue.moves import Cause, Room
 from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, Gauges

@@ -30,9 +30,8 @@ from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration, load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
 from mooring.scheduler.framework.registry import BadPluginError, Registry
-from mooring.scheduler.framework.sources import installed_plugins, plugins_from
 from mooring.scheduler.plugins.catalogue import default_registry
 
 MATCHES_SHOWN_MAX = 5
