@@ -77,7 +77,7 @@ class Engine:
             "evictions": _NoEvictions(),
             "waiting_pods": WaitingPods(),
             "activate": _activate_nothing,
-            "tell": _record_no_event,
+            "record_event": _record_no_event,
             **(services or {}),
         }
         clock = all_services["clock"]

@@ -124,7 +124,7 @@ class Scheduler:
                 "evictions": self.evictions,
                 "waiting_pods": self.waiting_pods,
                 "activate": self._activate,
-                "tell": self._record_event,
+                "record_event": self._record_event,
             },
         )
         self._extender_client = (

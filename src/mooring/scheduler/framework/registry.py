@@ -11,7 +11,7 @@ constructor names the services that it needs, and gets those:
     waiting_pods   the pods that wait for Permit, to be allowed or rejected
     activate       moves a pod, by uid, to the activeQ
     evictions      the preemptions whose victims are being evicted
-    tell           records an event about a pod
+    record_event   records an event about a pod
 
 A plugin for one node at a time (`node_plugins`) is constructed in the same way, and then configured. At Filter and
 Score its adapter takes its place.
@@ -73,7 +73,17 @@ NODE_PLUGINS: Mapping[ExtensionPoint, type[NodePlugin]] = {
     ExtensionPoint.SCORE: ScorePlugin,
 }
 """The points that a class can serve for one node at a time."""
-SERVICES = ("columns", "arguments", "entropy", "clock", "client", "waiting_pods", "activate", "evictions", "tell")
+SERVICES = (
+    "columns",
+    "arguments",
+    "entropy",
+    "clock",
+    "client",
+    "waiting_pods",
+    "activate",
+    "evictions",
+    "record_event",
+)
 
 
 class BadPluginError(ValueError):
@@ -242,9 +252,9 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
     if not all(isinstance(reason, Reason) for reason in reasons):
         return f"{called}: filter_reasons must be Reason values, found {reasons!r}"
     if len(reasons) > REASONS_MAX:
-        return f"{called} has {len(reasons)} reasons; a filter can tell {REASONS_MAX} apart"
+        return f"{called} has {len(reasons)} reasons; a filter can have {REASONS_MAX}"
     if not reasons and plugin.reasons is Filter.reasons:
-        return f"{called} can refuse but has no reasons: set filter_reasons, or define reasons(state)"
+        return f"{called} can reject nodes but has no reasons: set filter_reasons, or define reasons(state)"
     if issubclass(plugin, Adjustable) and plugin.filter_scope is not Scope.CLUSTER:
         return f"{called} counts pods beyond its row (Adjustable), so filter_scope must be Scope.CLUSTER"
     return None

@@ -53,10 +53,10 @@ from mooring.scheduler.framework.plugin import (
     PreEnqueue,
     PreFilter,
     Proceed,
+    RecordEvent,
     Reserve,
     Score,
     Skip,
-    Tell,
 )
 from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.dynamic_resources_claims import (
@@ -100,11 +100,11 @@ class DynamicResources(
         entropy: Entropy,
         clock: Clock,
         client: Client,
-        tell: Tell,
+        record_event: RecordEvent,
     ) -> None:
         self._columns = columns
         self._clock = clock
-        self._tell = tell
+        self._record_event = record_event
         self._share_ids = entropy.fork("shares of devices")
         self._binding_timeout_s = arguments.binding_timeout_s
         self._ledger = columns.shared(DeviceLedger)
@@ -357,7 +357,7 @@ class DynamicResources(
             await self._writer.write(pod, reserved)
             if self._writer.has_to_wait(reserved):
                 note = f"waiting for binding conditions for device on node {node_name}"
-                self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                self._record_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_ready(reserved)
         except DeviceWriteError as error:
             return Status.error(str(error))

@@ -47,10 +47,10 @@ class _PodResources(Collector):
             requested, limited = _amounts(pod.signature)
             spec = pod.signature.spec
             priority = str(spec.priority) if spec.priority is not None else ""
-            who = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
+            labels = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
             for family, amounts in ((requests, requested), (limits, limited)):
                 for resource, amount in amounts.items():
-                    family.add_metric((*who, resource, unit_of(resource)), amount)
+                    family.add_metric((*labels, resource, unit_of(resource)), amount)
         yield limits
         yield requests
 
