@@ -39,7 +39,7 @@ AT_A_TIME_MAX = 16
 PLUGIN = "DefaultPreemption"
 
 
-class Preemption:
+class RunningPreemption:
     """One preemption whose victims are being evicted."""
 
     __slots__ = ("last_victim",)
@@ -59,7 +59,7 @@ class RunningPreemptions:
     def __init__(self, pods: Mapping[str, PodInfo]) -> None:
         self._pods = pods
         """All assigned pods."""
-        self._preemptions: dict[str, list[Preemption]] = {}
+        self._preemptions: dict[str, list[RunningPreemption]] = {}
 
     def __len__(self) -> int:
         return len(self._preemptions)
@@ -69,17 +69,17 @@ class RunningPreemptions:
         preemptions = self._preemptions.get(uid)
         return preemptions is not None and any(self._is_waiting(preemption) for preemption in preemptions)
 
-    def begin(self, uid: str) -> Preemption:
-        preemption = Preemption()
+    def begin(self, uid: str) -> RunningPreemption:
+        preemption = RunningPreemption()
         self._preemptions.setdefault(uid, []).append(preemption)
         return preemption
 
-    def end(self, uid: str, preemption: Preemption) -> None:
+    def end(self, uid: str, preemption: RunningPreemption) -> None:
         self._preemptions[uid].remove(preemption)
         if not self._preemptions[uid]:
             del self._preemptions[uid]
 
-    def _is_waiting(self, preemption: Preemption) -> bool:
+    def _is_waiting(self, preemption: RunningPreemption) -> bool:
         if preemption.last_victim is None:
             return True
         victim = self._pods.get(preemption.last_victim.uid)
@@ -130,7 +130,7 @@ class Evictor:
             self._activate(pod.uid)
 
     async def _evict_all(
-        self, preemption: Preemption, pod: PodInfo, scheduler_name: str, node_name: str, victims: list[PodInfo]
+        self, preemption: RunningPreemption, pod: PodInfo, scheduler_name: str, node_name: str, victims: list[PodInfo]
     ) -> None:
         started_s = self._clock.now_s()
         evict = partial(self._evict, pod, scheduler_name, node_name)
