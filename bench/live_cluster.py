@@ -110,8 +110,8 @@ class LiveCluster:
             rooms.active
             or rooms.backoff
             or rooms.in_flight
-            or scheduler.bindings.under_way
-            or len(scheduler.assumptions)
+            or scheduler.bindings.running
+            or len(scheduler.assumed_pods)
             or len(scheduler.status_writer)
             or scheduler.events.statistics()["pending"]
         )

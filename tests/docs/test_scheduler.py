@@ -17,10 +17,10 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import allocator
 from mooring.scheduler.extenders import client, http
 from mooring.scheduler.framework import waiting_pods
-from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
+from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
 from mooring.scheduler.queue.states import QueueState, TransitionCause
-from mooring.scheduler.reporting.metrics import Gauges, Tallies, TallyFamily
+from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, Gauges
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.store import memory, memory_watch
@@ -94,9 +94,9 @@ def metrics_of_the_code() -> list[tuple[str, str, list[str]]]:
     assert made.metrics.registry is registry
     found = []
     for collector in registry._collector_to_names:
-        if isinstance(collector, Tallies):
+        if isinstance(collector, FastCollector):
             for family in collector._families:
-                kind = "counter" if isinstance(family, TallyFamily) else "histogram"
+                kind = "counter" if isinstance(family, CounterFamily) else "histogram"
                 found.append((family._name, kind, list(family._labels)))
         elif isinstance(collector, Gauges):
             found += [(name, "gauge", list(labels)) for name, _, labels, _ in collector._gauges]

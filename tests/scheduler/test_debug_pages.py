@@ -6,10 +6,10 @@ import json
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import Binding, Stage
 from mooring.scheduler.debug_pages import (
-    UNKNOWN,
+    UNKNOWN_POD,
     cache_page,
     pod_page,
     queue_page,
@@ -63,16 +63,16 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
     async def main() -> None:
         engine = engine_of(node("n1"), pod("there", on="n1"))
         profiles = {name: cycle.profile for name, cycle in engine.cycles.items()}
-        queue, waiting, under_way = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
+        queue, waiting, running = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
         def asked(key: str) -> dict[str, object]:
-            told = pod_page(key, queue, under_way, waiting, engine.columns, clock)
+            told = pod_page(key, queue, running, waiting, engine.columns, clock)
             json.dumps(told)
             pods = told["pods"]
             assert isinstance(pods, list)
             (row,) = pods
             picked = {name: row[name] for name in ("state", "stage", "node", "waitsFor") if name in row}
-            return {**picked, "binding": _counts(queue, under_way, waiting, clock)["binding"]}
+            return {**picked, "binding": _counts(queue, running, waiting, clock)["binding"]}
 
         queue.add(engine.record(pod("web")))
         entry = queue.pop()
@@ -80,8 +80,8 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         assert asked("default/web") == {"state": "in flight", "binding": 0}
 
         (profile,) = profiles.values()
-        assumption = Assumptions(None).add(entry.pod, "n1")
-        binding = under_way[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
+        assumption = AssumedPods(None).add(entry.pod, "n1")
+        binding = running[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
         binding.stage = Stage.WAITING
         waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda status: None)
         where = {"state": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
@@ -102,22 +102,22 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         binding.stage = Stage.BINDING
         assert asked("default/web") == {"state": "binding", "stage": "Bind", "node": "n1", "binding": 1}
         assert asked("default/there") == {"state": "on its node", "node": "n1", "binding": 1}
-        assert asked("default/nobody") == {"state": UNKNOWN, "binding": 1}
+        assert asked("default/nobody") == {"state": UNKNOWN_POD, "binding": 1}
 
     run(main(), clock)
 
 
 def _counts(
-    queue: SchedulingQueue, under_way: dict[str, Binding], waiting: WaitingPods, clock: VirtualClock
+    queue: SchedulingQueue, running: dict[str, Binding], waiting: WaitingPods, clock: VirtualClock
 ) -> dict[str, int]:
-    counts = queue_page(queue, under_way, waiting, clock)["counts"]
+    counts = queue_page(queue, running, waiting, clock)["counts"]
     assert isinstance(counts, dict)
     return counts
 
 
 def test_the_cache() -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=2), pod("a", cpu="500m", on="n1"), pod("b", on="n1"))
-    told = cache_page(engine.columns, Assumptions(None))
+    told = cache_page(engine.columns, AssumedPods(None))
     json.dumps(told)
     assert told["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
     nodes = told["nodes"]
@@ -126,6 +126,6 @@ def test_the_cache() -> None:
     assert (first["node"], first["pods"], first["requested"]) == ("n1", 2, {"cpuMilli": 500, "pods": 2})
     assert second["allocatable"]["cpuMilli"] == 2000
     assert "podNames" not in first
-    chosen = cache_page(engine.columns, Assumptions(None), node="n1")["nodes"]
+    chosen = cache_page(engine.columns, AssumedPods(None), node="n1")["nodes"]
     assert isinstance(chosen, list)
     assert [each["podNames"] for each in chosen] == [["default/a", "default/b"]]

@@ -84,7 +84,7 @@ def scheduler_pages(insight: Insight) -> dict[str, Page]:
         "/statusz": statusz,
         "/debug/queue": lambda question: _queue(insight, _first(question, "pod")),
         "/debug/cache": lambda question: as_json(
-            cache_page(insight.scheduler.engine.columns, insight.scheduler.assumptions, node=_first(question, "node"))
+            cache_page(insight.scheduler.engine.columns, insight.scheduler.assumed_pods, node=_first(question, "node"))
         ),
         "/debug/decisions": lambda question: _decisions(insight, question),
     }
@@ -143,7 +143,7 @@ class _Visible(CollectorRegistry):
 
 def _queue(insight: Insight, pod: str) -> Answer:
     scheduler = insight.scheduler
-    parts = scheduler.queue, scheduler.bindings.under_way, scheduler.waiting_pods
+    parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not pod:
         return as_json(queue_page(*parts, insight.clock))
     return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, insight.clock))
@@ -153,8 +153,8 @@ def _decisions(insight: Insight, question: Question) -> Answer:
     pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
-    told = insight.scheduler.reports.decisions.told
-    return (_unreadable(pod) if pod else None) or as_json(told(pod=pod, limit=int(limit)))
+    recent = insight.scheduler.reports.decisions.recent
+    return (_unreadable(pod) if pod else None) or as_json(recent(pod=pod, limit=int(limit)))
 
 
 def _unreadable(pod: str) -> Answer | None:

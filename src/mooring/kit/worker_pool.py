@@ -1,15 +1,12 @@
-"""The pool of workers: a bounded number of binding cycles run at a time, the rest stand in line.
+"""A worker pool: runs jobs in a task group, a limited number at a time, started in the order of arrival.
 
-Comes in   jobs, as functions that make a coroutine
-Goes out   each job run once, in the order of arrival as far as starting is concerned
+Workers take one job after the other without a task for each: starting a task costs as much as a job that does not
+wait, such as a binding through the in-process client.
 
-A job that never has to wait (a binding through the client in the process) is done by one worker after the other
-without a task of its own: starting a task costs as much as the binding.
-
- 1. At most `limit` jobs are under way; what comes beyond stands in line and counts as waiting.
- 2. Workers are started when there is work for them and end when the line is empty.
- 3. Before the pool is open, jobs only stand in line.
- 4. An exception of a job is not expected: it ends the group that the pool lives in, with the job's name.
+1. At most `limit` jobs are running. Further jobs are queued.
+2. Workers start when there is a job for them and end when the queue is empty.
+3. Before the pool is open, jobs are only queued.
+4. A job must not raise: an exception ends the task group of the pool, with the worker's name.
 """
 
 from __future__ import annotations
@@ -33,14 +30,14 @@ class PoolStatistics:
 
 
 class WorkerPool:
-    """Runs jobs in a task group, a bounded number at a time."""
+    """Runs jobs in a task group, a limited number at a time."""
 
     def __init__(self, name: str, limit: int) -> None:
         assert limit > 0, f"pool {name!r} may run nothing with a limit of {limit}"
         self.limit = limit
         self._group: TaskGroup | None = None
         self._name = name
-        self._line: deque[Job] = deque()
+        self._jobs: deque[Job] = deque()
         self._workers = 0
         self._idle = 0
         self._running = 0
@@ -48,29 +45,29 @@ class WorkerPool:
         self._started = 0
 
     def open(self, group: TaskGroup) -> None:
-        """From now on jobs are run, as tasks of this group."""
+        """Start to run jobs, as tasks of this group."""
         self._group = group
-        if self._line:
-            self._wake_a_worker()
+        if self._jobs:
+            self._start_worker()
 
     def start(self, job: Job) -> None:
-        """Stands a job in line. Never waits."""
-        self._line.append(job)
-        self._wake_a_worker()
+        """Queue a job. Never waits."""
+        self._jobs.append(job)
+        self._start_worker()
 
     def statistics(self) -> PoolStatistics:
-        return PoolStatistics(self._running, len(self._line), self._started, self._running_max)
+        return PoolStatistics(self._running, len(self._jobs), self._started, self._running_max)
 
     async def _work(self) -> None:
         self._idle -= 1
         try:
-            while self._line:
-                job = self._line.popleft()
+            while self._jobs:
+                job = self._jobs.popleft()
                 self._running += 1
                 self._started += 1
                 self._running_max = max(self._running_max, self._running)
-                if self._line:
-                    self._wake_a_worker()  # if this job has to wait, somebody else goes on with the line
+                if self._jobs:
+                    self._start_worker()  # if this job waits, another worker continues with the queue
                 try:
                     await job()
                 finally:
@@ -78,8 +75,8 @@ class WorkerPool:
         finally:
             self._workers -= 1
 
-    def _wake_a_worker(self) -> None:
-        # One that was started but has not had its turn yet will take this job, too.
+    def _start_worker(self) -> None:
+        # A worker that was started and has not run yet will take this job.
         if not self._idle and self._workers < self.limit and self._group is not None:
             self._idle += 1
             self._workers += 1

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import Binding, Stage
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
@@ -27,7 +27,7 @@ ROWS_MAX = 10_000
 """Maximum number of pods or nodes on a page. The page has the total number."""
 
 
-UNKNOWN = "not known: it does not exist, has finished, or waits for another scheduler"
+UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another scheduler"
 
 
 def queue_page(
@@ -64,7 +64,7 @@ def pod_page(
     for pod in columns.pods.values():
         if pod.key == key and pod.uid not in shown:
             rows.append({"pod": key, "uid": pod.uid, "state": "on its node", "node": pod.node_name})
-    return {"shown": len(rows), "pods": rows or [{"pod": key, "state": UNKNOWN}]}
+    return {"shown": len(rows), "pods": rows or [{"pod": key, "state": UNKNOWN_POD}]}
 
 
 def _rows(
@@ -128,17 +128,17 @@ def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> d
     return row
 
 
-def cache_page(columns: Columns, assumptions: Assumptions, *, node: str = "") -> dict[str, object]:
+def cache_page(columns: Columns, assumed_pods: AssumedPods, *, node: str = "") -> dict[str, object]:
     """Every node with its allocatable and requested resources; if `node` is given, that node with its pods."""
     rows = [row for name, row in sorted(columns.row_of.items()) if not node or name == node]
     return {
-        "counts": {"nodes": columns.node_count, "pods": len(columns.pods), "assumedPods": len(assumptions)},
+        "counts": {"nodes": columns.node_count, "pods": len(columns.pods), "assumedPods": len(assumed_pods)},
         "shown": min(len(rows), ROWS_MAX),
-        "nodes": [_node_row(columns, assumptions, row, with_pods=bool(node)) for row in rows[:ROWS_MAX]],
+        "nodes": [_node_row(columns, assumed_pods, row, with_pods=bool(node)) for row in rows[:ROWS_MAX]],
     }
 
 
-def _node_row(columns: Columns, assumptions: Assumptions, index: int, *, with_pods: bool) -> dict[str, object]:
+def _node_row(columns: Columns, assumed_pods: AssumedPods, index: int, *, with_pods: bool) -> dict[str, object]:
     offered, used = columns.resources.at(index)
     pods = columns.pods_on[index]
     row: dict[str, Any] = {
@@ -147,7 +147,7 @@ def _node_row(columns: Columns, assumptions: Assumptions, index: int, *, with_po
         "allocatable": _amounts(columns, offered),
         "requested": _amounts(columns, used),
         "pods": len(pods),
-        "assumedPods": sum(uid in assumptions for uid in pods),
+        "assumedPods": sum(uid in assumed_pods for uid in pods),
     }
     if with_pods:
         row["podNames"] = sorted(pod.key for pod in pods.values())

@@ -1,9 +1,9 @@
 """Evict the victims of preemption.
 
 Takes a preempting pod and its plan: a node and the pods that have to leave it. Each victim gets a DisruptionTarget
-condition and a Preempted event and is deleted. Eviction runs in the background, beside the scheduling loop (KEP
-4832). Meanwhile DefaultPreemption's PreEnqueue holds the preempting pod back (service `evictions`): it would find its
-victims still there and preempt again.
+condition and a Preempted event and is deleted. Eviction preemptions in the background, beside the scheduling loop
+(KEP 4832). Meanwhile DefaultPreemption's PreEnqueue holds the preempting pod back (service `evictions`): it would
+find its victims still there and preempt again.
 
 1. A victim that is only assumed goes back to the queue instead of being deleted: it waits for Permit, or its PreBind
    plugins are running.
@@ -32,66 +32,66 @@ from mooring.scheduler.framework.plugin import FollowUp
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.reporting.reports import Reports
 
+logger = logging.getLogger(__name__)
 
-class Run:
-    """One preemption under way."""
+AT_A_TIME_MAX = 16
+"""Limit of the victims of one preemption that are evicted at the same time."""
+PLUGIN = "DefaultPreemption"
+
+
+class RunningPreemption:
+    """One preemption whose victims are being evicted."""
 
     __slots__ = ("last_victim",)
 
     def __init__(self) -> None:
         self.last_victim: PodInfo | None = None
-        """Set when it is the only one left."""
+        """Set when all other victims are evicted."""
 
 
-class EvictionsUnderWay:
-    """Preempting pods, each with what it waits for.
+class RunningPreemptions:
+    """The running preemptions by the uid of the preempting pod.
 
-    A pod that was tried again, because its last victim was seen leaving before the answer came, may have two runs.
+    A pod has two if it was retried because the watch showed its last victim terminating before the delete request was
+    answered.
     """
 
     def __init__(self, pods: Mapping[str, PodInfo]) -> None:
         self._pods = pods
-        """All pods with a node."""
-        self._runs: dict[str, list[Run]] = {}
+        """All assigned pods."""
+        self._preemptions: dict[str, list[RunningPreemption]] = {}
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._preemptions)
 
     def is_running_for(self, uid: str) -> bool:
         """Whether victims of this pod are still to be evicted."""
-        runs = self._runs.get(uid)
-        return runs is not None and any(self._is_waiting(run) for run in runs)
+        preemptions = self._preemptions.get(uid)
+        return preemptions is not None and any(self._is_waiting(preemption) for preemption in preemptions)
 
-    def begin(self, uid: str) -> Run:
-        run = Run()
-        self._runs.setdefault(uid, []).append(run)
-        return run
+    def begin(self, uid: str) -> RunningPreemption:
+        preemption = RunningPreemption()
+        self._preemptions.setdefault(uid, []).append(preemption)
+        return preemption
 
-    def end(self, uid: str, run: Run) -> None:
-        self._runs[uid].remove(run)
-        if not self._runs[uid]:
-            del self._runs[uid]
+    def end(self, uid: str, preemption: RunningPreemption) -> None:
+        self._preemptions[uid].remove(preemption)
+        if not self._preemptions[uid]:
+            del self._preemptions[uid]
 
-    def _is_waiting(self, run: Run) -> bool:
-        if run.last_victim is None:
+    def _is_waiting(self, preemption: RunningPreemption) -> bool:
+        if preemption.last_victim is None:
             return True
-        victim = self._pods.get(run.last_victim.uid)
+        victim = self._pods.get(preemption.last_victim.uid)
         return victim is not None and not victim.terminating
 
 
-logger = logging.getLogger(__name__)
-
-AT_A_TIME_MAX = 16
-"""Victims of one preemption that are evicted at the same time."""
-PLUGIN = "DefaultPreemption"
-
-
 class Evictor:
-    """Carries out preemption plans."""
+    """Evicts the victims of preemption plans."""
 
     def __init__(
         self,
-        under_way: EvictionsUnderWay,
+        running: RunningPreemptions,
         bindings: Mapping[str, Binding],
         waiting: WaitingPods,
         pool: WorkerPool,
@@ -100,7 +100,7 @@ class Evictor:
         clock: Clock,
         activate: Callable[[str], None],
     ) -> None:
-        self._under_way = under_way
+        self._running = running
         self._bindings = bindings
         self._waiting = waiting
         self._pool = pool
@@ -110,47 +110,47 @@ class Evictor:
         self._activate = activate
 
     def start(self, pod: PodInfo, scheduler_name: str, plan: PreemptionPlan) -> None:
-        """Evicts the victims of a plan, in the background."""
+        """Evict the victims of a plan in the background."""
         victims = [victim for victim in plan.victims if not victim.terminating]
         if not victims:
             return
         self._reports.preempting(len(plan.victims))
-        run = self._under_way.begin(pod.uid)
-        self._pool.start(partial(self._evict_all, run, pod, scheduler_name, plan.node_name, victims))
+        preemption = self._running.begin(pod.uid)
+        self._pool.start(partial(self._evict_all, preemption, pod, scheduler_name, plan.node_name, victims))
 
     def follow_up(self, pod: PodInfo, work: FollowUp) -> None:
-        """What else a PostFilter wants to have done (a claim's devices given back), in the background."""
-        self._pool.start(partial(self._do, pod, work))
+        """Run the other work of a PostFilter plugin (deallocate a claim) in the background."""
+        self._pool.start(partial(self._run_follow_up, pod, work))
 
-    async def _do(self, pod: PodInfo, work: FollowUp) -> None:
+    async def _run_follow_up(self, pod: PodInfo, work: FollowUp) -> None:
         try:
             await work()
         except Exception:
-            logger.exception("what should have helped pod %s could not be done", pod.key)
+            logger.exception("the follow-up of PostFilter for pod %s failed", pod.key)
             self._activate(pod.uid)
 
     async def _evict_all(
-        self, run: Run, pod: PodInfo, scheduler_name: str, node_name: str, victims: list[PodInfo]
+        self, preemption: RunningPreemption, pod: PodInfo, scheduler_name: str, node_name: str, victims: list[PodInfo]
     ) -> None:
         started_s = self._clock.now_s()
         evict = partial(self._evict, pod, scheduler_name, node_name)
         *first, last = victims
-        is_done, was_missed = True, False
+        is_done, has_left_already = True, False
         try:
             if first:
                 is_done = all(await run_bounded(evict, first, limit=AT_A_TIME_MAX, name=f"evict for {pod.key}"))
             if is_done:
-                run.last_victim = last
-                was_missed = not self._under_way.is_running_for(pod.uid)
+                preemption.last_victim = last
+                has_left_already = not self._running.is_running_for(pod.uid)
                 is_done = await evict(last)
         finally:
-            self._under_way.end(pod.uid, run)
+            self._running.end(pod.uid, preemption)
         self._reports.preemption_ended(is_done, self._clock.now_s() - started_s)
-        if not is_done or was_missed:
+        if not is_done or has_left_already:
             self._activate(pod.uid)
 
     async def _evict(self, pod: PodInfo, scheduler_name: str, node_name: str, victim: PodInfo) -> bool:
-        is_in_memory = self._send_back(victim)
+        is_in_memory = self._cancel_binding(victim)
         if not is_in_memory:
             try:
                 await self._delete(victim, scheduler_name)
@@ -162,13 +162,13 @@ class Evictor:
         self._reports.preempted(victim, pod, node_name, scheduler_name, is_in_memory=is_in_memory)
         return True
 
-    def _send_back(self, victim: PodInfo) -> bool:
-        """Whether the victim was not on its node yet, and goes back to the queue."""
+    def _cancel_binding(self, victim: PodInfo) -> bool:
+        """Whether the victim was only assumed, and goes back to the queue."""
         waiting = self._waiting.get(victim.uid)
         if waiting is not None:
             return waiting.preempt(PLUGIN, "preempted")
         binding = self._bindings.get(victim.uid)
-        return binding is not None and binding.call_off(PLUGIN)
+        return binding is not None and binding.cancel(PLUGIN)
 
     async def _delete(self, victim: PodInfo, scheduler_name: str) -> None:
         condition = {

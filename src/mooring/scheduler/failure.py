@@ -28,7 +28,7 @@ from mooring.scheduler.reporting.reports import Reports
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a pod was not scheduled this time."""
+    """Why an attempt failed, and what becomes of the pod's nomination."""
 
     message: str
     is_error: bool

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
@@ -44,7 +44,7 @@ class SchedulingLoop:
         self,
         engine: Engine,
         queue: SchedulingQueue,
-        assumptions: Assumptions,
+        assumed_pods: AssumedPods,
         bindings: BindingCycle,
         failures: FailureHandler,
         evictor: Evictor,
@@ -54,7 +54,7 @@ class SchedulingLoop:
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._assumptions = assumptions
+        self._assumed_pods = assumed_pods
         self._bindings = bindings
         self._failures = failures
         self._evictor = evictor
@@ -116,7 +116,7 @@ class SchedulingLoop:
     def _skip_pod(self, entry: QueuedPod) -> bool:
         """Whether the pod needs no attempt. If so, the pod is done."""
         pod = entry.pod
-        if not pod.terminating and pod.uid not in self._assumptions:
+        if not pod.terminating and pod.uid not in self._assumed_pods:
             return False
         if pod.terminating:
             self._reports.skipped(pod, entry.scheduler_name)
@@ -165,7 +165,7 @@ class SchedulingLoop:
         plan = decision.preemption
         if plan is not None:
             for pod in self._engine.nominate(decision):
-                self._reports.nomination_is_void(pod)
+                self._reports.clear_nomination(pod)
             self._evictor.start(entry.pod, cycle.profile.scheduler_name, plan)
         self._failures.handle(entry, cycle.profile, rejected_in_cycle(decision), started_s)
         for follow_up in decision.follow_ups:

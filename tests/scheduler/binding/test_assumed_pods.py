@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.client.interface import Client
-from mooring.scheduler.binding.assumed_pods import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
@@ -18,50 +18,50 @@ OTHER = Columns().record(pod("other"))
 
 
 def test_an_assumption_is_overdue_when_its_confirmation_does_not_come_in_time() -> None:
-    assumptions = Assumptions(overdue_s=30.0)
-    first, second = assumptions.add(RECORD, "n1"), assumptions.add(OTHER, "n2")
-    assert assumptions.overdue(1e9) == []  # nobody has accepted the bindings yet
-    assumptions.bound(first, now_s=10.0)
-    assumptions.bound(second, now_s=11.0)
-    assert assumptions.next_due_s == 40.0
-    assert assumptions.overdue(39.9) == []
-    assert assumptions.overdue(40.0) == [first]
-    assert assumptions.overdue(40.5) == []  # told once
-    assert RECORD.uid in assumptions  # and still believed
-    assumptions.remove(OTHER.uid)
-    assert assumptions.overdue(1e9) == []
+    assumed_pods = AssumedPods(ttl_s=30.0)
+    first, second = assumed_pods.add(RECORD, "n1"), assumed_pods.add(OTHER, "n2")
+    assert assumed_pods.expired(1e9) == []  # nobody has accepted the bindings yet
+    assumed_pods.bound(first, now_s=10.0)
+    assumed_pods.bound(second, now_s=11.0)
+    assert assumed_pods.next_expiry_s == 40.0
+    assert assumed_pods.expired(39.9) == []
+    assert assumed_pods.expired(40.0) == [first]
+    assert assumed_pods.expired(40.5) == []  # told once
+    assert RECORD.uid in assumed_pods  # and still believed
+    assumed_pods.remove(OTHER.uid)
+    assert assumed_pods.expired(1e9) == []
 
 
 def test_without_a_time_nothing_is_ever_overdue() -> None:
-    assumptions = Assumptions(overdue_s=None)
-    assumptions.bound(assumptions.add(RECORD, "n1"), now_s=0.0)
-    assert assumptions.overdue(1e9) == []
-    assert assumptions.next_due_s is None
+    assumed_pods = AssumedPods(ttl_s=None)
+    assumed_pods.bound(assumed_pods.add(RECORD, "n1"), now_s=0.0)
+    assert assumed_pods.expired(1e9) == []
+    assert assumed_pods.next_expiry_s is None
 
 
 def test_an_answer_that_comes_after_the_watch_changes_nothing() -> None:
-    assumptions = Assumptions(overdue_s=30.0)
-    assumption = assumptions.add(RECORD, "n1")
-    assumptions.remove(RECORD.uid)  # the watch was faster
-    assumptions.bound(assumption, now_s=0.0)
-    assert len(assumptions) == 0
-    assert assumptions.overdue(1e9) == []
+    assumed_pods = AssumedPods(ttl_s=30.0)
+    assumed = assumed_pods.add(RECORD, "n1")
+    assumed_pods.remove(RECORD.uid)  # the watch was faster
+    assumed_pods.bound(assumed, now_s=0.0)
+    assert len(assumed_pods) == 0
+    assert assumed_pods.expired(1e9) == []
 
 
 def test_a_pod_is_assumed_once() -> None:
-    assumptions = Assumptions(overdue_s=None)
-    assumptions.add(RECORD, "n1")
-    with pytest.raises(AssertionError, match="assumed already"):
-        assumptions.add(RECORD, "n2")
+    assumed_pods = AssumedPods(ttl_s=None)
+    assumed_pods.add(RECORD, "n1")
+    with pytest.raises(AssertionError, match="already assumed"):
+        assumed_pods.add(RECORD, "n2")
 
 
 def test_a_binding_that_is_accepted_after_its_pod_was_deleted_leaves_nothing_behind() -> None:
-    assumptions = Assumptions(overdue_s=30.0)
-    assumption = assumptions.add(RECORD, "n1")
-    assumptions.release(RECORD.uid)
-    assumptions.bound(assumption, now_s=0.0)
-    assert len(assumptions) == 0
-    assert assumptions.next_due_s is None
+    assumed_pods = AssumedPods(ttl_s=30.0)
+    assumed = assumed_pods.add(RECORD, "n1")
+    assumed_pods.release(RECORD.uid)
+    assumed_pods.bound(assumed, now_s=0.0)
+    assert len(assumed_pods) == 0
+    assert assumed_pods.next_expiry_s is None
 
 
 CONFIRMED_WITHIN = Limits(confirmation_s_max=30)
@@ -100,7 +100,7 @@ def test_a_pod_that_was_not_bound_is_bound_now_and_others_are_told_of_its_room_m
         await world.settle(60)
         placed = [name for name, found in (await world.pods()).items() if found.spec.node_name]
         assert len(placed) == 1
-        assert len(world.scheduler.assumptions) == 0
+        assert len(world.scheduler.assumed_pods) == 0
 
     play_forgetfully(story)
 
@@ -111,10 +111,10 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(5)
-        assert len(world.scheduler.assumptions) == 1
+        assert len(world.scheduler.assumed_pods) == 1
         await world.delete("web")
         await world.settle(60)
-        assert len(world.scheduler.assumptions) == 0
+        assert len(world.scheduler.assumed_pods) == 0
         assert world.scheduler.engine.columns.pods == {}
         assert world.scheduler.pods.pending == {}
 
@@ -129,7 +129,7 @@ def test_a_pod_that_is_there_is_confirmed() -> None:
         await world.settle(60)
         uid = (await world.pod("web")).metadata.uid
         assert await world.node_of("web") == "n1"
-        assert len(world.scheduler.assumptions) == 0
+        assert len(world.scheduler.assumed_pods) == 0
         assert world.scheduler.engine.columns.pods[uid].node_name == "n1"
 
     def through(client: Client, clock: object) -> Client:
@@ -146,7 +146,7 @@ def test_as_long_as_nobody_can_say_the_assumption_stands(times: int) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(35)
-        assert len(world.scheduler.assumptions) == 1
+        assert len(world.scheduler.assumed_pods) == 1
         await world.settle(31 * times)
         assert await world.node_of("web") == "n1"
 

@@ -13,8 +13,8 @@ from mooring.api.kinds import POD
 from mooring.client.errors import ConflictError
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.scheduler.binding.assumed_pods import Assumption
-from mooring.scheduler.binding.cycle import LOOK_UPS_MAX, Binding, Stage
+from mooring.scheduler.binding.assumed_pods import AssumedPod
+from mooring.scheduler.binding.cycle import LOOKUPS_MAX, Binding, Stage
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
@@ -99,7 +99,7 @@ def write_diary(story: Story, *faults: Fault, bindings_max: int = 1_000, **answe
 def is_nothing_left(world: World) -> bool:
     """The columns believe nobody anywhere, and nothing is under way."""
     scheduler = world.scheduler
-    return not (scheduler.engine.columns.pods or scheduler.bindings.under_way or len(scheduler.assumptions))
+    return not (scheduler.engine.columns.pods or scheduler.bindings.running or len(scheduler.assumed_pods))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_pod_is_bound(answers: dict[str, Any], lines: list[str]) -> None:
         await world.settle()
         assert await world.node_of("web") == "n1"
         assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
-        assert world.scheduler.bindings.under_way == {}
+        assert world.scheduler.bindings.running == {}
 
     assert write_diary(story, **answers) == lines
 
@@ -258,7 +258,7 @@ def test_a_pod_that_waits_for_permit_keeps_nobody_from_being_bound() -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle(0.1)
         uid = (await world.pod("web")).metadata.uid
-        assert world.scheduler.bindings.under_way[uid].stage is Stage.WAITING
+        assert world.scheduler.bindings.running[uid].stage is Stage.WAITING
         assert world.scheduler.binding_pool.statistics().running == 0
         assert (await world.pod("web")).status.nominated_node_name == "n1", "others can read where it is going"
         await world.create(pod("other", cpu=1))
@@ -302,14 +302,14 @@ def test_as_long_as_nobody_can_say_the_assumption_stands_and_not_for_ever() -> N
         await world.settle(5)
         await world.create(pod("other", cpu=1))
         await world.settle(100)
-        assert len(world.scheduler.assumptions) == 1
+        assert len(world.scheduler.assumed_pods) == 1
         assert [await world.node_of(name) for name in ("web", "other")] == ["", ""]
-        await world.settle(10.0 * LOOK_UPS_MAX)
+        await world.settle(10.0 * LOOKUPS_MAX)
         assert await world.node_of("other") == "n1"
         assert ("web", "FailedScheduling") in {(name, reason) for name, reason, _ in await world.events()}
-        assert world.scheduler.bindings.under_way == {}
+        assert world.scheduler.bindings.running == {}
 
-    nobody_answers = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=LOOK_UPS_MAX)
+    nobody_answers = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=LOOKUPS_MAX)
     write_diary(story, Fault("bind", Outcome.REQUEST_LOST), nobody_answers)
 
 
@@ -322,7 +322,7 @@ def test_who_was_forestalled_on_the_very_node_has_no_success_to_tell() -> None:
         await world.settle(20)
         assert [reason for _, reason, _ in await world.events()] == ["FailedScheduling"]
         assert world.scheduler.engine.columns.pods[uid].node_name == "n1"
-        assert world.scheduler.bindings.under_way == {}
+        assert world.scheduler.bindings.running == {}
 
     lines = write_diary(story, Fault("bind", delay_s=1), Fault("next_batch", kind=POD, delay_s=5, after=1))
     assert "unreserve" in lines
@@ -354,7 +354,7 @@ def test_what_cannot_be_released_is_logged_and_the_pod_is_tried_again(caplog: py
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         with caplog.at_level(logging.ERROR):
             await world.settle(0.5)
-        assert "plugin Diary could not let go of what pod default/web had" in caplog.text
+        assert "plugin Diary could not release what it had written for pod default/web" in caplog.text
         await world.settle(20)
         assert await world.node_of("web") == "n1"
 
@@ -391,35 +391,35 @@ ENGINE = engine_of(node("n1"))
 def binding() -> Binding:
     record = ENGINE.record(pod("web"))
     profile = ENGINE.cycle_for(record).profile
-    return Binding(QueuedPod(record, 0.0), profile, Assumption(record, "n1"), (), 0.0)
+    return Binding(QueuedPod(record, 0.0), profile, AssumedPod(record, "n1"), (), 0.0)
 
 
 def test_before_pre_bind_there_is_nothing_to_call_off() -> None:
-    under_way = binding()
-    assert under_way.stage is Stage.READY
-    assert not under_way.call_off("DefaultPreemption")
-    assert under_way.called_off_by == ""
+    running = binding()
+    assert running.stage is Stage.READY
+    assert not running.cancel("DefaultPreemption")
+    assert running.cancelled_by == ""
 
 
 def test_a_pre_bind_that_waits_is_interrupted_and_its_task_goes_on() -> None:
-    under_way, seen, clock = binding(), list[str](), VirtualClock()
+    running, seen, clock = binding(), list[str](), VirtualClock()
 
     async def worker() -> None:
-        under_way.prepare()
+        running.begin_pre_bind()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             seen.append("interrupted")
-        seen.append(f"called off: {under_way.prepared()}")
+        seen.append(f"called off: {running.end_pre_bind()}")
         await clock.wait(1)  # the worker has other jobs to do
         seen.append("went on")
 
     async def main() -> None:
         task = asyncio.get_running_loop().create_task(worker())
         await clock.wait(1)
-        assert under_way.stage is Stage.PREPARING
-        assert under_way.call_off("DefaultPreemption")
-        assert under_way.call_off("DefaultPreemption"), "whoever comes second has the same answer"
+        assert running.stage is Stage.PREPARING
+        assert running.cancel("DefaultPreemption")
+        assert running.cancel("DefaultPreemption"), "whoever comes second has the same answer"
         await task
 
     run(main(), clock)
@@ -427,12 +427,12 @@ def test_a_pre_bind_that_waits_is_interrupted_and_its_task_goes_on() -> None:
 
 
 def test_after_pre_bind_it_is_too_late() -> None:
-    under_way = binding()
+    running = binding()
 
     async def main() -> None:
-        under_way.prepare()
-        assert not under_way.prepared()
-        assert under_way.stage is Stage.BINDING
-        assert not under_way.call_off("DefaultPreemption")
+        running.begin_pre_bind()
+        assert not running.end_pre_bind()
+        assert running.stage is Stage.BINDING
+        assert not running.cancel("DefaultPreemption")
 
     run(main())

@@ -9,8 +9,8 @@ import msgspec
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, FilterResult
-from mooring.scheduler.extenders.requests import Exchange, Request, Response
+from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, ExtenderFilterResult
+from mooring.scheduler.extenders.requests import Exchange, ExtenderRequest, ExtenderResponse
 from tests.scheduler.config.builders import configuration
 from tests.waiting import LIMIT_S
 
@@ -30,16 +30,16 @@ def extender(url: str = "http://extender.test", /, **fields: object) -> Extender
 
 def only(
     *names: str, failed: Mapping[str, str] | None = None, for_good: Mapping[str, str] | None = None
-) -> FilterResult:
+) -> ExtenderFilterResult:
     """These nodes are left, by an extender that knows nodes by name."""
-    return FilterResult(node_names=names, failed=failed or {}, failed_and_unresolvable=for_good or {})
+    return ExtenderFilterResult(node_names=names, failed=failed or {}, failed_and_unresolvable=for_good or {})
 
 
 def drive(
-    exchange: Exchange[Result], response: Callable[[Request], Response]
-) -> tuple[Result, list[tuple[Request, ...]]]:
+    exchange: Exchange[Result], response: Callable[[ExtenderRequest], ExtenderResponse]
+) -> tuple[Result, list[tuple[ExtenderRequest, ...]]]:
     """The result of a consultation, and what was asked for it, round by round."""
-    rounds: list[tuple[Request, ...]] = []
+    rounds: list[tuple[ExtenderRequest, ...]] = []
     try:
         requests = next(exchange)
         while True:
@@ -50,10 +50,10 @@ def drive(
         return result, rounds
 
 
-def answering(**by_verb: Response) -> Callable[[Request], Response]:
+def answering(**by_verb: ExtenderResponse) -> Callable[[ExtenderRequest], ExtenderResponse]:
     """The same answer to every question with a verb."""
 
-    def response(request: Request) -> Response:
+    def response(request: ExtenderRequest) -> ExtenderResponse:
         return by_verb.get(request.verb, ExtenderFailure(f"nobody answers {request.verb}"))
 
     return response

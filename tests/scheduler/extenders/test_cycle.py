@@ -16,13 +16,19 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.cycle import decide_with_extenders
 from mooring.scheduler.extenders.extender import (
     ExtenderFailure,
-    FilterResult,
+    ExtenderFilterResult,
+    ExtenderPreemptionResult,
     HostPriority,
     MetaVictims,
-    PreemptionResult,
     extenders_of,
 )
-from mooring.scheduler.extenders.requests import FilterRequest, PreemptRequest, PrioritizeRequest, Request, Response
+from mooring.scheduler.extenders.requests import (
+    ExtenderRequest,
+    ExtenderResponse,
+    FilterRequest,
+    PreemptRequest,
+    PrioritizeRequest,
+)
 from mooring.scheduler.framework.plugin import PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
@@ -46,8 +52,8 @@ def engine_with(
 
 
 def exchanged(
-    engine: Engine, view: Pod, response: Callable[[Request], Response]
-) -> tuple[Decision, list[tuple[Request, ...]]]:
+    engine: Engine, view: Pod, response: Callable[[ExtenderRequest], ExtenderResponse]
+) -> tuple[Decision, list[tuple[ExtenderRequest, ...]]]:
     """A decision in full and what was asked for it; one that is not in full must come out the same."""
     brief, asked_in_brief = drive(decide_with_extenders(engine, engine.record(view)), response)
     full, asked = drive(decide_with_extenders(engine, engine.record(view), in_full=True), response)
@@ -71,7 +77,7 @@ def victims_of(decision: Decision) -> Any:
     return (plan.node_name, [victim.name for victim in plan.victims]) if plan is not None else None
 
 
-def names_asked_about(rounds: list[tuple[Request, ...]]) -> list[list[str]]:
+def names_asked_about(rounds: list[tuple[ExtenderRequest, ...]]) -> list[list[str]]:
     return [
         list(request.node_names)
         for requests in rounds
@@ -151,7 +157,7 @@ def test_of_a_sample_extenders_see_the_sample() -> None:
         ),
     ],
 )
-def test_when_none_is_left(response: FilterResult, message: str, unschedulable_plugins: set[str]) -> None:
+def test_when_none_is_left(response: ExtenderFilterResult, message: str, unschedulable_plugins: set[str]) -> None:
     decision, _ = exchanged(engine_with(written(**FILTER)), pod(), answering(filter=response))
     assert decision.message is not None
     assert decision.message.startswith(message), decision.message
@@ -195,7 +201,7 @@ def test_a_promised_node_is_asked_about_first() -> None:
 
 
 def test_one_that_an_extender_refuses_is_asked_about_again_with_the_others() -> None:
-    def response(request: Request) -> Response:
+    def response(request: ExtenderRequest) -> ExtenderResponse:
         assert isinstance(request, FilterRequest)
         return only("n1", failed={"n2": "hot"}) if len(request.node_names) > 1 else only(failed={"n2": "hot"})
 
@@ -218,7 +224,7 @@ def test_what_a_promised_node_said_is_told_even_if_the_search_does_not_get_to_it
 
 
 def test_a_failure_there_is_no_reason_to_give_up() -> None:
-    def response(request: Request) -> Response:
+    def response(request: ExtenderRequest) -> ExtenderResponse:
         assert isinstance(request, FilterRequest)
         return only("n3") if len(request.node_names) > 1 else BROKEN
 
@@ -289,11 +295,11 @@ CROWDED = (
 IMPORTANT = pod("important", cpu=1, priority=9)
 
 
-def left(**by_node: tuple[str, ...]) -> PreemptionResult:
-    return PreemptionResult({name: MetaVictims(uids, 0) for name, uids in by_node.items()})
+def left(**by_node: tuple[str, ...]) -> ExtenderPreemptionResult:
+    return ExtenderPreemptionResult({name: MetaVictims(uids, 0) for name, uids in by_node.items()})
 
 
-def preempting(response: Response, **fields: object) -> tuple[Decision, list[tuple[Request, ...]]]:
+def preempting(response: ExtenderResponse, **fields: object) -> tuple[Decision, list[tuple[ExtenderRequest, ...]]]:
     return exchanged(engine_with(written(**PREEMPT, **fields), views=CROWDED), IMPORTANT, answering(preempt=response))
 
 
@@ -314,13 +320,13 @@ def test_candidates_are_shown_with_their_victims() -> None:
         pytest.param(left(n3=("uc", "ud"), n2=("ub",)), ("n2", ["b"]), id="wants more victims"),
         pytest.param(left(n3=("uc", "ud")), ("n3", ["c", "d"]), id="and gets them"),
         pytest.param(
-            PreemptionResult({"n1": MetaVictims(("ua",), 2), "n2": MetaVictims(("ub",), 1)}),
+            ExtenderPreemptionResult({"n1": MetaVictims(("ua",), 2), "n2": MetaVictims(("ub",), 1)}),
             ("n2", ["b"]),
             id="counts broken budgets its own way",
         ),
     ],
 )
-def test_what_an_extender_wants_of_preemption(response: Response, plan: Any) -> None:
+def test_what_an_extender_wants_of_preemption(response: ExtenderResponse, plan: Any) -> None:
     decision, _ = preempting(response)
     assert victims_of(decision) == plan
 
@@ -340,7 +346,7 @@ def test_what_an_extender_wants_of_preemption(response: Response, plan: Any) -> 
         pytest.param(left(n1=()), 'preemption: expected at least one victim pod on node "n1"', id="names nobody"),
     ],
 )
-def test_preemption_that_comes_to_nothing(response: Response, message: str) -> None:
+def test_preemption_that_comes_to_nothing(response: ExtenderResponse, message: str) -> None:
     decision, _ = preempting(response)
     assert victims_of(decision) is None
     assert decision.message is not None
@@ -355,7 +361,7 @@ def test_preemption_that_comes_to_nothing(response: Response, message: str) -> N
         pytest.param(left(n1=(), n2=("ub",)), ("n2", ["b"]), id="a node without victims is no candidate"),
     ],
 )
-def test_an_extender_that_may_fail_at_preemption(response: Response, plan: Any) -> None:
+def test_an_extender_that_may_fail_at_preemption(response: ExtenderResponse, plan: Any) -> None:
     decision, _ = preempting(response, ignorable=True)
     assert victims_of(decision) == plan
 

@@ -16,9 +16,9 @@ from mooring.scheduler.extenders.extender import (
     ExtenderArgs,
     ExtenderBindingArgs,
     ExtenderFailure,
+    ExtenderFilterResult,
     ExtenderPreemptionArgs,
     FilteredNodes,
-    FilterResult,
     HostPriority,
     InvalidResponseError,
     MetaPod,
@@ -79,11 +79,11 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
         pytest.param(BY_NAME, only("n2", "n1"), FilteredNodes(("n2", "n1"), {}), id="names, in its own order"),
         pytest.param(BY_NAME, only("n1", "n1"), FilteredNodes(("n1",), {}), id="a name twice is one node"),
         pytest.param(BY_NAME, only(), FilteredNodes((), {}), id="none is left"),
-        pytest.param(BY_NAME, FilterResult(), FilteredNodes((), {}), id="no answer is none"),
+        pytest.param(BY_NAME, ExtenderFilterResult(), FilteredNodes((), {}), id="no answer is none"),
         pytest.param(
-            BY_NAME, FilterResult(nodes=("n1",)), FilteredNodes(("n1",), {}), id="whole nodes instead of names"
+            BY_NAME, ExtenderFilterResult(nodes=("n1",)), FilteredNodes(("n1",), {}), id="whole nodes instead of names"
         ),
-        pytest.param(WHOLE, FilterResult(nodes=("n1",)), FilteredNodes(("n1",), {}), id="whole nodes"),
+        pytest.param(WHOLE, ExtenderFilterResult(nodes=("n1",)), FilteredNodes(("n1",), {}), id="whole nodes"),
         pytest.param(WHOLE, only("n1"), FilteredNodes((), {}), id="names from one that was sent nodes are not read"),
         pytest.param(
             BY_NAME,
@@ -97,7 +97,7 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
             ),
             id="reasons, of which the severe one is told",
         ),
-        pytest.param(BY_NAME, FilterResult(("n1",), error="boom"), ExtenderFailure("boom"), id="an error"),
+        pytest.param(BY_NAME, ExtenderFilterResult(("n1",), error="boom"), ExtenderFailure("boom"), id="an error"),
         pytest.param(
             BY_NAME,
             only("n1", "n9"),
@@ -108,7 +108,7 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
         ),
     ],
 )
-def test_what_is_left(asked: Extender, result: FilterResult, filtered: FilteredNodes | ExtenderFailure) -> None:
+def test_what_is_left(asked: Extender, result: ExtenderFilterResult, filtered: FilteredNodes | ExtenderFailure) -> None:
     assert asked.filtered(("n1", "n2", "n3"), result) == filtered
 
 
@@ -214,29 +214,31 @@ def test_what_is_sent(message: msgspec.Struct, sent: bytes) -> None:
 @pytest.mark.parametrize(
     ("raw", "result"),
     [
-        pytest.param(b"{}", FilterResult(), id="nothing"),
-        pytest.param(b"null", FilterResult(), id="null"),
+        pytest.param(b"{}", ExtenderFilterResult(), id="nothing"),
+        pytest.param(b"null", ExtenderFilterResult(), id="null"),
         pytest.param(
             b'{"NodeNames":["n1"],"Nodes":null,"FailedNodes":{"n2":"no"},"FailedAndUnresolvableNodes":{"n3":"never"},'
             b'"Error":""}',
-            FilterResult(("n1",), None, {"n2": "no"}, {"n3": "never"}),
+            ExtenderFilterResult(("n1",), None, {"n2": "no"}, {"n3": "never"}),
             id="names",
         ),
         pytest.param(
             b'{"nodenames":[],"failedNodes":{"N2":"No"},"error":"boom"}',
-            FilterResult((), None, {"N2": "No"}, {}, "boom"),
+            ExtenderFilterResult((), None, {"N2": "No"}, {}, "boom"),
             id="the case of fields does not matter, that of names does",
         ),
         pytest.param(
             b'{"Nodes":{"metadata":{},"items":[{"metadata":{"name":"n1"},"spec":{}},{"Metadata":{"Name":"n2"}}]}}',
-            FilterResult(None, ("n1", "n2")),
+            ExtenderFilterResult(None, ("n1", "n2")),
             id="whole nodes",
         ),
-        pytest.param(b'{"Nodes":{"items":null}}', FilterResult(None, ()), id="a list of no nodes"),
-        pytest.param(b'{"Nodes":{"items":[{}]},"more":1}', FilterResult(None, ("",)), id="a node without a name"),
+        pytest.param(b'{"Nodes":{"items":null}}', ExtenderFilterResult(None, ()), id="a list of no nodes"),
+        pytest.param(
+            b'{"Nodes":{"items":[{}]},"more":1}', ExtenderFilterResult(None, ("",)), id="a node without a name"
+        ),
     ],
 )
-def test_what_comes_back_from_filtering(raw: bytes, result: FilterResult) -> None:
+def test_what_comes_back_from_filtering(raw: bytes, result: ExtenderFilterResult) -> None:
     assert read_filter_result(raw) == result
 
 

@@ -9,17 +9,17 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.extenders.extender import (
     Extender,
     ExtenderFailure,
+    ExtenderFilterResult,
+    ExtenderPreemptionResult,
     FilteredNodes,
-    FilterResult,
     HostPriority,
     MetaVictims,
-    PreemptionResult,
 )
 from mooring.scheduler.extenders.requests import (
+    ExtenderRequest,
     FilterRequest,
     PreemptRequest,
     PrioritizeRequest,
-    Request,
     filter_with_extenders,
     preempt_with_extenders,
     prioritize_with_extenders,
@@ -79,15 +79,15 @@ SENT_VICTIM = {"metadata": {"name": "v", "namespace": "default", "uid": "uv"}}
         ),
     ],
 )
-def test_what_is_sent_for_a_request(message: Request, verb: str, sent: object) -> None:
+def test_what_is_sent_for_a_request(message: ExtenderRequest, verb: str, sent: object) -> None:
     assert message.verb == verb
     assert msgspec.json.decode(message.body(NamesAsObjects())) == sent
 
 
 def test_what_is_read_of_answers() -> None:
-    assert FilterRequest(BY_NAME, POD, ()).read(b'{"NodeNames":["n1"]}') == FilterResult(("n1",))
+    assert FilterRequest(BY_NAME, POD, ()).read(b'{"NodeNames":["n1"]}') == ExtenderFilterResult(("n1",))
     assert PrioritizeRequest(BY_NAME, POD, ()).read(b'[{"Host":"n1","Score":1}]') == (HostPriority("n1", 1),)
-    assert PreemptRequest(BY_NAME, POD, {}).read(b"{}") == PreemptionResult({})
+    assert PreemptRequest(BY_NAME, POD, {}).read(b"{}") == ExtenderPreemptionResult({})
 
 
 def test_filters_are_consulted_one_after_the_other() -> None:
@@ -112,7 +112,7 @@ def test_scores_of_extenders_with_one_address_add_up() -> None:
     assert len(rounds) == 1
 
 
-def preempted_with(victims: dict[str, Victims], *extenders: Extender, **responses: PreemptionResult) -> object:
+def preempted_with(victims: dict[str, Victims], *extenders: Extender, **responses: ExtenderPreemptionResult) -> object:
     result, _ = drive(preempt_with_extenders(POD, victims, extenders, ENGINE.columns), answering(**responses))
     return result
 
@@ -125,11 +125,13 @@ def test_victims_are_agreed_on_one_after_the_other() -> None:
     other = ENGINE.columns.pods["uw"]
     victims = {"n2": found(other), "n1": found(VICTIM)}
     first, second = extender(preemptVerb="a"), extender(preemptVerb="b")
-    both = PreemptionResult({"n1": MetaVictims(("uv",), 0), "n2": MetaVictims(("uw",), 3)})
-    only_one = PreemptionResult({"n1": MetaVictims(("uv",), 0)})
+    both = ExtenderPreemptionResult({"n1": MetaVictims(("uv",), 0), "n2": MetaVictims(("uw",), 3)})
+    only_one = ExtenderPreemptionResult({"n1": MetaVictims(("uv",), 0)})
     assert preempted_with(victims, first, a=both) == {"n2": Victims((other,), 3), "n1": found(VICTIM)}
     assert list(preempted_with(victims, first, a=both)) == ["n2", "n1"]  # type: ignore[call-overload]
     assert preempted_with(victims, first, second, a=both, b=only_one) == {"n1": found(VICTIM)}
-    assert preempted_with(victims, first, second, a=PreemptionResult({}), b=both) == {}, "nobody is left to ask about"
+    assert preempted_with(victims, first, second, a=ExtenderPreemptionResult({}), b=both) == {}, (
+        "nobody is left to ask about"
+    )
     assert preempted_with(victims, first, second, b=both) == ExtenderFailure("nobody answers a")
     assert preempted_with(victims) == victims

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from mooring.scheduler.reporting.metrics import Distribution, Gauges, Metrics, Tallies, exponential_buckets
+from mooring.scheduler.reporting.metrics import FastCollector, Gauges, HistogramValue, Metrics, exponential_buckets
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
@@ -53,7 +53,7 @@ def test_what_is_counted_twice_is_counted_in_one_place() -> None:
     metrics = Metrics(registry)
     for _ in range(2):
         metrics.attempted("error", "mine", 0.5)
-        metrics.came_in("active", "PodAdd")
+        metrics.pod_queued("active", "PodAdd")
     assert samples(registry) == {
         "scheduler_schedule_attempts_total error mine": 2,
         "scheduler_scheduling_attempt_duration_seconds_count error mine": 2,
@@ -80,9 +80,9 @@ def test_gauges_are_read_at_the_scrape_and_not_before() -> None:
 BOUNDS = (0.1, 1.0, 10.0)
 
 
-def exposed(tallies: Tallies) -> list[str]:
+def exposed(collector: FastCollector) -> list[str]:
     registry = CollectorRegistry()
-    registry.register(tallies)
+    registry.register(collector)
     return lines(registry)
 
 
@@ -104,7 +104,7 @@ def lines(registry: CollectorRegistry) -> list[str]:
     ],
 )
 def test_buckets_are_cumulated_at_the_scrape(sizes: list[float], cumulated: list[int]) -> None:
-    distribution = Distribution(BOUNDS)
+    distribution = HistogramValue(BOUNDS)
     for size in sizes:
         distribution.observe(size)
     expected = list(zip(("0.1", "1.0", "10.0", "+Inf"), map(float, cumulated), strict=True))
@@ -114,10 +114,10 @@ def test_buckets_are_cumulated_at_the_scrape(sizes: list[float], cumulated: list
 
 
 def test_the_scrape_reads_as_one_of_the_librarys_own() -> None:
-    tallies, theirs = Tallies(), CollectorRegistry()
-    our_counter = tallies.counter("pods_total", "Pods.", "result", "profile")
+    collector, theirs = FastCollector(), CollectorRegistry()
+    our_counter = collector.counter("pods_total", "Pods.", "result", "profile")
     their_counter = Counter("pods_total", "Pods.", ("result", "profile"), registry=theirs)
-    our_histogram = tallies.histogram("took_seconds", "Duration.", BOUNDS, "result")
+    our_histogram = collector.histogram("took_seconds", "Duration.", BOUNDS, "result")
     their_histogram = Histogram("took_seconds", "Duration.", ("result",), buckets=BOUNDS, registry=theirs)
     for result, profile in (("scheduled", "a"), ("error", 'of "quotes"'), ("scheduled", "a")):
         our_counter.labels(result, profile).inc()
@@ -127,16 +127,16 @@ def test_the_scrape_reads_as_one_of_the_librarys_own() -> None:
     for result, size in (("scheduled", 0.1), ("scheduled", 3.0), ("error", 100.0)):
         our_histogram.labels(result).observe(size)
         their_histogram.labels(result).observe(size)
-    assert exposed(tallies) == lines(theirs)
+    assert exposed(collector) == lines(theirs)
 
 
 def test_without_labels_it_is_there_before_anything_was_counted_and_with_labels_it_is_not() -> None:
-    tallies = Tallies()
-    tallies.counter("plain_total", "Plain.")
-    tallies.counter("labelled_total", "Labelled.", "result")
-    tallies.histogram("plain_seconds", "Plain.", (1.0,))
-    tallies.histogram("labelled_seconds", "Labelled.", (1.0,), "result")
-    samples = [line for line in exposed(tallies) if not line.startswith("#")]
+    collector = FastCollector()
+    collector.counter("plain_total", "Plain.")
+    collector.counter("labelled_total", "Labelled.", "result")
+    collector.histogram("plain_seconds", "Plain.", (1.0,))
+    collector.histogram("labelled_seconds", "Labelled.", (1.0,), "result")
+    samples = [line for line in exposed(collector) if not line.startswith("#")]
     assert samples == [
         "plain_total 0.0",
         'plain_seconds_bucket{le="1.0"} 0.0',
@@ -147,9 +147,9 @@ def test_without_labels_it_is_there_before_anything_was_counted_and_with_labels_
 
 
 def test_without_labels_the_family_itself_counts() -> None:
-    tallies = Tallies()
-    counter = tallies.counter("plain_total", "Plain.")
-    histogram = tallies.histogram("plain_seconds", "Plain.", (1.0,))
+    collector = FastCollector()
+    counter = collector.counter("plain_total", "Plain.")
+    histogram = collector.histogram("plain_seconds", "Plain.", (1.0,))
     counter.inc()
     counter.inc(2)
     histogram.observe(0.5)
@@ -158,8 +158,8 @@ def test_without_labels_the_family_itself_counts() -> None:
 
 
 def test_a_child_is_looked_up_once_and_kept() -> None:
-    tallies = Tallies()
-    counter, histogram = tallies.counter("a_total", "A.", "x"), tallies.histogram("b", "B.", BOUNDS, "x")
+    collector = FastCollector()
+    counter, histogram = collector.counter("a_total", "A.", "x"), collector.histogram("b", "B.", BOUNDS, "x")
     assert counter.labels("1") is counter.labels("1")
     assert histogram.labels("1") is histogram.labels("1")
     assert counter.labels("1") is not counter.labels("2")

@@ -102,7 +102,7 @@ ABOUT_WEB = reference("web", "12")
         pytest.param(
             lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
             ATTEMPTS_LOGGED,
-            "pod default/web was refused and waits: 0/1 nodes are available.",
+            "pod default/web is unschedulable: 0/1 nodes are available.",
             id="refused: as quietly",
         ),
         pytest.param(
@@ -153,13 +153,13 @@ def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog
             id="preempted before it was bound",
         ),
         pytest.param(
-            lambda reports: reports.tell(WEB, "Normal", "Reason", "Action", "a note"),
+            lambda reports: reports.event(WEB, "Normal", "Reason", "Action", "a note"),
             ("Normal", "Action", "Reason", "mine", "mine-0", ABOUT_WEB, None),
             "a note",
             id="what a plugin says comes from the pod's own scheduler",
         ),
         pytest.param(
-            lambda reports: reports.tell(FORGOTTEN, "Normal", "Reason", "Action", "a note"),
+            lambda reports: reports.event(FORGOTTEN, "Normal", "Reason", "Action", "a note"),
             (
                 "Normal",
                 "Action",
@@ -202,12 +202,12 @@ def refused(message: str, reason: str) -> Condition:
             [],
             id="nobody remembers the pod: its status cannot be told",
         ),
-        pytest.param(lambda reports: reports.expect(WEB, "n1"), [("web", None, "n1")], id="it is on its way"),
-        pytest.param(lambda reports: reports.expect(FORGOTTEN, "n1"), [], id="it is on its way, and forgotten"),
+        pytest.param(lambda reports: reports.nominate(WEB, "n1"), [("web", None, "n1")], id="it is on its way"),
+        pytest.param(lambda reports: reports.nominate(FORGOTTEN, "n1"), [], id="it is on its way, and forgotten"),
         pytest.param(
-            lambda reports: reports.nomination_is_void(WEB), [("web", None, "")], id="another pod needs the node"
+            lambda reports: reports.clear_nomination(WEB), [("web", None, "")], id="another pod needs the node"
         ),
-        pytest.param(lambda reports: reports.nomination_is_void(FORGOTTEN), [], id="a nomination of one forgotten"),
+        pytest.param(lambda reports: reports.clear_nomination(FORGOTTEN), [], id="a nomination of one forgotten"),
         pytest.param(lambda reports: reports.skipped(WEB, "mine"), [], id="a pod that goes needs no status"),
     ],
 )
@@ -315,7 +315,7 @@ ATTEMPT_AT_3_S = {
             id="one that was not",
         ),
         pytest.param(
-            lambda reports: reports.came_in("active", "PodAdd"),
+            lambda reports: reports.pod_queued("active", "PodAdd"),
             {"queue_incoming_pods_total{active,PodAdd}": 1},
             id="the queue",
         ),
@@ -345,7 +345,7 @@ def test_a_decision_is_kept_and_counted(decision: Decision, preemption_attempts:
         "scheduling_algorithm_duration_seconds_count": 1,
         "scheduling_algorithm_duration_seconds_sum": 0.25,
     }
-    assert [told["pod"] for told in desk.reports.decisions.told()] == ["default/web"]
+    assert [told["pod"] for told in desk.reports.decisions.recent()] == ["default/web"]
 
 
 def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
@@ -375,14 +375,14 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     asked: list[str] = []
 
     class Silent(WrittenStatus):
-        def silence(self, uid: str) -> asyncio.Event | None:
+        def discard_writes(self, uid: str) -> asyncio.Event | None:
             asked.append(uid)
             return None
 
     desk = Desk()
     status = Silent(AbsentClient(), desk.clock, WorkerPool("status", 1))
     reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
-    assert reports.silence(WEB) is None
+    assert reports.discard_writes(WEB) is None
     assert asked == ["web-uid"]
 
 
@@ -391,7 +391,7 @@ def test_a_placed_pod_and_a_refused_one() -> None:
     log = DecisionLog(VirtualClock())
     log.add(decide(engine, pod("small", cpu="500m")), 0.000_25)
     log.add(decide(engine, pod("large", cpu="2")), 0.001)
-    refused, placed = log.told()
+    refused, placed = log.recent()
     assert placed == {
         "time": "2026-01-01T00:00:00.000000Z",
         "pod": "default/small",
@@ -411,7 +411,7 @@ def test_only_the_last_are_kept_and_one_pod_can_be_asked_for() -> None:
     log = DecisionLog(VirtualClock(), kept_max=3)
     for number in range(5):
         log.add(decide(engine, pod(f"p{number}")), 0.0)
-    assert [entry["pod"] for entry in log.told()] == ["default/p4", "default/p3", "default/p2"]
-    assert [entry["pod"] for entry in log.told(limit=1)] == ["default/p4"]
-    assert [entry["pod"] for entry in log.told(pod="default/p3")] == ["default/p3"]
+    assert [entry["pod"] for entry in log.recent()] == ["default/p4", "default/p3", "default/p2"]
+    assert [entry["pod"] for entry in log.recent(limit=1)] == ["default/p4"]
+    assert [entry["pod"] for entry in log.recent(pod="default/p3")] == ["default/p3"]
     assert len(log) == 3

@@ -46,7 +46,7 @@ def playing(told: Told, *faults: Fault) -> list[Request]:
 
 async def fallen_silent(writer: StatusWriter, pod: Pod) -> None:
     """As before a binding."""
-    if (answered := writer.silence(pod.metadata.uid)) is not None:
+    if (answered := writer.discard_writes(pod.metadata.uid)) is not None:
         await answered.wait()
 
 

@@ -147,8 +147,8 @@ async def before_and_after(world: World, subject: str) -> None:
     await world.delete("subject")
     await world.settle()
     assert fingerprint(scheduler.engine.columns) == before
-    assert len(scheduler.assumptions) == len(scheduler.waiting_pods) == len(scheduler.queue) == 0
-    assert scheduler.bindings.under_way == {}
+    assert len(scheduler.assumed_pods) == len(scheduler.waiting_pods) == len(scheduler.queue) == 0
+    assert scheduler.bindings.running == {}
     assert held_by_volume_binding(scheduler) == HOLDS_NOTHING
 
 

@@ -69,7 +69,7 @@ async def waiting(world: World, *names: str) -> None:
 
 
 def is_settled(scheduler: Scheduler) -> bool:
-    return not (len(scheduler.waiting_pods) or scheduler.bindings.under_way or len(scheduler.assumptions))
+    return not (len(scheduler.waiting_pods) or scheduler.bindings.running or len(scheduler.assumed_pods))
 
 
 def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_bound_together() -> None:

@@ -151,7 +151,7 @@ def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle()
-        assert len(world.scheduler.bindings.under_way) == 1
+        assert len(world.scheduler.bindings.running) == 1
         await world.patch("web", {"spec": {"nodeSelector": {"disk": "ssd"}}})
         await world.settle(15)
         assert await world.node_of("web") == ""

@@ -265,7 +265,7 @@ async def _check_that_all_is_in_its_place(world: World) -> None:
     unbound = [found for found in alive if not found.spec.node_name]
     assert sorted(scheduler.pods.pending) == sorted(found.metadata.uid for found in unbound)
     assert len(scheduler.queue) == len(unbound)
-    assert scheduler.bindings.under_way == {}
+    assert scheduler.bindings.running == {}
     assert {uid: record.node_name for uid, record in scheduler.engine.columns.pods.items()} == {
         found.metadata.uid: found.spec.node_name for found in bound
     }
@@ -294,9 +294,9 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "pending": len(scheduler.pods.pending),
         "queued": len(scheduler.queue),
         "events in flight": scheduler.queue.statistics().in_flight_events,
-        "assumed": len(scheduler.assumptions),
+        "assumed": len(scheduler.assumed_pods),
         "waiting for Permit": len(scheduler.waiting_pods),
-        "bindings": len(scheduler.bindings.under_way),
+        "bindings": len(scheduler.bindings.running),
         "evictions": len(scheduler.evictions),
         "statuses": len(scheduler.status_writer),
         "deferred": len(scheduler.event_buffer),

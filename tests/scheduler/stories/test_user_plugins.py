@@ -70,14 +70,14 @@ async def one_mishap(world: World, reason: str, message: str | None) -> None:
     assert "Clumsy" in told[2] if message is None else without_line(told[2]) == message
     assert ("web", "FailedScheduling", told[2]) in await world.events()
     assert world.scheduler.engine.columns.pods == {}
-    assert len(world.scheduler.assumptions) == 0
+    assert len(world.scheduler.assumed_pods) == 0
     await world.create(pod("other", cpu=1))
     await world.settle(0.4)
     assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
     await world.create(node("n2", cpu=1))
     await world.settle(20)
     assert await world.node_of("web") == "n2"
-    assert world.scheduler.bindings.under_way == {}
+    assert world.scheduler.bindings.running == {}
 
 
 def test_a_success_is_the_same_as_none() -> None:

@@ -36,116 +36,120 @@ from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 
-class AssumptionState(Enum):
+class AssumedPodState(Enum):
     BINDING = "binding"
     BOUND = "bound"
     RELEASED = "released"
 
 
-class Assumption:
-    """One believed placement."""
+class AssumedPod:
+    """One assumed pod and its node."""
 
-    __slots__ = ("due_s", "node_name", "pod", "state")
+    __slots__ = ("expires_s", "node_name", "pod", "state")
 
     def __init__(self, pod: PodInfo, node_name: str) -> None:
         self.pod = pod
         self.node_name = node_name
-        self.state = AssumptionState.BINDING
-        self.due_s = float("inf")
+        self.state = AssumedPodState.BINDING
+        self.expires_s = float("inf")
 
     def __repr__(self) -> str:
-        return f"Assumption({self.pod.key} on {self.node_name}, {self.state.value})"
+        return f"AssumedPod({self.pod.key} on {self.node_name}, {self.state.value})"
 
 
-class Assumptions:
-    """All believed placements, by the uid of the pod."""
+class AssumedPods:
+    """All assumed pods, by uid."""
 
-    def __init__(self, overdue_s: float | None) -> None:
-        self._overdue_s = overdue_s
-        self._assumptions: dict[str, Assumption] = {}
-        self._bound: dict[str, Assumption] = {}
-        """Those that wait for their confirmation, in the order in which they are due."""
+    def __init__(self, ttl_s: float | None) -> None:
+        self._ttl_s = ttl_s
+        self._assumed_pods: dict[str, AssumedPod] = {}
+        self._bound: dict[str, AssumedPod] = {}
+        """The pods that wait for their confirmation, in the order in which they expire."""
 
     def __len__(self) -> int:
-        return len(self._assumptions)
+        return len(self._assumed_pods)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._assumptions
+        return uid in self._assumed_pods
 
-    def get(self, uid: str) -> Assumption | None:
-        return self._assumptions.get(uid)
+    def get(self, uid: str) -> AssumedPod | None:
+        return self._assumed_pods.get(uid)
 
-    def add(self, pod: PodInfo, node_name: str) -> Assumption:
-        assert pod.uid not in self._assumptions, f"{pod} is assumed already"
-        assumption = self._assumptions[pod.uid] = Assumption(pod, node_name)
-        return assumption
+    def add(self, pod: PodInfo, node_name: str) -> AssumedPod:
+        assert pod.uid not in self._assumed_pods, f"{pod} is already assumed"
+        assumed = self._assumed_pods[pod.uid] = AssumedPod(pod, node_name)
+        return assumed
 
-    def bound(self, assumption: Assumption, now_s: float) -> None:
-        """The API server has accepted the binding; the watch should tell of it soon."""
-        if self._assumptions.get(assumption.pod.uid) is not assumption:
-            return  # the watch was faster than the answer
-        if assumption.state is AssumptionState.RELEASED:
-            self.remove(assumption.pod.uid)  # it is being deleted: nobody waits for it to be confirmed
+    def bound(self, assumed: AssumedPod, now_s: float) -> None:
+        """The API server has accepted the binding; the watch should confirm it soon."""
+        if self._assumed_pods.get(assumed.pod.uid) is not assumed:
+            return  # the watch was faster than the response
+        if assumed.state is AssumedPodState.RELEASED:
+            self.remove(assumed.pod.uid)  # the pod is being deleted: there is nothing to confirm
             return
-        assumption.state = AssumptionState.BOUND
-        if self._overdue_s is not None:
-            assumption.due_s = now_s + self._overdue_s
-            self._bound[assumption.pod.uid] = assumption
+        assumed.state = AssumedPodState.BOUND
+        if self._ttl_s is not None:
+            assumed.expires_s = now_s + self._ttl_s
+            self._bound[assumed.pod.uid] = assumed
 
-    def remove(self, uid: str) -> Assumption | None:
-        """Confirmed or forgotten: no assumption any more."""
+    def remove(self, uid: str) -> AssumedPod | None:
+        """The pod is confirmed or forgotten."""
         self._bound.pop(uid, None)
-        return self._assumptions.pop(uid, None)
+        return self._assumed_pods.pop(uid, None)
 
     def release(self, uid: str) -> None:
-        """The pod is being deleted while its binding is under way: the columns do not count it any more."""
-        self._assumptions[uid].state = AssumptionState.RELEASED
+        """The pod is being deleted while its binding is running: the columns no longer count it."""
+        self._assumed_pods[uid].state = AssumedPodState.RELEASED
 
-    def overdue(self, now_s: float) -> list[Assumption]:
-        """Those that should have been confirmed by now. Each is told once; `bound` sets the next date."""
-        found: list[Assumption] = []
-        for assumption in self._bound.values():
-            if assumption.due_s > now_s:
+    def expired(self, now_s: float) -> list[AssumedPod]:
+        """The pods that expired. Each is returned once; `bound` starts its time to live again."""
+        found: list[AssumedPod] = []
+        for assumed in self._bound.values():
+            if assumed.expires_s > now_s:
                 break
-            found.append(assumption)
-        for assumption in found:
-            del self._bound[assumption.pod.uid]
+            found.append(assumed)
+        for assumed in found:
+            del self._bound[assumed.pod.uid]
         return found
 
     @property
-    def next_due_s(self) -> float | None:
-        for assumption in self._bound.values():
-            return assumption.due_s
+    def next_expiry_s(self) -> float | None:
+        for assumed in self._bound.values():
+            return assumed.expires_s
         return None
 
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 
 
-class Watched(Protocol):
-    """Where pods go that the watch tells of."""
+class PodSink(Protocol):
+    """The intake of pods."""
 
     def put(self, view: Pod) -> None: ...
 
     def forget(self, uid: str) -> None: ...
 
 
-class OverdueWatch:
-    """Looks after assumptions that are not confirmed in time."""
+class ExpiredPodChecker:
+    """Looks up expired pods, and handles each as if the watch had reported it.
+
+    This should never happen. It does if an event was lost, or if an extender reported a binding that it did not make.
+    Without the lookup, the pod's resources would stay reserved and the pod would stay pending for ever.
+    """
 
     def __init__(
         self,
-        assumptions: Assumptions,
+        assumed_pods: AssumedPods,
         engine: Engine,
         queue: SchedulingQueue,
-        pods: Watched,
+        pods: PodSink,
         client: Client,
         clock: Clock,
         event_buffer: EventBuffer,
     ) -> None:
-        self._assumptions = assumptions
+        self._assumed_pods = assumed_pods
         self._engine = engine
         self._queue = queue
         self._pods = pods
@@ -154,41 +158,43 @@ class OverdueWatch:
         self._event_buffer = event_buffer
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Check until cancelled."""
         while True:
-            await self._clock.wait(LOOK_EVERY_S)
-            for assumption in self._assumptions.overdue(self._clock.now_s()):
-                await self._look_up(assumption)
+            await self._clock.wait(CHECK_INTERVAL_S)
+            for assumed in self._assumed_pods.expired(self._clock.now_s()):
+                await self._look_up(assumed)
 
-    async def _look_up(self, assumption: Assumption) -> None:
-        pod = assumption.pod
+    async def _look_up(self, assumed: AssumedPod) -> None:
+        pod = assumed.pod
         try:
             found = decode_as(Pod, await self._client.get(POD, pod.namespace, pod.name))
         except NotFoundError:
             found = None
         except (ClientError, ObjectError) as error:
-            logger.warning("pod %s is assumed on %s and overdue: %s", pod.key, assumption.node_name, error)
-            self._assumptions.bound(assumption, self._clock.now_s())
+            logger.warning(
+                "pod %s is assumed on %s, has expired and could not be looked up: %s", pod.key, assumed.node_name, error
+            )
+            self._assumed_pods.bound(assumed, self._clock.now_s())
             return
-        self._event_buffer.run(partial(self._settle, assumption, found))
+        self._event_buffer.run(partial(self._settle, assumed, found))
 
-    def _settle(self, assumption: Assumption, found: Pod | None) -> None:
-        pod = assumption.pod
-        if self._assumptions.get(pod.uid) is not assumption:
-            return  # confirmed meanwhile, after all
-        logger.warning("pod %s was assumed on %s, which nobody confirmed", pod.key, assumption.node_name)
+    def _settle(self, assumed: AssumedPod, found: Pod | None) -> None:
+        pod = assumed.pod
+        if self._assumed_pods.get(pod.uid) is not assumed:
+            return  # confirmed in the meantime
+        logger.warning("pod %s was assumed on %s, and the watch did not confirm it", pod.key, assumed.node_name)
         if found is None or found.metadata.uid != pod.uid:
             self._pods.forget(pod.uid)
         elif found.spec.node_name:
             self._pods.put(found)
         else:
-            self._take_back(assumption)
+            self._forget(assumed)
             self._pods.put(found)
 
-    def _take_back(self, assumption: Assumption) -> None:
-        pod = assumption.pod
-        self._assumptions.remove(pod.uid)
-        self._engine.unreserve(pod, assumption.node_name)
+    def _forget(self, assumed: AssumedPod) -> None:
+        pod = assumed.pod
+        self._assumed_pods.remove(pod.uid)
+        self._engine.unreserve(pod, assumed.node_name)
         self._engine.columns.displace(pod)
         left = copy(pod)
         pod.node_name = ""

@@ -88,14 +88,14 @@ class StrictDecoder:
         assert isinstance(bare, type), f"{path}: {bare} is not a type that configurations are made of"
         return self._scalar(bare, data, path)
 
-    def refuse(self, path: str, text: str) -> None:
-        """Add a problem that is told with the path of its field."""
+    def reject(self, path: str, text: str) -> None:
+        """Add a problem with the path of its field."""
         before = "".join(f"{step}: " for step in self._steps)
         where = path or self._root or "the configuration"
         self.problems.append(Problem(self._whole(path), f"{before}{where}: {text}"))
 
     def reject_type(self, path: str, wanted: str, found: object) -> None:
-        self.refuse(path, f"expected {wanted}, found {_described(found)}")
+        self.reject(path, f"expected {wanted}, found {_described(found)}")
 
     def _field(self, field: msgspec.structs.FieldInfo, data: object, path: str) -> object:
         value = self.value(field.type, data, path)
@@ -141,7 +141,7 @@ class StrictDecoder:
         try:
             return parse_duration(data)
         except ValueError as error:
-            self.refuse(path, f'expected a duration such as "1m30s": {error}')
+            self.reject(path, f'expected a duration such as "1m30s": {error}')
             return 0.0
 
     def _scalar(self, wanted: type, data: object, path: str) -> object:

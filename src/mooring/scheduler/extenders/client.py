@@ -32,7 +32,7 @@ from mooring.scheduler.extenders.extender import (
     extenders_of,
     read_binding_result,
 )
-from mooring.scheduler.extenders.requests import Exchange, RawObjects, Request, Response
+from mooring.scheduler.extenders.requests import Exchange, ExtenderRequest, ExtenderResponse, RawObjects
 from mooring.scheduler.extenders.transport import ExtenderError, Transport
 from mooring.scheduler.framework.plugin import SKIP, Skip
 from mooring.scheduler.framework.status import Status
@@ -82,7 +82,7 @@ async def run_exchange(
 ) -> Decision:
     """Decide about a pod: send the requests of the decision, and return the responses to it until it has ended."""
 
-    async def send(request: Request) -> Response:
+    async def send(request: ExtenderRequest) -> ExtenderResponse:
         return await _send(request, transport, objects)
 
     with event_buffer.held():
@@ -127,7 +127,7 @@ async def _bind(extender: Extender, pod: PodInfo, node_name: str, transport: Tra
         raise ExtenderError(result.error)
 
 
-async def _send(request: Request, transport: Transport, objects: RawObjects) -> Response:
+async def _send(request: ExtenderRequest, transport: Transport, objects: RawObjects) -> ExtenderResponse:
     extender, verb = request.extender, request.verb
     try:
         return request.read(await transport.ask(extender, verb, request.body(objects)))
@@ -143,7 +143,9 @@ def _invalid_response(extender: Extender, verb: str, error: InvalidResponseError
     return f"extender at URL {extender.url(verb)} gave an answer that cannot be read: {error}"
 
 
-def _advance(exchange: Exchange[Decision], responses: tuple[Response, ...] | None) -> tuple[Request, ...] | Decision:
+def _advance(
+    exchange: Exchange[Decision], responses: tuple[ExtenderResponse, ...] | None
+) -> tuple[ExtenderRequest, ...] | Decision:
     """The next requests, or the decision at the end. The first call has no responses."""
     try:
         return next(exchange) if responses is None else exchange.send(responses)

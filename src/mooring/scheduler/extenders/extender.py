@@ -87,7 +87,7 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 # Responses
 
 
-class FilterResult(NamedTuple):
+class ExtenderFilterResult(NamedTuple):
     node_names: tuple[str, ...] | None = None
     nodes: tuple[str, ...] | None = None
     """The names of the whole nodes in the response."""
@@ -106,18 +106,18 @@ class MetaVictims(NamedTuple):
     violations: int
 
 
-class PreemptionResult(NamedTuple):
+class ExtenderPreemptionResult(NamedTuple):
     victims: Mapping[str, MetaVictims]
 
 
-class BindingResult(NamedTuple):
+class ExtenderBindingResult(NamedTuple):
     error: str = ""
 
 
-def read_filter_result(raw: bytes) -> FilterResult:
+def read_filter_result(raw: bytes) -> ExtenderFilterResult:
     fields = _fields(_json(raw))
     names, nodes = fields.get("nodenames"), fields.get("nodes")
-    return FilterResult(
+    return ExtenderFilterResult(
         tuple(map(_text, _list(names))) if names is not None else None,
         tuple(map(_name_of, _list(_fields(nodes).get("items")))) if nodes is not None else None,
         {name: _text(text) for name, text in _map(fields.get("failednodes")).items()},
@@ -131,13 +131,13 @@ def read_host_priorities(raw: bytes) -> tuple[HostPriority, ...]:
     return tuple(HostPriority(_text(entry.get("host")), _number(entry.get("score"))) for entry in entries)
 
 
-def read_preemption_result(raw: bytes) -> PreemptionResult:
+def read_preemption_result(raw: bytes) -> ExtenderPreemptionResult:
     by_node = _map(_fields(_json(raw)).get("nodenametometavictims"))
-    return PreemptionResult({name: _meta_victims(_fields(victims)) for name, victims in by_node.items()})
+    return ExtenderPreemptionResult({name: _meta_victims(_fields(victims)) for name, victims in by_node.items()})
 
 
-def read_binding_result(raw: bytes) -> BindingResult:
-    return BindingResult(_text(_fields(_json(raw)).get("error")))
+def read_binding_result(raw: bytes) -> ExtenderBindingResult:
+    return ExtenderBindingResult(_text(_fields(_json(raw)).get("error")))
 
 
 def _meta_victims(fields: Mapping[str, object]) -> MetaVictims:
@@ -247,7 +247,7 @@ class Extender:
         spec = pod.signature.spec
         return self._is_managed(spec.containers) or self._is_managed(spec.init_containers)
 
-    def filtered(self, asked: Sequence[str], result: FilterResult) -> FilteredNodes | ExtenderFailure:
+    def filtered(self, asked: Sequence[str], result: ExtenderFilterResult) -> FilteredNodes | ExtenderFailure:
         """The nodes of the request that are left, and the statuses of the others."""
         if result.error:
             return ExtenderFailure(result.error)

@@ -24,13 +24,13 @@ from mooring.scheduler.extenders.extender import (
     Extender,
     ExtenderArgs,
     ExtenderFailure,
+    ExtenderFilterResult,
     ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
     FilteredNodes,
-    FilterResult,
     HostPriority,
     MetaPod,
     NodeList,
-    PreemptionResult,
     SentMetaVictims,
     SentVictims,
     encode,
@@ -44,7 +44,7 @@ from mooring.scheduler.framework.status import Status
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-AnyResult = TypeVar("AnyResult", FilterResult, PreemptionResult)
+AnyResult = TypeVar("AnyResult", ExtenderFilterResult, ExtenderPreemptionResult)
 
 
 class RawObjects(Protocol):
@@ -70,7 +70,7 @@ class FilterRequest:
     def body(self, objects: RawObjects) -> bytes:
         return _nodes_body(self.extender, self.pod, self.node_names, objects)
 
-    def read(self, raw: bytes) -> FilterResult:
+    def read(self, raw: bytes) -> ExtenderFilterResult:
         return read_filter_result(raw)
 
 
@@ -119,13 +119,15 @@ class PreemptRequest:
         }
         return encode(ExtenderPreemptionArgs(pod, whole, None))
 
-    def read(self, raw: bytes) -> PreemptionResult:
+    def read(self, raw: bytes) -> ExtenderPreemptionResult:
         return read_preemption_result(raw)
 
 
-Request: TypeAlias = FilterRequest | PrioritizeRequest | PreemptRequest
-Response: TypeAlias = FilterResult | tuple[HostPriority, ...] | PreemptionResult | ExtenderFailure
-Exchange: TypeAlias = Generator[tuple[Request, ...], tuple[Response, ...], Result]
+ExtenderRequest: TypeAlias = FilterRequest | PrioritizeRequest | PreemptRequest
+ExtenderResponse: TypeAlias = (
+    ExtenderFilterResult | tuple[HostPriority, ...] | ExtenderPreemptionResult | ExtenderFailure
+)
+Exchange: TypeAlias = Generator[tuple[ExtenderRequest, ...], tuple[ExtenderResponse, ...], Result]
 """Yields requests that may be sent at the same time, is sent the responses, and returns a result."""
 
 
@@ -140,7 +142,7 @@ def filter_with_extenders(
         if not extender.filters or not extender.is_interested(pod):
             continue
         (response,) = yield (FilterRequest(extender, pod, node_names),)
-        result = _expected(response, FilterResult)
+        result = _expected(response, ExtenderFilterResult)
         filtered = result if isinstance(result, ExtenderFailure) else extender.filtered(node_names, result)
         if isinstance(filtered, ExtenderFailure):
             if not extender.is_ignorable:
@@ -169,7 +171,9 @@ def prioritize_with_extenders(
         if isinstance(response, ExtenderFailure):
             _ignore(request.extender, pod, response)
             continue
-        assert not isinstance(response, FilterResult | PreemptionResult), f"{request} was answered {response}"
+        assert not isinstance(response, ExtenderFilterResult | ExtenderPreemptionResult), (
+            f"{request} was answered {response}"
+        )
         scores = added.setdefault(request.extender.name, {})
         for name, score in request.extender.scores(response).items():
             scores[name] = scores.get(name, 0) + score
@@ -184,7 +188,7 @@ def preempt_with_extenders(
         if not extender.supports_preemption or not extender.is_interested(pod):
             continue
         (response,) = yield (PreemptRequest(extender, pod, victims),)
-        result = _expected(response, PreemptionResult)
+        result = _expected(response, ExtenderPreemptionResult)
         left = result if isinstance(result, ExtenderFailure) else _victims_of(extender, result, columns)
         if isinstance(left, ExtenderFailure):
             if not extender.is_ignorable:
@@ -201,7 +205,9 @@ def preempt_with_extenders(
     return victims
 
 
-def _victims_of(extender: Extender, result: PreemptionResult, columns: Columns) -> dict[str, Victims] | ExtenderFailure:
+def _victims_of(
+    extender: Extender, result: ExtenderPreemptionResult, columns: Columns
+) -> dict[str, Victims] | ExtenderFailure:
     found: dict[str, Victims] = {}
     for name, meta in result.victims.items():
         row = columns.row_of.get(name)
@@ -226,7 +232,7 @@ def _nodes_body(extender: Extender, pod: PodInfo, node_names: tuple[str, ...], o
     return encode(ExtenderArgs(whole_pod, nodes, None))
 
 
-def _expected(response: Response, kind: type[AnyResult]) -> AnyResult | ExtenderFailure:
+def _expected(response: ExtenderResponse, kind: type[AnyResult]) -> AnyResult | ExtenderFailure:
     assert isinstance(response, kind | ExtenderFailure), f"expected a {kind.__name__}, was sent {response!r}"
     return response
 

@@ -156,7 +156,7 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
 
 
 class _AnswerError(Exception):
-    """A user's method returned a value that the framework cannot use. The message says it all."""
+    """A user's method returned an invalid value. The message is complete."""
 
 
 def _checked_status(status: object) -> Status:

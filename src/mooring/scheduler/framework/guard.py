@@ -109,22 +109,22 @@ def score_error(plugin: str, what: str) -> PluginError:
 
 
 def describe(error: BaseException, plugin: type[Plugin]) -> str:
-    """The error in one line, with the last line of the plugin's file, or of a base class's, that it went through."""
+    """The error in one line, with the line number in the file of the plugin or of one of its base classes."""
     try:
         message = str(error)
     except Exception:  # an exception class of the user's with a `__str__` that raises
         message = ""
-    said = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     for file in dict.fromkeys(_file_of(each) for each in plugin.__mro__):
         lines = [frame.lineno for frame in frames if frame.filename == file]
         if lines:
-            return f"{said} ({PurePath(file).name}, line {lines[-1]})"
-    return said
+            return f"{text} ({PurePath(file).name}, line {lines[-1]})"
+    return text
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether somebody else than the plugin wants the call to end: Ctrl-C, or the cancellation of the task."""
+    """Whether the call ends for another reason than the plugin: Ctrl-C, or the cancellation of the task."""
     if isinstance(error, KeyboardInterrupt):
         return signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if isinstance(error, asyncio.CancelledError):

@@ -210,8 +210,8 @@ class Adjustable(Filter[State], Generic[State]):
         """As `filter` with a snapshot, where `difference[measure, i]` was added on `rows[i]`, and for that row only."""
 
 
-Tell: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
-"""An event about a pod: (pod, type, reason, action, note). The service `tell`."""
+RecordEvent: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
+"""An event about a pod: (pod, type, reason, action, note). The service `record_event`."""
 
 FollowUp: TypeAlias = Callable[[], Awaitable[None]]
 """Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""

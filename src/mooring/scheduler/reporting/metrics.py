@@ -21,8 +21,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 
-class Tally:
-    """A number that only grows."""
+class CounterValue:
+    """The value of a counter."""
 
     __slots__ = ("value",)
 
@@ -33,8 +33,8 @@ class Tally:
         self.value += amount
 
 
-class Distribution:
-    """How often which sizes were observed."""
+class HistogramValue:
+    """The observations of a histogram by bucket."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -43,12 +43,12 @@ class Distribution:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, size: float) -> None:
-        self.counts[bisect_left(self.bounds, size)] += 1
-        self.total += size
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """The counts up to each bound, as Prometheus wants them."""
+        """The cumulative counts by upper bound, in Prometheus' format."""
         seen, found = 0, []
         for bound, count in zip((*self.bounds, inf), self.counts, strict=True):
             seen += count
@@ -56,25 +56,25 @@ class Distribution:
         return found
 
 
-class TallyFamily:
-    """A counter by labels."""
+class CounterFamily:
+    """A counter with its children by label values."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
         self._name = name
         self._text = text
         self._labels = tuple(labels)
-        self._children: dict[tuple[str, ...], Tally] = {}
+        self._children: dict[tuple[str, ...], CounterValue] = {}
         if not self._labels:
             self.labels()
 
-    def labels(self, *values: str) -> Tally:
+    def labels(self, *values: str) -> CounterValue:
         child = self._children.get(values)
         if child is None:
-            child = self._children[values] = Tally()
+            child = self._children[values] = CounterValue()
         return child
 
     def inc(self, amount: float = 1.0) -> None:
-        """Of a counter without labels."""
+        """Increment a counter without labels."""
         self._children[()].inc(amount)
 
     def families(self) -> Iterable[Metric]:
@@ -84,27 +84,27 @@ class TallyFamily:
         yield family
 
 
-class DistributionFamily:
-    """A histogram by labels."""
+class HistogramFamily:
+    """A histogram with its children by label values."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
         self._name = name
         self._text = text
         self._labels = tuple(labels)
         self._bounds = tuple(bounds)
-        self._children: dict[tuple[str, ...], Distribution] = {}
+        self._children: dict[tuple[str, ...], HistogramValue] = {}
         if not self._labels:
             self.labels()
 
-    def labels(self, *values: str) -> Distribution:
+    def labels(self, *values: str) -> HistogramValue:
         child = self._children.get(values)
         if child is None:
-            child = self._children[values] = Distribution(self._bounds)
+            child = self._children[values] = HistogramValue(self._bounds)
         return child
 
-    def observe(self, size: float) -> None:
-        """Of a histogram without labels."""
-        self._children[()].observe(size)
+    def observe(self, value: float) -> None:
+        """Observe a value in a histogram without labels."""
+        self._children[()].observe(value)
 
     def families(self) -> Iterable[Metric]:
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
@@ -113,19 +113,19 @@ class DistributionFamily:
         yield family
 
 
-class Tallies(Collector):
+class FastCollector(Collector):
     """All counters and histograms of one scheduler."""
 
     def __init__(self) -> None:
-        self._families: list[TallyFamily | DistributionFamily] = []
+        self._families: list[CounterFamily | HistogramFamily] = []
 
-    def counter(self, name: str, text: str, *labels: str) -> TallyFamily:
-        family = TallyFamily(name, text, labels)
+    def counter(self, name: str, text: str, *labels: str) -> CounterFamily:
+        family = CounterFamily(name, text, labels)
         self._families.append(family)
         return family
 
-    def histogram(self, name: str, text: str, bounds: Sequence[float], *labels: str) -> DistributionFamily:
-        family = DistributionFamily(name, text, labels, bounds)
+    def histogram(self, name: str, text: str, bounds: Sequence[float], *labels: str) -> HistogramFamily:
+        family = HistogramFamily(name, text, labels, bounds)
         self._families.append(family)
         return family
 
@@ -138,7 +138,7 @@ ATTEMPTS_LABEL_MAX = 15
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """As Prometheus' Go library makes them."""
+    """The buckets of Prometheus' Go library."""
     buckets = [start]
     while len(buckets) < count:
         buckets.append(buckets[-1] * factor)
@@ -146,7 +146,7 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
 
 
 class Metrics:
-    """All that is counted while it happens."""
+    """The counters and histograms of one scheduler, and its registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -154,14 +154,14 @@ class Metrics:
         fine_buckets = exponential_buckets(0.00001, 1.5, 20)
         event_buckets = exponential_buckets(0.0001, 2, 12)
 
-        tallies = Tallies()
-        registry.register(tallies)
+        collector = FastCollector()
+        registry.register(collector)
 
-        def counter(name: str, text: str, *labels: str) -> TallyFamily:
-            return tallies.counter(f"scheduler_{name}", text, *labels)
+        def counter(name: str, text: str, *labels: str) -> CounterFamily:
+            return collector.counter(f"scheduler_{name}", text, *labels)
 
-        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> DistributionFamily:
-            return tallies.histogram(f"scheduler_{name}", text, buckets, *labels)
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> HistogramFamily:
+            return collector.histogram(f"scheduler_{name}", text, buckets, *labels)
 
         self.attempts = counter("schedule_attempts_total", "Attempts to schedule pods, by result.", "result", "profile")
         self.attempt_duration = histogram(
@@ -218,12 +218,12 @@ class Metrics:
         self.plugin_evaluations = counter(
             "plugin_evaluation_total", "Cycles in which a plugin was asked.", "plugin", "extension_point", "profile"
         )
-        self._attempt_children: dict[tuple[str, str], tuple[Tally, Distribution]] = {}
-        self._sli_children: dict[str, Distribution] = {}
-        self._incoming_children: dict[tuple[str, str], Tally] = {}
+        self._attempt_children: dict[tuple[str, str], tuple[CounterValue, HistogramValue]] = {}
+        self._sli_children: dict[str, HistogramValue] = {}
+        self._incoming_children: dict[tuple[str, str], CounterValue] = {}
 
     def attempted(self, result: str, profile: str, duration_s: float) -> None:
-        """An attempt is over: `scheduled`, `unschedulable` or `error`."""
+        """An attempt has ended with `scheduled`, `unschedulable` or `error`."""
         children = self._attempt_children.get((result, profile))
         if children is None:
             children = self.attempts.labels(result, profile), self.attempt_duration.labels(result, profile)
@@ -232,7 +232,7 @@ class Metrics:
         children[1].observe(duration_s)
 
     def scheduled(self, attempts: int, waited_s: float | None, *, was_flushed: bool) -> None:
-        """A pod was bound, after so many attempts."""
+        """A pod was bound after this number of attempts."""
         self.pod_attempts.observe(attempts)
         if was_flushed:
             self.after_flush.inc()
@@ -243,7 +243,7 @@ class Metrics:
                 child = self._sli_children[label] = self.sli_duration.labels(label)
             child.observe(waited_s)
 
-    def came_in(self, queue: str, event: str) -> None:
+    def pod_queued(self, queue: str, event: str) -> None:
         child = self._incoming_children.get((queue, event))
         if child is None:
             child = self._incoming_children[(queue, event)] = self.incoming.labels(queue, event)
@@ -255,7 +255,7 @@ Reading = Callable[[], Mapping[tuple[str, ...], float]]
 
 
 class Gauges(Collector):
-    """Numbers that are read when somebody scrapes."""
+    """Gauges that are read at the scrape."""
 
     def __init__(self) -> None:
         self._gauges: list[tuple[str, str, tuple[str, ...], Reading]] = []

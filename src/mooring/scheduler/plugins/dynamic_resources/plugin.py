@@ -50,10 +50,10 @@ from mooring.scheduler.framework.plugin import (
     PreEnqueue,
     PreFilter,
     Proceed,
+    RecordEvent,
     Reserve,
     Score,
     Skip,
-    Tell,
 )
 from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
@@ -106,11 +106,11 @@ class DynamicResources(
         entropy: Entropy,
         clock: Clock,
         client: Client,
-        tell: Tell,
+        record_event: RecordEvent,
     ) -> None:
         self._columns = columns
         self._clock = clock
-        self._tell = tell
+        self._record_event = record_event
         self._share_ids = entropy.fork("shares of devices")
         self._binding_timeout_s = arguments.binding_timeout_s
         self._manager = columns.shared(DRAManager)
@@ -363,7 +363,7 @@ class DynamicResources(
             await self._writer.write(pod, reserved)
             if self._writer.has_to_wait(reserved):
                 note = f"waiting for binding conditions for device on node {node_name}"
-                self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                self._record_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 await self._writer.wait_ready(reserved)
         except ClaimBindingError as error:
             return Status.error(str(error))
