@@ -1,14 +1,13 @@
-"""What the operator asked for: `KubeSchedulerConfiguration` v1, read, checked and laid out as a plan.
+"""KubeSchedulerConfiguration v1: decoded, validated and expanded to a plan for each profile.
 
-Comes in   the data of a configuration file (from `mooring.api.yaml`), and what the plugins can do
-Goes out   `SchedulerConfiguration`, and a `ProfilePlan` for each profile
+Input: the data of a configuration file (from `mooring.api.yaml`), and which extension points each plugin implements.
+Output: `SchedulerConfiguration`, and a `ProfilePlan` for each profile.
 
-The way through the room: `load` calls `decode` (is it well-formed?), `defaults` (what goes without saying?) and
-`validation` with `argument_rules` (does it make sense?); `expansion` then turns a profile into a plan, once it is
-known which plugins there are. `types` and `arguments` say what can be written, in the vocabulary of `fields`.
+`load` calls `decode`, `defaults` and `validation` with `argument_rules`. `expansion` turns a profile into a plan.
+`types` and `arguments` define what can be written, with the field types of `fields`.
 
- 1. Nothing here knows a plugin: it is told, by name, which points a plugin serves.
- 2. Every problem of a step is told at once, with the path of its field and in kube-scheduler v1.36's words.
+1. This package knows no plugin.
+2. Every step reports all problems at once, each with the path of its field and in the words of kube-scheduler v1.36.
 """
 
 from mooring.scheduler.config.defaults import default_profile

@@ -29,7 +29,7 @@ from mooring.scheduler.devices.requests import (
     DEVICES_PER_CLAIM_MAX,
     AllocationError,
     AllocationRequest,
-    Constraint,
+    AttributeConstraint,
     Request,
     RequestedClaim,
     constraint_of,
@@ -124,7 +124,7 @@ class Allocator:
         ]
         self._all: dict[Request, list[_Candidate]] = {}
         self._left: dict[Request, list[int]] = {}
-        self._constraints: list[list[Constraint]] = []
+        self._constraints: list[list[AttributeConstraint]] = []
         self._holders: dict[DeviceId, list[int]] = {}
         """Devices that are allocated so far, with the indexes of their claims."""
         self._shares: dict[DeviceId, dict[str, int]] = {}
