@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes to nodes that declare it."""
+"""NodeDeclaredFeatures: reject nodes that do not declare a kubelet feature that the pod needs."""
 
 from __future__ import annotations
 
@@ -47,15 +47,13 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(
-                Subject.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise, by_signature=True
-            ),
-            Wake(Subject.PENDING_POD, Action.UPDATE, _needs_otherwise),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _changes_features, by_signature=True),
+            Wake(Subject.PENDING_POD, Action.UPDATE, _changes_needs),
         )
 
 
 def needed_features(spec: PodSpec) -> Features:
-    """The kubelet features without which the pod could not run as it is written."""
+    """The kubelet features that the pod's specification needs."""
     needed = set()
     containers = (*spec.containers, *spec.init_containers)
     if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules):
@@ -65,9 +63,9 @@ def needed_features(spec: PodSpec) -> Features:
     return frozenset(needed)
 
 
-def _declares_otherwise(pod: PodInfo, old: Node | None, new: Node) -> bool:
+def _changes_features(pod: PodInfo, old: Node | None, new: Node) -> bool:
     return old is None or old.status.declared_features != new.status.declared_features
 
 
-def _needs_otherwise(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+def _changes_needs(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
     return new.uid == pod.uid and needed_features(old.signature.spec) != needed_features(new.signature.spec)

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon."""
+"""NodeUnschedulable: reject cordoned nodes, unless the pod tolerates the unschedulable taint."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class NodeUnschedulable(Filter[None]):
 
     def wakes(self) -> tuple[Wake, ...]:
         return (
-            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens, by_signature=True),
+            Wake(Subject.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _becomes_schedulable, by_signature=True),
             Wake(Subject.PENDING_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordons),
         )
 
 
-def _opens(pod: PodInfo, old: Node | None, new: Node) -> bool:
-    """A node came, or changed: does it take pods now, as it did not before?"""
+def _becomes_schedulable(pod: PodInfo, old: Node | None, new: Node) -> bool:
+    """Whether an added or changed node is schedulable, and was not before."""
     return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
 
 
