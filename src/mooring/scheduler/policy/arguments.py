@@ -62,7 +62,7 @@ def node_label_arguments(written: RawArguments) -> NodeLabelArgs:
     arguments = _decoded("NodeLabel", NodeLabelArgs, written)
     problems = list(node_label_problems(arguments))
     if problems:
-        raise ConfigurationError(_while_made("NodeLabel", problem) for problem in problems)
+        raise ConfigurationError(_while_initializing("NodeLabel", problem) for problem in problems)
     return arguments
 
 
@@ -84,7 +84,7 @@ def strategy_arguments(plugin: str, kind: str, written: RawArguments) -> NodeRes
     if arguments.shape and not has_shape:
         problems.append(forbidden("args.shape", "only RequestedToCapacityRatio has one"))
     if problems:
-        raise ConfigurationError(_while_made(plugin, problem) for problem in problems)
+        raise ConfigurationError(_while_initializing(plugin, problem) for problem in problems)
     return fit_arguments
 
 
@@ -108,12 +108,12 @@ def as_written(arguments: NodeLabelArgs | ServiceAffinityArgs) -> RawArguments:
     return {name: list(labels) for name, labels in values if labels}
 
 
-def refuse_arguments(plugin: str, written: RawArguments) -> None:
+def reject_arguments(plugin: str, written: RawArguments) -> None:
     """Raises a `ConfigurationError` if a plugin without arguments has some."""
     names = sorted(key for key in written if key not in TYPE_FIELDS)
     if names:
         text = f"takes no arguments, but was given {', '.join(names)}"
-        raise ConfigurationError([_while_made(plugin, Problem("", text))])
+        raise ConfigurationError([_while_initializing(plugin, Problem("", text))])
 
 
 def node_label_problems(arguments: NodeLabelArgs) -> Iterator[Problem]:
@@ -141,9 +141,9 @@ def _decoded(plugin: str, kind: type[S], written: RawArguments) -> S:
     decoder = StrictDecoder()
     arguments = decoder.struct(kind, without_type_fields(written))
     if decoder.problems:
-        raise ConfigurationError(_while_made(plugin, problem) for problem in decoder.problems)
+        raise ConfigurationError(_while_initializing(plugin, problem) for problem in decoder.problems)
     return arguments
 
 
-def _while_made(plugin: str, problem: Problem) -> Problem:
+def _while_initializing(plugin: str, problem: Problem) -> Problem:
     return Problem("profiles", f"initializing plugin {quoted(plugin)}: {problem.text}")

@@ -27,7 +27,7 @@ from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
 from mooring.scheduler.plugins.spread_constraints import ZONE, default_selector
-from mooring.scheduler.policy.arguments import refuse_arguments
+from mooring.scheduler.policy.arguments import reject_arguments
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -47,7 +47,7 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
     normalizes = True
 
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
-        refuse_arguments(self.name, arguments)
+        reject_arguments(self.name, arguments)
         self._columns = columns
         self._zones = Zones(columns)
         self._selectors_version = 0

@@ -473,10 +473,10 @@ def _count_devices(request: Request, pools: Iterable[PoolView], allocated: Alloc
     """Number of devices of the request's class on a node, by state."""
     counts: Counter[str] = Counter({FREE: 0})
     for pool in pools:
-        for device, is_reached in zip(pool.devices, pool.reached, strict=True):
+        for device, is_matching in zip(pool.devices, pool.matching, strict=True):
             try:
                 is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
-                if is_one and is_reached:
+                if is_one and is_matching:
                     counts[_state_text(request, device, allocated)] += 1
             except AllocationError:
                 continue  # the decision reports this error
