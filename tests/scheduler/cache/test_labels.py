@@ -83,20 +83,6 @@ def test_columns_follow_a_node_that_changes() -> None:
     assert labels.of(1) == {}
 
 
-def test_a_column_knows_whether_rows_share_a_value() -> None:
-    labels = LabelColumns(8)
-    host = labels.column("host")
-    seen = [host.is_unique]
-    for row, value in enumerate(("n0", "n1", "n0", "n0")):
-        labels.set(row, {"host": value})
-    seen.append(host.is_unique)
-    labels.set(2, {"host": "n2"})
-    seen.append(host.is_unique)
-    labels.set(3, {})
-    seen.append(host.is_unique)
-    assert seen == [True, False, False, True], "nobody, three share one, two are left, nobody shares"
-
-
 def test_columns_grow_with_the_table() -> None:
     labels = LabelColumns(2)
     zone = labels.column("zone")

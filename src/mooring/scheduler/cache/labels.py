@@ -26,7 +26,7 @@ ABSENT = 0
 class LabelColumn:
     """One label key: the code of each row's value."""
 
-    __slots__ = ("_carriers", "_code_of", "_free", "_shared", "codes", "key", "values", "version")
+    __slots__ = ("_carriers", "_code_of", "_free", "codes", "key", "values", "version")
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
@@ -36,13 +36,6 @@ class LabelColumn:
         self._code_of: dict[str, int] = {}
         self._carriers: list[int] = [0]
         self._free: list[int] = []
-        self._shared = 0
-        """Number of codes that more than one row has."""
-
-    @property
-    def is_unique(self) -> bool:
-        """Whether no two rows have the same value, so that every domain is one row."""
-        return not self._shared
 
     @property
     def codes_max(self) -> int:
@@ -105,12 +98,10 @@ class LabelColumn:
                 self._carriers.append(0)
             self._code_of[value] = code
         self._carriers[code] += 1
-        self._shared += self._carriers[code] == 2
         return code
 
     def _release(self, code: int) -> None:
         self._carriers[code] -= 1
-        self._shared -= self._carriers[code] == 1
         if self._carriers[code] == 0:
             value = self.values[code]
             assert value is not None, f"label {self.key!r}: code {code} was released twice"

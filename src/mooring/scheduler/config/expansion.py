@@ -14,7 +14,7 @@ Goes out   a `ProfilePlan`, or a `ConfigurationError`
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from mooring.api.field_errors import quoted
 from mooring.scheduler.config.problems import ConfigurationError, Problem
@@ -26,8 +26,6 @@ from mooring.scheduler.config.types import (
     SchedulerConfiguration,
 )
 from mooring.scheduler.framework.points import ExtensionPoint
-
-A = TypeVar("A")
 
 Implements: TypeAlias = Callable[[str, ExtensionPoint], bool]
 
@@ -72,11 +70,6 @@ class ProfilePlan:
     """For every point, who is called there, in order."""
     arguments: Mapping[str, PluginArguments | None]
     """For every plugin that is enabled anywhere, even where it is called nowhere; None where it has no arguments."""
-
-    def arguments_of(self, plugin: str, kind: type[A]) -> A:
-        found = self.arguments.get(plugin)
-        assert isinstance(found, kind), f"plugin {plugin} wants {kind.__name__} and was given {found!r}"
-        return found
 
 
 def expand_profiles(configuration: SchedulerConfiguration, implements: Implements) -> dict[str, ProfilePlan]:
