@@ -290,13 +290,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
     plan = expand_profile(loaded.profiles[0], lambda name, point: KUBERNETES(name, point) or OURS(name, point))
     assert set(plan.arguments) == {*(plugin.name for plugin in DEFAULT_PLUGINS), "Gpu", "Rack"}
     assert (plan.arguments["Gpu"], plan.arguments["Rack"], plan.arguments["NodeName"]) == ({"a": 1}, None, None)
-    assert plan.arguments_of("NodeResourcesFit", NodeResourcesFitArgs) == NodeResourcesFitArgs()
-
-
-def test_asking_for_arguments_of_another_type_is_a_bug() -> None:
-    plan = expand_profile(default_profile(), KUBERNETES)
-    with pytest.raises(AssertionError, match="plugin NodeName wants NodeResourcesFitArgs and was given None"):
-        plan.arguments_of("NodeName", NodeResourcesFitArgs)
+    assert plan.arguments["NodeResourcesFit"] == NodeResourcesFitArgs()
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,16 @@ FOUND_SHOWN_MAX = 40
 """Characters of a wrong value that a message repeats."""
 
 
+TYPE_FIELDS = ("apiVersion", "kind")
+
+
+def without_type_fields(data: object) -> object:
+    """The data of an object without its apiVersion and kind."""
+    if not isinstance(data, Mapping):
+        return data
+    return {key: value for key, value in data.items() if key not in TYPE_FIELDS}
+
+
 class StrictDecoder:
     """Decodes one value and collects the problems.
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.decode import StrictDecoder
+from mooring.scheduler.config.decode import StrictDecoder, without_type_fields
 from mooring.scheduler.config.problems import ConfigurationError, Problem, child
 from mooring.scheduler.config.profiles import with_defaults
 from mooring.scheduler.config.types import (
@@ -29,7 +29,6 @@ from mooring.scheduler.config.types import (
 from mooring.scheduler.config.validation import validate
 
 _KINDS = frozenset({KIND, *(f"{name}Args" for name in ARGUMENTS)})
-_TYPE_FIELDS = ("apiVersion", "kind")
 
 
 def load_configuration(data: object | None) -> SchedulerConfiguration:
@@ -45,7 +44,7 @@ def load_configuration(data: object | None) -> SchedulerConfiguration:
 def _decoded(data: object) -> SchedulerConfiguration:
     if isinstance(data, Mapping):
         _check_kind(data)
-        data = _without_type(data)
+        data = without_type_fields(data)
     decoder = StrictDecoder(custom={PluginConfig: _decode_plugin_config})
     configuration = decoder.struct(SchedulerConfiguration, data)
     if decoder.problems:
@@ -109,7 +108,7 @@ def _decode_plugin_config(decoder: StrictDecoder, data: object, path: str) -> Pl
         decoder.problems.append(Problem(child(where, mismatch[0]), f"decoding .{path}: {mismatch[1]}"))
         return config
     nested = StrictDecoder(where, steps=(f"decoding .{path}", f"decoding args for plugin {config.name}"))
-    decoded = nested.struct(ARGUMENTS[config.name], _without_type(arguments))
+    decoded = nested.struct(ARGUMENTS[config.name], without_type_fields(arguments))
     decoder.problems += nested.problems
     return msgspec.structs.replace(config, args=decoded)
 
@@ -127,9 +126,3 @@ def _kind_mismatch(plugin: str, arguments: object) -> tuple[str, str] | None:
     if kind != wanted:
         return "kind", f"args for plugin {plugin} were not of type {wanted}.{API_GROUP}, got {kind}.{API_GROUP}"
     return None
-
-
-def _without_type(data: object) -> object:
-    if not isinstance(data, Mapping):
-        return data
-    return {key: value for key, value in data.items() if key not in _TYPE_FIELDS}

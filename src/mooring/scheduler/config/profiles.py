@@ -32,7 +32,7 @@ Expansion:
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 
@@ -121,8 +121,6 @@ def _completed(written: tuple[PluginConfig, ...], enabled: tuple[str, ...]) -> t
     return written + tuple(PluginConfig(name=name, args=ARGUMENTS[name]()) for name in missing)
 
 
-A = TypeVar("A")
-
 Implements: TypeAlias = Callable[[str, ExtensionPoint], bool]
 
 SCORE_MAX = 100
@@ -166,11 +164,6 @@ class ProfilePlan:
     """For every point, its plugins in the order in which they are called."""
     arguments: Mapping[str, PluginArguments | None]
     """For every plugin that is enabled at any point, even if no point calls it; None if it has no arguments."""
-
-    def arguments_of(self, plugin: str, kind: type[A]) -> A:
-        found = self.arguments.get(plugin)
-        assert isinstance(found, kind), f"plugin {plugin} wants {kind.__name__} and was given {found!r}"
-        return found
 
 
 def expand_profiles(configuration: SchedulerConfiguration, implements: Implements) -> dict[str, ProfilePlan]:

@@ -1,9 +1,9 @@
-"""NodeAffinity: the labels (and the name) that a pod wants of its node, and those that a profile adds for all pods.
+"""NodeAffinity: the node selector and node affinity of a pod, and the affinity that a profile adds to all pods.
 
-Comes in   the pod's node selector and node affinity, the profile's `addedAffinity`
-Goes out   refusals for nodes that do not match, a preference for those that match more
+Input: the pod's node selector and node affinity, the profile's `addedAffinity`. Output: rejected nodes that do not
+match; a score by the weights of the preferred terms that match.
 
-A pod that can only go to named nodes says so before filtering, so that nobody else looks at the other nodes.
+A pod that fits only on named nodes returns their names from PreFilter, so that no plugin evaluates other nodes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OWN = 2
 
 
 class PreferredTerms(NamedTuple):
-    """What makes one node better than another: the pod's own preferences, then the profile's."""
+    """The preferred terms of the pod, then those of the profile."""
 
     terms: tuple[PreferredTerm, ...]
 
@@ -123,25 +123,22 @@ class NodeAffinity(
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
             ClusterEventWithHint(
-                EventResource.NODE,
-                ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
-                self._becomes_wanted,
-                per_signature=True,
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, self._matches_now, per_signature=True
             ),
         )
 
-    def _becomes_wanted(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-        """A node came, or has other labels: does it match now, as it did not before?"""
+    def _matches_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        """Whether an added or changed node matches, and did not match before."""
         if self._added_required is not None and not _matches(self._added_required, new):
             return QueueingHint.SKIP
-        demands = _demands(pod.signature)
-        if not _matches(demands, new):
-            return queue_if(demands.fault_for(new.metadata.labels) != "")  # what cannot be judged may help
-        return queue_if(old is None or not _matches(demands, old))
+        required = _required_affinity(pod.signature)
+        if not _matches(required, new):
+            return queue_if(required.fault_for(new.metadata.labels) != "")  # an invalid selector may match
+        return queue_if(old is None or not _matches(required, old))
 
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """The only nodes that can satisfy the terms, if each term names some; None if any node might."""
+    """The nodes that the terms name; None if a term names none."""
     if not required.node_selector_terms:
         return None
     names: set[str] = set()
@@ -158,15 +155,15 @@ def _required_selector(spec: PodSpec) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
 
 
-def _demands(signature: PodSignature) -> RequiredNodeAffinity:
-    known = signature.memo.get(_demands)
+def _required_affinity(signature: PodSignature) -> RequiredNodeAffinity:
+    known = signature.memo.get(_required_affinity)
     if known is None:
-        known = signature.memo[_demands] = required_node_affinity(signature.view)
+        known = signature.memo[_required_affinity] = required_node_affinity(signature.view)
     return known  # type: ignore[return-value]
 
 
-def _matches(demands: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
-    return demands.matches(node.metadata.labels, node.metadata.name)
+def _matches(required: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
+    return required.matches(node.metadata.labels, node.metadata.name)
 
 
 def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Obstacle]:
@@ -185,7 +182,7 @@ def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Ob
 
 def _label_obstacle(requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
     key, value = requirement.key, labels.get(requirement.key)
-    # A key with a prefix is long: it is written once.
+    # A key with a prefix is long, so it is written once.
     has = f"has no {key.rpartition('/')[2]}" if value is None else f"has {value if '/' in key else f'{key}={value}'}"
     match requirement.operator:
         case Operator.EXISTS:

@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with gates does not enter the queue."""
+"""SchedulingGates: keep a pod with scheduling gates out of the active queue."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio: one strategy each, as a plugin.
+"""NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio: one scoring strategy each.
 
-Comes in   the same as for NodeResourcesFit
-Goes out   the scores that NodeResourcesFit gives by that strategy
-
-They come from the days of `Policy`, which could weigh several of them against each other; kube-scheduler made them
-strategies of NodeResourcesFit in 1.22 and dropped them in 1.23. Since NodeResourcesFit has one strategy, whoever wants
-two needs them.
+The scores are those of NodeResourcesFit with the same strategy. The plugins belonged to Policy, which could weigh
+several of them; kube-scheduler made them strategies of NodeResourcesFit in 1.22 and dropped them in 1.23.
+NodeResourcesFit has one strategy, so a profile with two needs these plugins.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
 from mooring.scheduler.devices.allocator import AllocationTimeout
-from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker
+from mooring.scheduler.devices.claims import AllocatedState
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
 from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
@@ -116,13 +116,46 @@ class DynamicResources(
         self._manager = columns.shared(DRAManager)
         self._claims = self._manager.claims
         self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
-        self._writer = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
+        self._binder = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
         self._latest: DynamicResourcesState | None = None
         """The state of the pod in the current scheduling cycle."""
         self._reserved: dict[str, PodAllocations] = {}
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        return _events(self._claims)
+        any_change = ActionType.ADD | ActionType.UPDATE
+        node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        return (
+            ClusterEventWithHint(EventResource.NODE, node_changes),
+            ClusterEventWithHint(EventResource.RESOURCE_CLAIM, any_change, self._claim_change_helps),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._has_its_claims
+            ),
+            ClusterEventWithHint(EventResource.DEVICE_CLASS, any_change),
+            ClusterEventWithHint(EventResource.RESOURCE_SLICE, any_change),
+        )
+
+    def _claim_change_helps(self, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> QueueingHint:
+        """Whether the change deallocates devices, or is of a claim of the pod."""
+        claims = self._claims_or_none(pod)
+        if claims is None:
+            return QueueingHint.SKIP
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return QueueingHint.QUEUE
+        if all(claim_uid(claim) != claim_uid(new) for claim in claims):
+            return QueueingHint.SKIP
+        return queue_if(old is None or old.status != new.status)
+
+    def _has_its_claims(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> QueueingHint:
+        return queue_if(new.uid == pod.uid and self._claims_or_none(new) is not None)
+
+    def _claims_or_none(self, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
+        """The claims of a pod; None while one is missing."""
+        if pod.view is None:
+            return ()
+        try:
+            return claims_of(pod.view, pod.uid, self._claims)
+        except ClaimsMissingError:
+            return None
 
     # PreEnqueue
 
@@ -262,14 +295,14 @@ class DynamicResources(
         for index in sorted(state.unavailable):
             claim = state.claims[index]
             if is_only_for(claim, attempt.pod.uid):
-                follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
+                follow_up = Deallocation(self._binder, claim.key, claim.metadata.resource_version)
                 return PostFilterResult(
                     status=Status.unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
                 )
         if state.leftover is not None:
             return PostFilterResult(
                 status=Status.unschedulable("deletion of ResourceClaim completed"),
-                follow_up=Deletion(self._writer, state.leftover.key),
+                follow_up=Deletion(self._binder, state.leftover.key),
             )
         return PostFilterResult(status=Status.unschedulable("still not schedulable"))
 
@@ -331,7 +364,7 @@ class DynamicResources(
             claims = claims_of(pod.view, pod.uid, self._claims)
         except ClaimsMissingError:
             return  # a claim is deleted, and its reservations with it
-        await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
+        await self._binder.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
     def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Status | None:
         """The state of the current cycle, or a new one if allocations changed."""
@@ -360,61 +393,14 @@ class DynamicResources(
         if reserved is None:
             return None
         try:
-            await self._writer.write(pod, reserved)
-            if self._writer.has_to_wait(reserved):
+            await self._binder.write(pod, reserved)
+            if self._binder.has_to_wait(reserved):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self._record_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
-                await self._writer.wait_ready(reserved)
+                await self._binder.wait_ready(reserved)
         except ClaimBindingError as error:
             return Status.error(str(error))
         self._reserved.pop(pod.uid, None)
-        return None
-
-
-# --- queueing hints ---------------------------------------------------------------------------------------------
-
-
-def _events(tracker: ClaimTracker) -> tuple[ClusterEventWithHint, ...]:
-    """The events that may make a rejected pod schedulable. The hints run for each pod, since pods have own claims."""
-    any_change = ActionType.ADD | ActionType.UPDATE
-
-    def claim_helps(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> QueueingHint:
-        return queue_if(claim_change_helps(tracker, pod, old, new))
-
-    def has_its_claims(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> QueueingHint:
-        return queue_if(new.uid == pod.uid and _claims_or_none(tracker, new) is not None)
-
-    node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
-    return (
-        ClusterEventWithHint(EventResource.NODE, node_changes),
-        ClusterEventWithHint(EventResource.RESOURCE_CLAIM, any_change, claim_helps),
-        ClusterEventWithHint(
-            EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, has_its_claims
-        ),
-        ClusterEventWithHint(EventResource.DEVICE_CLASS, any_change),
-        ClusterEventWithHint(EventResource.RESOURCE_SLICE, any_change),
-    )
-
-
-def claim_change_helps(tracker: ClaimTracker, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
-    """Whether the change deallocates devices, or is of a claim of the pod."""
-    claims = _claims_or_none(tracker, pod)
-    if claims is None:
-        return False
-    if old is not None and old.status.allocation is not None and new.status.allocation is None:
-        return True
-    if all(claim_uid(claim) != claim_uid(new) for claim in claims):
-        return False
-    return old is None or old.status != new.status
-
-
-def _claims_or_none(tracker: ClaimTracker, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
-    """The claims of a pod; None while one is missing."""
-    if pod.view is None:
-        return ()
-    try:
-        return claims_of(pod.view, pod.uid, tracker)
-    except ClaimsMissingError:
         return None
 
 
@@ -472,10 +458,10 @@ def _count_devices(request: Request, pools: Iterable[PoolView], allocated: Alloc
     """Number of devices of the request's class on a node, by state."""
     counts: Counter[str] = Counter({FREE: 0})
     for pool in pools:
-        for device, is_reached in zip(pool.devices, pool.reached, strict=True):
+        for device, is_matching in zip(pool.devices, pool.matching, strict=True):
             try:
                 is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
-                if is_one and is_reached:
+                if is_one and is_matching:
                     counts[_state_text(request, device, allocated)] += 1
             except AllocationError:
                 continue  # the decision reports this error

@@ -208,20 +208,20 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
 
     async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         reserved = self._reserved[pod.uid]
-        given: list[tuple[PersistentVolume, str]] = []
-        ordered: list[PersistentVolumeClaim] = []
+        bindings: list[tuple[PersistentVolume, str]] = []
+        provisions: list[PersistentVolumeClaim] = []
         try:
             for volume, claim in reserved.bindings:
-                given.append((await self._binder.bind_volume(volume), claim.key))
+                bindings.append((await self._binder.bind_volume(volume), claim.key))
                 self._confirm(pod, volume)
             for claim in reserved.provisions:
-                ordered.append(await self._binder.select_node(claim))
+                provisions.append(await self._binder.select_node(claim))
                 self._confirm(pod, claim)
         except ClientError as error:
             return Status.error(str(error))
         try:
             why_impossible = partial(self._why_impossible, pod, node_name)
-            await self._binder.wait_bound(node_name, given, ordered, self._bind_timeout_s, why_impossible)
+            await self._binder.wait_bound(node_name, bindings, provisions, self._bind_timeout_s, why_impossible)
         except VolumeBindingError as error:
             return Status.error(f"binding volumes: {error}")
         self._reserved.pop(pod.uid, None)
