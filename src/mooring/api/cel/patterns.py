@@ -19,6 +19,8 @@ from typing import Protocol
 
 import re2
 
+from mooring.api.cel.cache import SizedCache
+
 PATTERN_BYTES_MAX = 8_192
 UNICODE_CLASSES_MAX = 64
 """RE2 builds a table of about 100 KB for each of them before it checks the size of the program."""
@@ -153,33 +155,14 @@ class PatternBudget:
 
 def compile_pattern(pattern: str) -> Pattern:
     """The compiled pattern. Raises `PatternError`."""
-    known = _cache.patterns.get(pattern)
-    if known is None:
-        known = Pattern(pattern)
-        _cache.add(pattern, known)
-    return known
+    known = _cache.get(pattern)
+    if known is not None:
+        return known
+    compiled = Pattern(pattern)
+    return _cache.add(pattern, compiled, compiled.memory_bytes + len(pattern) + _ENTRY_BYTES)
 
 
-class PatternCache:
-    """Compiled patterns by their text. A full cache starts empty again."""
-
-    __slots__ = ("bytes_max", "bytes_used", "patterns")
-
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self.bytes_used = 0
-        self.patterns: dict[str, Pattern] = {}
-
-    def add(self, text: str, pattern: Pattern) -> None:
-        size = pattern.memory_bytes + len(text) + _ENTRY_BYTES
-        if self.bytes_used + size > self.bytes_max:
-            self.patterns.clear()
-            self.bytes_used = 0
-        self.patterns[text] = pattern
-        self.bytes_used += size
-
-
-_cache = PatternCache(CACHE_BYTES_MAX)
+_cache: SizedCache[Pattern] = SizedCache(CACHE_BYTES_MAX)
 
 
 # --- Go's syntax ------------------------------------------------------------------------------------------------
