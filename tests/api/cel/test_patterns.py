@@ -151,6 +151,11 @@ def test_a_match_has_a_limit_of_work() -> None:
         Pattern("a.*b|a").all_in("a" * 10_000, -1)
 
 
+def test_a_class_counts_as_one_instruction_wherever_it_is() -> None:
+    one, four = (Pattern(r"(?i)" + r"\pL" * count).instruction_count for count in (1, 4))
+    assert four - one == 3
+
+
 def test_the_patterns_of_an_object_share_a_budget() -> None:
     budget = PatternBudget()
     budget.spend(WORK_MAX)
