@@ -274,7 +274,7 @@ def test_literals_of_structs_are_refused() -> None:
     assert "undeclared reference to 'Box'" in fault_of("Box{size: 1} == 1")
 
 
-def test_after_a_fault_of_syntax_no_other_is_told() -> None:
+def test_after_a_syntax_error_no_other_is_reported() -> None:
     assert "undeclared reference to 'nobody'" in fault_of("nobody == 1")
     told = fault_of("nobody == 1 +")
     assert "Syntax error" in told
