@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from mooring.api.decode import convert_as
 from mooring.api.kinds import POD
-from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.core_events import CoreEventRecorder
+from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.controllers.node_pods import mark_pods_not_ready
 from tests.controllers.cluster_builders import pod_document
 from tests.controllers.world import World, play
@@ -20,12 +19,12 @@ def test_pods_that_claim_to_be_ready_are_marked() -> None:
         await world.create(pod_document("ready", "n1"), unready, fresh)
         told: list[tuple[str, str, str]] = []
 
-        def tell(about: ObjectReference, type: str, reason: str, message: str) -> None:
-            told.append((about.name, reason, message))
+        def tell(key: EventKey, note: str) -> None:
+            told.append((key[5].name, key[2], note))
 
         pods = [convert_as(Pod, document) for document in await world.pods()]
         vanished = convert_as(Pod, pod_document("vanished", "n1"))
-        recorder = CoreEventRecorder(tell, "node-controller")
+        recorder = EventRecorder(tell, "node-controller")
         errors = await mark_pods_not_ready(world.client, recorder, world.clock, [*pods, vanished])
         assert errors == []
         assert told == [("ready", "NodeNotReady", "Node is not ready")]

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mooring.api.views.meta import ObjectReference
-from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
+from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.client.local import LocalClient
 from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
 from mooring.kit.clock import VirtualClock
@@ -25,10 +24,10 @@ class Stage:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
         self.told: list[tuple[str, str, str]] = []
         self.client = FaultyClient(LocalClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
-        self.control = PodControl(self.client, CoreEventRecorder(self._tell, "test"), clock)
+        self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock)
 
-    def _tell(self, about: ObjectReference, type: str, reason: str, message: str) -> None:
-        self.told.append((about.name, reason, message))
+    def _tell(self, key: EventKey, note: str) -> None:
+        self.told.append((key[5].name, key[2], note))
 
 
 def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:

@@ -21,7 +21,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.client.core_events import CoreEventRecorder
+from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.client.local import LocalClient
 from mooring.controllers.frame import Workshop
@@ -92,7 +92,7 @@ class _Overheard(VolumeWriter):
     def __init__(
         self,
         client: Client,
-        recorder: CoreEventRecorder,
+        recorder: EventRecorder,
         volumes: Latest[PersistentVolume],
         claims: Latest[PersistentVolumeClaim],
         told: list[tuple[str, str]],

@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mooring.client import events, events_writer
+from mooring.client.events import recorder, writer
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler import loop
@@ -36,8 +36,8 @@ CONSTANTS = (
     permits,
     cycle,
     loop,
-    events_writer,
-    events,
+    writer,
+    recorder,
     http,
     asking,
     deadline,

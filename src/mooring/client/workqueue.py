@@ -1,20 +1,20 @@
-"""The work queue: keys of objects that a controller has to look at.
+"""The work queue of a controller: keys of objects to sync.
 
-Comes in   keys: from handlers, from itself after a while, from workers that failed
-Goes out   one key after the other, to any number of workers
+Inputs: keys, from event handlers, after a delay, or after a failure. Output: one key after the other, to any number of
+workers.
 
                 add                            get
-    (nobody) ─────────> ready ──────────────────────────> in work ──── done ───> (nobody)
+    (absent) ─────────> ready ──────────────────────────> in work ──── done ───> (absent)
         │                 ^                                  │
         │ add_after       │ due                              │ added meanwhile, then done
         └─────────> waiting                                  └──────────────────> ready
 
- 1. A key is ready at most once, however often it is added.
- 2. A key is in the hands of one worker at a time. If it is added meanwhile, it is ready again after `done`.
- 3. A key that waits becomes ready at the earliest time that anybody asked for.
- 4. After a failure a key waits 5 ms, doubling with each failure in a row to 1000 s; and all failures together come back
-    at no more than 10 a second after the first 100. The longer wait of the two counts. All as in client-go.
- 5. A queue that is shut down takes no more keys, and hands out what is ready; then `get` answers None.
+1. A key is ready at most once, however often it is added.
+2. One worker at a time has a key. If the key is added meanwhile, it is ready again after `done`.
+3. A waiting key becomes ready at the earliest time that was requested.
+4. After a failure a key waits 5 ms, doubling with each failure in a row to 1000 s. All failures together are limited to
+   10 per second after the first 100. The longer wait counts. All as in client-go.
+5. A queue that is shut down accepts no more keys and hands out those that are ready. Then `get` returns None.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class WorkQueue(Generic[Key]):
         self.name = name
         self._clock = clock
         self._ready: deque[Key] = deque()
-        self._wanted_since_s: dict[Key, float] = {}  # what has to be looked at: ready, or in work and added again
+        self._wanted_since_s: dict[Key, float] = {}  # ready, or in work and added again
         self._in_work_since_s: dict[Key, float] = {}
         self._waiting: KeyedHeap[Key, float] = KeyedHeap.ordered_by(_due)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due_s = 0.0
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._drained: asyncio.Future[None] | None = None
+        self._idle: asyncio.Future[None] | None = None
         self._is_shut_down = False
         self._failures: KeyedBackoff[Key] = KeyedBackoff(backoff, entropy)
         self._retries = TokenBucket(clock, rate_per_s=retries_per_s, burst=retries_burst)
@@ -67,10 +67,10 @@ class WorkQueue(Generic[Key]):
         self._waited_s = 0.0
         self._worked_s = 0.0
 
-    # ------------------------------------------------------------------------------------------------ putting in
+    # ------------------------------------------------------------------------------------------------ producers
 
     def add(self, key: Key) -> None:
-        """Have it looked at, as soon as somebody is free."""
+        """Make a key ready."""
         if self._is_shut_down or key in self._wanted_since_s:
             return
         self._counts["adds"] += 1
@@ -79,7 +79,7 @@ class WorkQueue(Generic[Key]):
             self._make_ready(key)
 
     def add_after(self, key: Key, delay_s: float) -> None:
-        """Have it looked at after a while, or sooner if somebody else asks for it."""
+        """Make a key ready after a delay, or earlier if it is added meanwhile."""
         if self._is_shut_down:
             return
         if delay_s <= 0:
@@ -92,22 +92,22 @@ class WorkQueue(Generic[Key]):
             self._set_alarm()
 
     def add_rate_limited(self, key: Key) -> None:
-        """Have it looked at again after a failure."""
+        """Make a key ready again after a failure."""
         self._counts["retries"] += 1
         self.add_after(key, max(self._failures.fail(key), self._retries.reserve_s()))
 
     def forget(self, key: Key) -> None:
-        """It succeeded: the next failure is the first again."""
+        """Reset the failures of a key."""
         self._failures.forget(key)
 
     def num_requeues(self, key: Key) -> int:
-        """How often it failed in a row."""
+        """The number of failures in a row."""
         return self._failures.failures(key)
 
-    # ------------------------------------------------------------------------------------------------ taking out
+    # ------------------------------------------------------------------------------------------------ consumers
 
     async def get(self) -> Key | None:
-        """The next key, which is then in work until `done`; None if the queue is shut down and empty."""
+        """The next key, which is in work until `done`; None if the queue is shut down and empty."""
         while not self._ready:
             if self._is_shut_down:
                 return None
@@ -119,24 +119,24 @@ class WorkQueue(Generic[Key]):
         return self._take() if self._ready else None
 
     def done(self, key: Key) -> None:
-        """The worker is through with it, however that went."""
+        """The worker has finished with a key, successfully or not."""
         since_s = self._in_work_since_s.pop(key, None)
         assert since_s is not None, f"{key!r} is not in work in queue {self.name!r}"
         self._counts["done"] += 1
         self._worked_s += self._clock.now_s() - since_s
         if key in self._wanted_since_s:
             self._make_ready(key)
-        elif self._is_shut_down:
-            self._tell_if_drained()
+        else:
+            self._notify_if_idle()
 
-    # --------------------------------------------------------------------------------------------------- the end
+    # -------------------------------------------------------------------------------------------------- shutdown
 
     @property
     def is_shut_down(self) -> bool:
         return self._is_shut_down
 
     def shut_down(self) -> None:
-        """Take no more keys. Those that wait are dropped; those that are ready are still handed out."""
+        """Accept no more keys. Waiting keys are dropped, ready keys are still handed out."""
         self._is_shut_down = True
         if self._alarm is not None:
             self._alarm.cancel()
@@ -146,29 +146,33 @@ class WorkQueue(Generic[Key]):
             if not getter.done():
                 getter.set_result(None)
         self._getters.clear()
-        self._tell_if_drained()
+        self._notify_if_idle()
 
     async def wait_drained(self) -> None:
-        """Until nothing is ready or in work, after `shut_down`."""
+        """Wait until no key is ready or in work, after `shut_down`."""
         assert self._is_shut_down, f"queue {self.name!r} is not shut down: it may be empty, but it stays open"
-        while self._wanted_since_s or self._in_work_since_s:
-            if self._drained is None or self._drained.done():
-                self._drained = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._drained)
+        await self.wait_idle()
 
-    # ------------------------------------------------------------------------------------------------ accounting
+    async def wait_idle(self) -> None:
+        """Wait until no key is ready or in work. Keys may be waiting for their time."""
+        while self._wanted_since_s or self._in_work_since_s:
+            if self._idle is None or self._idle.done():
+                self._idle = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._idle)
+
+    # ------------------------------------------------------------------------------------------------ statistics
 
     def __len__(self) -> int:
-        """How many keys are ready."""
+        """The number of ready keys."""
         return len(self._ready)
 
     @property
     def backlog(self) -> int:
-        """How many keys are still to be handed out: now, after the work that is going on, or after a while."""
+        """The number of keys still to be handed out: ready, in work and added again, or waiting."""
         return len(self._wanted_since_s) + len(self._waiting)
 
     def statistics(self) -> dict[str, float]:
-        """Numbers for client-go's workqueue metrics; the `_s` are sums, to be divided by `gotten` and `done`."""
+        """Values for client-go's workqueue metrics. The `_s` are sums, for averages over `gotten` and `done`."""
         now_s = self._clock.now_s()
         return {
             "depth": len(self._ready),
@@ -181,7 +185,7 @@ class WorkQueue(Generic[Key]):
             "longest_running_s": max((now_s - since_s for since_s in self._in_work_since_s.values()), default=0.0),
         }
 
-    # -------------------------------------------------------------------------------------------------- insides
+    # -------------------------------------------------------------------------------------------------- internals
 
     def _make_ready(self, key: Key) -> None:
         self._ready.append(key)
@@ -201,7 +205,7 @@ class WorkQueue(Generic[Key]):
         try:
             await getter
         except asyncio.CancelledError:
-            # Cancelled when already woken: the key must not wait for a worker that is gone.
+            # Cancelled after it was woken: another worker must take the key.
             if getter.done() and not getter.cancelled() and self._ready:
                 self._wake_one()
             raise
@@ -228,17 +232,18 @@ class WorkQueue(Generic[Key]):
 
     def _on_alarm(self) -> None:
         self._alarm = None
-        # The alarm's own time counts as come: a clock and a loop may differ by a rounding.
+        # The clock and the loop may differ by a rounding error, so the due time counts as reached.
         now_s = max(self._clock.now_s(), self._alarm_due_s)
         while (earliest := self._waiting.peek()) is not None and earliest[1] <= now_s:
             self._waiting.pop()
             self.add(earliest[0])
         self._set_alarm()
 
-    def _tell_if_drained(self) -> None:
-        is_drained = not self._wanted_since_s and not self._in_work_since_s
-        if is_drained and self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+    def _notify_if_idle(self) -> None:
+        is_waited_for = self._idle is not None and not self._idle.done()
+        if is_waited_for and not self._wanted_since_s and not self._in_work_since_s:
+            assert self._idle is not None
+            self._idle.set_result(None)
 
 
 def _due(due_s: float) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from mooring.api.views.daemon_sets import DaemonSet, DaemonSetStatus
 from mooring.api.views.pod import Pod
-from mooring.client.events import EventType
+from mooring.client.events.recorder import EventType
 from mooring.controllers.daemon_set_fit import Fit
 from mooring.controllers.deployment_sizes import scaled_value
 from mooring.controllers.pods import is_available, is_ready

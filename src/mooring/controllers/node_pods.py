@@ -13,15 +13,15 @@ from collections.abc import Sequence
 
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
-from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339
 
 
 async def mark_pods_not_ready(
-    client: Client, recorder: CoreEventRecorder, clock: Clock, pods: Sequence[Pod]
+    client: Client, recorder: EventRecorder, clock: Clock, pods: Sequence[Pod]
 ) -> list[ClientError]:
     """What went wrong; the rest is done."""
     errors: list[ClientError] = []

@@ -20,8 +20,8 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
-from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import ClientError, NotFoundError, StatusError
+from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import owner_reference
 from mooring.kit.clock import Clock
@@ -67,7 +67,7 @@ def pod_of_template(template: Document, owner: ApiObject) -> Document:
 class PodControl:
     """Speaks for one controller."""
 
-    def __init__(self, client: Client, recorder: CoreEventRecorder, clock: Clock) -> None:
+    def __init__(self, client: Client, recorder: EventRecorder, clock: Clock) -> None:
         self._client = client
         self._recorder = recorder
         self._clock = clock

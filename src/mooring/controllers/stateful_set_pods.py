@@ -17,8 +17,8 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
 from mooring.client.cache.lister import Lister
-from mooring.client.core_events import CoreEventRecorder
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
+from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.stateful_set_claims import (
@@ -50,7 +50,7 @@ class ClaimsError(Exception):
 class StatefulPods:
     """Speaks for the controller of StatefulSets."""
 
-    def __init__(self, client: Client, recorder: CoreEventRecorder, claims: Lister[PersistentVolumeClaim]) -> None:
+    def __init__(self, client: Client, recorder: EventRecorder, claims: Lister[PersistentVolumeClaim]) -> None:
         self._client = client
         self._recorder = recorder
         self._claims = claims

@@ -28,7 +28,7 @@ from mooring.api.storage import (
     is_bound_to,
 )
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.client.events import EventType
+from mooring.client.events.recorder import EventType
 from mooring.controllers.volume_match import best_volume, have_same_mode, why_unsuitable
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"

@@ -13,7 +13,7 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.client.core_events import CoreEventRecorder
+from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.latest import Latest
 from mooring.controllers.volume_changes import (
@@ -32,7 +32,7 @@ class VolumeWriter:
     def __init__(
         self,
         client: Client,
-        recorder: CoreEventRecorder,
+        recorder: EventRecorder,
         volumes: Latest[PersistentVolume],
         claims: Latest[PersistentVolumeClaim],
     ) -> None:

@@ -21,8 +21,9 @@ from mooring.client.errors import (
     NotFoundError,
     ServerError,
 )
-from mooring.client.events import EventRecorder
-from mooring.client.events_writer import WRITERS_MAX, WRITERS_MIN, EventWriter
+from mooring.client.events.formats import SeriesFormat
+from mooring.client.events.recorder import EventRecorder
+from mooring.client.events.writer import WORKERS_MAX, WORKERS_MIN, EventWriter
 from mooring.client.interface import Client
 from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
@@ -69,8 +70,9 @@ def at_desk(
             client,
             clock,
             Entropy(1),
+            SeriesFormat(),
             pending_max=pending_max,
-            series_max=series_max,
+            remembered_max=series_max,
             spam_burst=spam_burst,
         )
         desk = Desk(clock, client, writer)
@@ -251,8 +253,8 @@ class SlowClient:
 @pytest.mark.parametrize(
     ("records", "writers"),
     [
-        pytest.param(100, WRITERS_MIN, id="few leave the server to others"),
-        pytest.param(9_000, WRITERS_MAX, id="many are helped with before any is lost"),
+        pytest.param(100, WORKERS_MIN, id="few leave the server to others"),
+        pytest.param(9_000, WORKERS_MAX, id="many are helped with before any is lost"),
     ],
 )
 def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> None:
@@ -260,7 +262,7 @@ def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> 
     client = SlowClient(clock)
 
     async def main() -> EventWriter:
-        writer = EventWriter(cast(Client, client), clock, Entropy(1))
+        writer = EventWriter(cast(Client, client), clock, Entropy(1), SeriesFormat())
         recorder = writer.recorder("default-scheduler", "default-scheduler-host")
         async with TaskGroup("desk") as group:
             writer.start(group)
@@ -329,7 +331,7 @@ def test_on_a_real_store_a_series_is_one_object() -> None:
     client = LocalClient(MemoryStore(), clock, Entropy(1))
 
     async def main() -> list[JsonBytes]:
-        writer = EventWriter(client, clock, Entropy(2))
+        writer = EventWriter(client, clock, Entropy(2), SeriesFormat())
         recorder = writer.recorder("default-scheduler", "default-scheduler-host")
         async with TaskGroup("desk") as group:
             writer.start(group)
