@@ -23,7 +23,7 @@ from mooring.scheduler.reporting.metrics import Gauges
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.reporting.tallies import Tallies, TallyFamily
 from mooring.scheduler.scheduler import Limits, Scheduler
-from mooring.store import memory, memory_watch
+from mooring.store import memory
 from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.world import World, play
@@ -42,7 +42,6 @@ CONSTANTS = (
     asking,
     deadline,
     memory,
-    memory_watch,
 )
 """Where the constants are that the guide names, in its order."""
 
