@@ -1,4 +1,4 @@
-"""The faulty client fails as planned, in the order planned, and otherwise keeps the promise."""
+"""The faulty client fails as planned, in the order planned, and otherwise implements the interface."""
 
 from __future__ import annotations
 

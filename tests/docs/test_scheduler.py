@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mooring.client.events import recorder, series
+from mooring.client.events import recorder, writer
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler import loop
@@ -23,7 +23,7 @@ from mooring.scheduler.queue.states import QueueState, TransitionCause
 from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, Gauges
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.scheduler import Limits, Scheduler
-from mooring.store import memory, memory_watch
+from mooring.store import memory
 from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.world import World, play
@@ -36,13 +36,12 @@ CONSTANTS = (
     waiting_pods,
     cycle,
     loop,
-    series,
+    writer,
     recorder,
     http,
     client,
     allocator,
     memory,
-    memory_watch,
 )
 """Where the constants are that the guide names, in its order."""
 

@@ -29,8 +29,9 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
 from mooring.client.cache.reflector import Reflector, Sink, TakesPages
+from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import EventType
-from mooring.client.events.series import SeriesEventWriter
+from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -134,8 +135,8 @@ class Scheduler:
         )
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
-        self.events = SeriesEventWriter(
-            events_client if events_client is not None else client, clock, entropy.fork("events")
+        self.events = EventWriter(
+            events_client if events_client is not None else client, clock, entropy.fork("events"), SeriesFormat()
         )
         recorders = {name: self.events.recorder(name, f"{name}-{instance}") for name in self.engine.cycles}
         self.reports = Reports(recorders, self.status_writer, self.metrics, clock, entropy.fork("samples"))

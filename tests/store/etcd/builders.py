@@ -26,7 +26,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.errors import EtcdUnreachable
-from mooring.store.etcd.limits import EtcdLimits
+from mooring.store.etcd.settings import EtcdLimits
 from mooring.store.etcd.store import EtcdStore
 from mooring.store.interface import Store
 from tests.waiting import LIMIT_S, until, wait_until

@@ -1,11 +1,10 @@
-"""The address of an etcd: where it listens, and how to be let in.
+"""The address and the limits of a store on etcd.
 
-Comes in   `etcd://[user:password@]host:port[,host:port…][?cacert=…&cert=…&key=…&servername=…]`; or the endpoints as
-           kube-apiserver's `--etcd-servers` has them: `http://host:port,http://host:port`
-Goes out   an `EtcdAddress`, or an `EtcdAddressWrong` that says what is wrong with it
+An address is `etcd://[user:password@]host:port[,host:port…][?cacert=…&cert=…&key=…&servername=…]`, or endpoints as in
+kube-apiserver's `--etcd-servers`: `http://host:port,http://host:port`.
 
- 1. `etcds` and `https`, or any option about certificates, mean TLS. Without `cacert` the system's authorities count.
- 2. A password is in no text that is printed or logged.
+1. `etcds`, `https` and any option about certificates mean TLS. Without `cacert`, the system's authorities are used.
+2. No text that is printed or logged contains a password.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from mooring.store.etcd.errors import EtcdAddressWrong
+from mooring.store.memory import HISTORY_CHANGES_MAX, HISTORY_REPLACED_BYTES_MAX, WATCH_BUFFER_MAX
 
 DEFAULT_PORT = 2379
 
@@ -26,7 +26,7 @@ _WANTED: Final = "wanted one such as etcd://127.0.0.1:2379"
 
 @dataclass(frozen=True, slots=True)
 class EtcdTls:
-    """The certificates, as they are in the files; empty means not given."""
+    """The contents of certificate files; empty: not given."""
 
     authorities: bytes = b""
     certificate: bytes = b""
@@ -62,7 +62,7 @@ def _endpoint(scheme: str, text: str) -> str:
     host = text.strip().removeprefix(f"{scheme}://").removesuffix("/")
     if "://" in host:
         raise EtcdAddressWrong(f"the endpoints of an etcd all begin with {scheme}://, but there is {text!r}")
-    # An IPv6 address has colons of its own, and stands in brackets.
+    # An IPv6 address is in brackets.
     name, separator, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
     if not separator:
         name, port = host, str(DEFAULT_PORT)
@@ -98,3 +98,33 @@ def _contents(options: dict[str, str], option: str) -> bytes:
         return Path(options[option]).read_bytes()
     except OSError as error:
         raise EtcdAddressWrong(f"the file {options[option]} ({option} of the etcd address): {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdLimits:
+    """Limits of the mirror, timeouts, and the compaction interval. etcd limits the size of values."""
+
+    # The history of the mirror. Older changes are read from etcd.
+    changes_max: int = HISTORY_CHANGES_MAX
+    replaced_bytes_max: int = HISTORY_REPLACED_BYTES_MAX
+
+    # Watches: one with more pending changes gets `RevisionGone`, and so does one that missed more than
+    # `missed_changes_max` at its start.
+    buffer_max: int = WATCH_BUFFER_MAX
+    missed_changes_max: int = 100_000
+
+    # Writes: further ones are refused (`StoreBusy`).
+    waiting_writes_max: int = 10_000
+
+    # Timeouts: of a call, and of all attempts of a call on all endpoints. The delay between two rounds of the endpoints
+    # doubles.
+    request_s_max: float = 5.0
+    unreachable_s_max: float = 10.0
+    retry_s: float = 0.05
+    retry_s_max: float = 2.0
+
+    # Records in one request while loading.
+    loaded_records_max: int = 2_000
+
+    # Revisions older than one interval are compacted, as in kube-apiserver; 0: never.
+    compaction_interval_s: float = 300.0

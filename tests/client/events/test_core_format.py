@@ -2,22 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import cast
+
 from mooring.api.views.meta import ObjectReference
-from mooring.client.events.core import COMBINED, SIMILAR_S, Correlator, EventWrite
+from mooring.client.events.formats import COMBINED, SIMILAR_S, CoreFormat
 from mooring.client.events.recorder import SPAM_BURST, SPAM_REFILL_S
+from mooring.client.events.writer import EventRecord, EventWriter
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 
 WEB = ObjectReference(kind="ReplicaSet", namespace="default", name="web", uid="u1", api_version="apps/v1")
 
 
+@dataclass
+class EventWrite:
+    """An event as it would be written now."""
+
+    namespace: str
+    name: str
+    body: dict[str, object]
+    fields: dict[str, object]
+    is_repeated: bool
+
+    def patch(self) -> dict[str, object]:
+        return self.fields
+
+
+class Overheard(EventWriter):
+    """A writer that writes nothing."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.format = CoreFormat()
+        super().__init__(cast(Client, None), clock, Entropy(1), self.format)
+        self.last: EventWrite | None = None
+
+    def enqueue(self, record: EventRecord) -> bool:
+        body, patch = self.format.body(record), self.format.patch(record)
+        self.last = EventWrite(record.namespace, record.name, body, patch, is_repeated=record.count > 1)
+        return True
+
+
 class Voice:
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self._correlator = Correlator("test-controller", self.clock, Entropy(1))
+        self._writer = Overheard(self.clock)
+        self._recorder = self._writer.recorder("test-controller")
 
     def say(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite | None:
-        return self._correlator.observe(about, "Normal", reason, message)
+        self._writer.last = None
+        self._recorder.event(about, "Normal", reason, message)
+        return self._writer.last
 
     def surely(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite:
         write = self.say(message, about, reason)
