@@ -58,7 +58,7 @@ def test_rows_by_code() -> None:
     names = engine.columns.node_names
 
     def refused_with(code: Code) -> list[str]:
-        return [names[row] for row in np.flatnonzero(attempt.is_refused_with(code))]
+        return [names[row] for row in np.flatnonzero(attempt.is_rejected_with(code))]
 
     assert refused_with(Code.UNSCHEDULABLE) == ["busy", "taken"]
     assert refused_with(Code.UNRESOLVABLE) == ["cordoned", "small", "both"]
@@ -73,7 +73,7 @@ def test_rows_by_code() -> None:
 def test_filters_that_refused_some_rows() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
-    found = {use.plugin.name: len(rows) for use, rows, _ in attempt.refusing()}
+    found = {use.plugin.name: len(rows) for use, rows, _ in attempt.rejections()}
     assert found == {"NodeUnschedulable": 1, "TaintToleration": 1, "NodeResourcesFit": 2, "InterPodAffinity": 1}
 
 

@@ -165,10 +165,10 @@ def test_victims_are_not_shared() -> None:
     first, second = (engine.record(pod(name, labels={"app": name})) for name in ("a", "b"))
     cache = ResultCache(engine.cycle_for(first).profile, engine.columns)
     results = cache.results_for(first)
-    results.victims = VictimTable()
+    results.row_cache(VictimTable)
     own = cache.results_for(second)
     assert own is not results
-    assert own.victims is None
+    assert not own.has_row_cache
     assert cache.results_for(second) is own
     assert cache.results_for(first) is results
 

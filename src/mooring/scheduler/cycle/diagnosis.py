@@ -13,11 +13,9 @@ def diagnose(attempt: Attempt) -> Diagnosis:
     """The diagnosis of an attempt; cached with the signature if only cached filter results rejected nodes."""
     if attempt.pre_filter_status is not None:
         return _of_pre_filter(attempt, attempt.pre_filter_status)
-    if not attempt.says_as_cached:
+    if not attempt.rejects_as_cached:
         return _of_nodes(attempt)
-    if attempt.results.diagnosis is None:
-        attempt.results.diagnosis = _of_nodes(attempt)
-    return attempt.results.diagnosis
+    return attempt.results.diagnosis(lambda: _of_nodes(attempt))
 
 
 def _of_pre_filter(attempt: Attempt, status: Status) -> Diagnosis:
@@ -28,7 +26,7 @@ def _of_pre_filter(attempt: Attempt, status: Status) -> Diagnosis:
 def _of_nodes(attempt: Attempt) -> Diagnosis:
     counts: dict[str, int] = {}
     unschedulable_plugins, pending_plugins = {*attempt.naming_plugins, *attempt.other_plugins}, set()
-    for use, _, bits in attempt.refusing():
+    for use, _, bits in attempt.rejections():
         unschedulable_plugins.add(use.plugin.name)
         only_pending = 0
         for index, reason in enumerate(attempt.reasons_of(use)):

@@ -33,7 +33,7 @@ def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureR
     attempt = Attempt(pod, profile, columns, results)
     run_pre_filters(attempt)
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
-        attempt.is_ordinary = False
+        attempt.is_unrestricted = False
     return attempt
 
 
@@ -41,7 +41,7 @@ def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> N
     """Run Filter, unless a PreFilter has ended the attempt."""
     if attempt.pre_filter_status is not None:
         return
-    if not attempt.is_ordinary:
+    if not attempt.is_unrestricted:
         _ignore_own_nomination(attempt)
         if _fits_on_nominated_node(attempt):
             return
@@ -51,13 +51,13 @@ def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> N
 def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
     """Filter all nodes, or as many as sampling wants feasible."""
     left = fits = attempt.results.fits
-    if not attempt.is_ordinary:
+    if not attempt.is_unrestricted:
         _exclude_unnamed_nodes(attempt)
         left = attempt.first == FITS
     if attempt.asked:
         left = run_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
-    attempt.says_as_cached = left is fits
+    attempt.rejects_as_cached = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
     attempt.fits_as_cached = left is fits or count == np.count_nonzero(fits)
     attempt.set_fits(left, count)
@@ -71,7 +71,7 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
         among = np.zeros(columns.height, dtype=np.bool_)
         among[columns.rows_named(attempt.node_names)] = True
     in_turn = sampling.order.in_turn(among)
-    failed = attempt.is_refused_with(Code.ERROR) if attempt.may_have_failed else None
+    failed = attempt.is_rejected_with(Code.ERROR) if attempt.may_have_failed else None
     taken = sample(in_turn, left, failed, sampling.wanted(len(in_turn)))
     unseen, again = taken.unseen, 0
     nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
@@ -183,7 +183,7 @@ def _exclude_unnamed_nodes(attempt: Attempt) -> None:
     is_named[attempt.columns.rows_named(attempt.node_names)] = True
     nominated = attempt.columns.row_of.get(attempt.pod.nominated_node)
     if nominated is not None:
-        is_named[nominated] = True  # it was tried already, and its own refusal is what is told
+        is_named[nominated] = True  # it was tried already, and its own status is reported
     attempt.first[~is_named] = LEFT_OUT
     attempt.bits[~is_named] = 0
 

@@ -39,21 +39,16 @@ class UnschedulableAttempt:
         return self._attempt.code_at(row)
 
     def is_rejected_with(self, code: Code) -> Bools:
-        return self._attempt.is_refused_with(code)
+        return self._attempt.is_rejected_with(code)
 
     def dry_run(self, rows: Int64s) -> PreemptionDryRun:
         return PreemptionDryRun(self._attempt, rows)
 
     def row_cache(self, kind: type[Cache]) -> Cache:
         attempt = self._attempt
-        if not attempt.says_as_cached or attempt.asked or self.columns.nominations.node_of(self.pod) is not None:
+        if not attempt.rejects_as_cached or attempt.asked or self.columns.nominations.node_of(self.pod) is not None:
             return kind()
-        known = attempt.results.victims
-        if isinstance(known, kind):
-            return known
-        made = kind()
-        attempt.results.victims = made
-        return made
+        return attempt.results.row_cache(kind)
 
 
 class PreemptionDryRun(DryRun):

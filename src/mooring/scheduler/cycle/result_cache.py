@@ -23,7 +23,7 @@ Invariants:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +33,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.diagnosis import Diagnosis
-from mooring.scheduler.framework.failed_attempt import RowCache
+from mooring.scheduler.framework.failed_attempt import Cache, RowCache
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
 from mooring.scheduler.framework.status import Status
@@ -167,11 +167,11 @@ class SignatureResults:
         self.topology_results: Mapping[str, PreFilterResult] = {}
         """The PreFilter results of the topology filters for the pod that asked last, by plugin name."""
         self.arrays = RowArrays(0)
-        self.diagnosis: Diagnosis | None = None
-        """The diagnosis if no row fits. Void when a row changes; written by `diagnose`."""
-        self.victims: RowCache | None = None
-        """What preemption found on each row. Written by DefaultPreemption."""
         self._columns = columns
+        self._diagnosis: Diagnosis | None = None
+        """The diagnosis if no row fits. Dropped when a row changes."""
+        self._row_cache: RowCache | None = None
+        """What preemption found on each row."""
         self._node_position = -1
         self._pods_position = -1
         self._raw_scores: list[Int64s] = []
@@ -217,6 +217,23 @@ class SignatureResults:
             total = total + use.weight * use.plugin.normalize(state, self._raw_scores[index][rows], rows)
         return total
 
+    @property
+    def has_row_cache(self) -> bool:
+        return self._row_cache is not None
+
+    def diagnosis(self, diagnose: Callable[[], Diagnosis]) -> Diagnosis:
+        """The diagnosis of an attempt that found no row; computed once until a row changes."""
+        if self._diagnosis is None:
+            self._diagnosis = diagnose()
+        return self._diagnosis
+
+    def row_cache(self, kind: type[Cache]) -> Cache:
+        """What a PostFilter plugin found on each row. The rows that change are dropped from it."""
+        known = self._row_cache
+        if not isinstance(known, kind):
+            known = self._row_cache = kind()
+        return known
+
     # Updating
 
     def update(self, pod: PodInfo, spare: list[RowArrays]) -> None:
@@ -226,7 +243,7 @@ class SignatureResults:
         nodes, pods = columns.fact_changes, columns.usage_changes
         if self._node_position == nodes.position and self._pods_position == pods.position:
             return
-        self.diagnosis = None
+        self._diagnosis = None
         is_large_enough = len(self.arrays) >= columns.height
         few = None
         if is_large_enough and self._node_position == nodes.position:
@@ -251,16 +268,16 @@ class SignatureResults:
         self.arrays.fits[:] = False
         self._raw_scores = [np.zeros(columns.capacity, dtype=np.int64) for _ in self.states.normalized_scores]
         self._compute(pod, columns.live_rows, columns.live_rows)
-        if self.victims is not None:
-            self.victims.forget(None)
+        if self._row_cache is not None:
+            self._row_cache.forget(None)
 
     def _update_some(self, pod: PodInfo, changed_nodes: Int64s, changed_pods: Int64s) -> None:
         arrays, alive = self.arrays, self._columns.alive
         changed = np.union1d(changed_nodes, changed_pods)
         arrays.fits[changed[~alive[changed]]] = False
         self._compute(pod, changed_nodes[alive[changed_nodes]], changed[alive[changed]])
-        if self.victims is not None:
-            self.victims.forget(changed)
+        if self._row_cache is not None:
+            self._row_cache.forget(changed)
 
     def _compute(self, pod: PodInfo, node_rows: Rows, rows: Rows) -> None:
         """Ask the plugins that read nodes alone about `node_rows`, and those that read pods about `rows`."""
@@ -302,11 +319,11 @@ class SignatureResults:
             if self._best is not None:
                 normalized = self._normalized.item(row) if self._normalized is not None else 0
                 self._move_among_best(self._best, row, score + normalized if fits else REJECTED)
-        if len(self._columns.nominations) or self.victims is not None:
+        if len(self._columns.nominations) or self._row_cache is not None:
             changed = np.array(rows, dtype=np.int64)
             self._add_nominated_pods(pod, changed)
-            if self.victims is not None:
-                self.victims.forget(changed)
+            if self._row_cache is not None:
+                self._row_cache.forget(changed)
 
     def _move_among_best(self, best: list[int], row: int, total: int) -> None:
         """Keep the list of best rows right after one row's total changed."""
@@ -400,7 +417,7 @@ class ResultCache:
             return signature
         # What preemption found depends on labels, so a signature with victims does not share its results.
         shared = self._results.get(signature.family)
-        is_taken = shared is not None and shared.victims is not None and shared.signature is not signature
+        is_taken = shared is not None and shared.has_row_cache and shared.signature is not signature
         return signature if is_taken else signature.family
 
     def _make_room(self) -> None:

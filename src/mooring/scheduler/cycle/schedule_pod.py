@@ -270,5 +270,5 @@ def _failed_filter(attempt: Attempt) -> Status | None:
     """The error of a filter. If several nodes have one, that of the node whose name comes first."""
     if attempt.pre_filter_status is not None or not attempt.may_have_failed:
         return None
-    failed: list[int] = np.flatnonzero(attempt.is_refused_with(Code.ERROR)).tolist()
+    failed: list[int] = np.flatnonzero(attempt.is_rejected_with(Code.ERROR)).tolist()
     return attempt.status_at(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None

@@ -31,7 +31,7 @@ from mooring.api.views.pod import PodSpec
 from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.config.types import NodeAffinityArgs
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.normalize import scaled_to_best
@@ -155,11 +155,9 @@ def _required_selector(spec: PodSpec) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
 
 
+@PerSignature
 def _required_affinity(signature: PodSignature) -> RequiredNodeAffinity:
-    known = signature.memo.get(_required_affinity)
-    if known is None:
-        known = signature.memo[_required_affinity] = required_node_affinity(signature.view)
-    return known  # type: ignore[return-value]
+    return required_node_affinity(signature.view)
 
 
 def _matches(required: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:

@@ -41,7 +41,7 @@ from mooring.api.views.devices import DeviceClass
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.config.types import (
     LEAST_ALLOCATED,
@@ -408,10 +408,7 @@ def _requested(pod: PodInfo) -> Sequence[int]:
     return amounts
 
 
+@PerSignature
 def _requests(signature: PodSignature) -> Amounts:
     """The positive requests of a pod."""
-    known = signature.memo.get(_requests)
-    if known is None:
-        requests = fit_filter_requests(signature.view)
-        known = signature.memo[_requests] = {name: amount for name, amount in requests.items() if amount > 0}
-    return known  # type: ignore[return-value]
+    return {name: amount for name, amount in fit_filter_requests(signature.view).items() if amount > 0}

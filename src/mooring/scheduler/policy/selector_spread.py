@@ -20,13 +20,14 @@ import numpy as np
 
 from mooring.api.csi_translation import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL
 from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from mooring.api.well_known import ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
-from mooring.scheduler.plugins.spread_constraints import ZONE, default_selector
+from mooring.scheduler.plugins.spread_constraints import default_selector
 from mooring.scheduler.policy.arguments import reject_arguments
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
@@ -51,6 +52,7 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         self._columns = columns
         self._zones = Zones(columns)
         self._selectors_version = 0
+        self._states = PerSignature(self._state_of, lambda: self._selectors_version)
         columns.objects.of(Service).listen(self._selectors_changed)
         columns.objects.of(ReplicationController).listen(self._selectors_changed)
         columns.objects.of(ReplicaSet).listen(self._selectors_changed)
@@ -60,10 +62,7 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         signature = pod.signature
         if signature.spec.topology_spread_constraints:
             return SKIP
-        known = signature.memo.get(self)
-        if known is None or known[0] != self._selectors_version:  # type: ignore[index]
-            known = signature.memo[self] = (self._selectors_version, self._state_of(signature))
-        state: SelectorSpreadState = known[1]  # type: ignore[index]
+        state = self._states(signature)
         if state.counter is None:
             return state
         return SelectorSpreadState(self._columns.selectors.fresh(state.counter))

@@ -27,7 +27,7 @@ from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.node_order import NodeOrder
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
@@ -81,6 +81,7 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
         self._shared = tuple(columns.labels.column(key) for key in dict.fromkeys(wanted.affinity_labels))
         self._spread_over = tuple(columns.labels.column(key) for key in wanted.anti_affinity_labels_preference)
         self._services = columns.objects.of(Service)
+        self._service_pods = PerSignature(self._find_service_pods, lambda: self._services.version)
         self._order = NodeOrder(columns)
 
     # Filter
@@ -145,12 +146,6 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
 
     # Both
 
-    def _service_pods(self, signature: PodSignature) -> ServicePods:
-        known = signature.memo.get(self)
-        if known is None or known[0] != self._services.version:  # type: ignore[index]
-            known = signature.memo[self] = (self._services.version, self._find_service_pods(signature))
-        return known[1]  # type: ignore[index,no-any-return]
-
     def _find_service_pods(self, signature: PodSignature) -> ServicePods:
         services = sorted(
             _services_of(signature, self._services.in_namespace(signature.namespace)), key=lambda each: each.key
@@ -176,6 +171,11 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 _matches_labels,
                 per_signature=True,
+            ),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL),
+            ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL),
+            ClusterEventWithHint(
+                EventResource.SERVICE, ActionType.UPDATE | ActionType.DELETE, _is_in_namespace, per_signature=True
             ),
         )
 

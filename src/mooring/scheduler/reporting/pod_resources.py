@@ -17,11 +17,10 @@ from prometheus_client.registry import Collector
 from mooring.api.quantity import NANO, quantity_nano
 from mooring.api.resources import RequestRules, pod_requests_nano
 from mooring.api.views.pod import Container, Pod
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 
 LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
 _BYTES = ("memory", "storage", "ephemeral-storage")
-_MEMO = "pod resources"
 
 Amounts = Mapping[str, float]
 
@@ -63,13 +62,10 @@ def unit_of(resource: str) -> str:
     return "integer" if resource.startswith("attachable-volumes-") else ""
 
 
+@PerSignature
 def _amounts(signature: PodSignature) -> tuple[Amounts, Amounts]:
-    known = signature.memo.get(_MEMO)
-    if known is None:
-        pod = signature.view
-        known = signature.memo[_MEMO] = (_whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod)))
-    assert isinstance(known, tuple)
-    return known
+    pod = signature.view
+    return _whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod))
 
 
 def _whole(amounts_nano: Mapping[str, int]) -> Amounts:

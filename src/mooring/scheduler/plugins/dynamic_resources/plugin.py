@@ -28,7 +28,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.pods import PerSignature, PodInfo
 from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
 from mooring.scheduler.devices.allocator import AllocationTimeout
@@ -115,6 +115,10 @@ class DynamicResources(
         self._binding_timeout_s = arguments.binding_timeout_s
         self._manager = columns.shared(DRAManager)
         self._claims = self._manager.claims
+        resolver = self._manager.class_resolver
+        self._backed_resources = PerSignature(
+            lambda signature: resolver.backed(signature.view), lambda: resolver.revision
+        )
         self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
         self._binder = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
         self._latest: DynamicResourcesState | None = None
@@ -246,13 +250,7 @@ class DynamicResources(
             return True
 
     def _backed(self, pod: PodInfo) -> dict[str, int]:
-        class_resolver = self._manager.class_resolver
-        known = pod.signature.memo.get(DynamicResources)
-        if isinstance(known, tuple) and known[0] == class_resolver.revision:
-            return dict(known[1])
-        backed = class_resolver.backed(pod.signature.view)
-        pod.signature.memo[DynamicResources] = (class_resolver.revision, backed)
-        return backed
+        return dict(self._backed_resources(pod.signature))
 
     # Explain
 
