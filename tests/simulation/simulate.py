@@ -26,7 +26,7 @@ from unittest.mock import patch
 from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.bootstrap import bootstrap
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.shelf import Shelf
 from mooring.client.local import LocalClient
 from mooring.client.promise import Client
@@ -184,7 +184,7 @@ async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entrop
         return
 
     def inside(name: str, chance: Entropy) -> Client:
-        return InsideClient(desk, LocalClient(store, clock, chance), Identity(f"system:{name}"), name)
+        return LoopbackClient(desk, LocalClient(store, clock, chance), Identity(f"system:{name}"), name)
 
     async with open_desk(store, clock, entropy.fork("desk"), Settings(TOKEN_KEY)) as desk:
         yield inside

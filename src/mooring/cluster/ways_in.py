@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from mooring.apiserver.access.users import User
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 
 
-def inside_client(desk: Desk, clock: Clock, entropy: Entropy, name: str) -> InsideClient:
+def component_client(desk: Desk, clock: Clock, entropy: Entropy, name: str) -> LoopbackClient:
     """A way in for a component of this process, under the name that it has in Kubernetes."""
     user = User(f"system:{name}", groups=("system:authenticated", "system:masters"))
-    return InsideClient(desk, LocalClient(desk.store, clock, entropy), user, name)
+    return LoopbackClient(desk, LocalClient(desk.store, clock, entropy), user, name)

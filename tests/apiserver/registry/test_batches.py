@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mooring.api.document import Document
 from mooring.api.kinds import LEASE, LIMIT_RANGE, POD, RESOURCE_QUOTA
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.errors import NotFoundError, StatusError
 from mooring.client.promise import PatchForm
 from mooring.kit.clock import format_rfc3339_micro
@@ -44,7 +44,7 @@ def comparable(outcome: bytes | Exception) -> object:
     return msgspec.json.encode(pod)
 
 
-async def one_by_one(client: InsideClient, template: Document, names: Sequence[str]) -> list[bytes | Exception]:
+async def one_by_one(client: LoopbackClient, template: Document, names: Sequence[str]) -> list[bytes | Exception]:
     found: list[bytes | Exception] = []
     for name in names:
         metadata = {**template["metadata"], "name": name} if name else template["metadata"]
@@ -58,7 +58,7 @@ async def one_by_one(client: InsideClient, template: Document, names: Sequence[s
 def outcomes(template: Document, names: Sequence[str], policies: Sequence[str], *, is_batch: bool) -> list[object]:
     found: list[object] = []
 
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         if "limits" in policies:
             await client.create(LIMIT_RANGE, NS, LIMITS)
         if "quota" in policies:
@@ -93,7 +93,7 @@ def test_create_many_equals_create_in_a_loop(
 
 @pytest.mark.parametrize("count", [1, 100])
 def test_every_pod_gets_a_name_and_a_uid_of_its_own(count: int) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         template = {**VALID, "metadata": {"generateName": "web-"}}
         made: Any = [read(each) for each in await client.create_many(POD, NS, template, [""] * count) if each]  # type: ignore[arg-type]
         for field in ("name", "uid", "resourceVersion"):
@@ -113,7 +113,7 @@ def test_renewing_leases_equals_patching_them(renew_time_s: float, is_managed_by
     found: dict[bool, list[object]] = {}
     for is_batch in (True, False):
 
-        async def scenario(desk: Desk, client: InsideClient, is_batch: bool = is_batch) -> None:
+        async def scenario(desk: Desk, client: LoopbackClient, is_batch: bool = is_batch) -> None:
             for name in ("a", "b"):
                 await client.create(LEASE, LEASES, lease(name))
             if is_managed_by_another:
@@ -136,7 +136,7 @@ def test_renewing_leases_equals_patching_them(renew_time_s: float, is_managed_by
 
 
 def test_a_missing_lease_does_not_stop_the_others() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         await client.create(LEASE, LEASES, lease("a"))
         missing, renewed = await client.renew_leases(LEASES, ["missing", "a"], 1_800_000_000.0)
         assert isinstance(missing, NotFoundError)

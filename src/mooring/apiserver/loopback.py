@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class InsideClient:
+class LoopbackClient:
     """Keeps the client promise for one part of Mooring in the process of the API server."""
 
     def __init__(self, desk: Desk, client: LocalClient, user: User, manager: str) -> None:
