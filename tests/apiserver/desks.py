@@ -9,7 +9,6 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -24,7 +23,6 @@ def with_desk(scenario: Callable[[Desk, LoopbackClient], Awaitable[None]]) -> No
 
     async def play() -> None:
         async with open_desk(MemoryStore(), clock, Entropy(1), Settings(TOKEN_KEY)) as desk:
-            local = LocalClient(desk.store, clock, Entropy(2))
-            await scenario(desk, LoopbackClient(desk, local, User("tester"), "tester"))
+            await scenario(desk, LoopbackClient(desk, User("tester"), "tester"))
 
     run(play(), clock)

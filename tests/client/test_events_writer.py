@@ -23,7 +23,6 @@ from mooring.client.errors import (
 )
 from mooring.client.events import EventRecorder
 from mooring.client.events_writer import WRITERS_MAX, WRITERS_MIN, EventWriter
-from mooring.client.local import LocalClient
 from mooring.client.promise import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -31,6 +30,7 @@ from mooring.kit.loop import DeadlockError, run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.client.scripted import ScriptedClient
+from tests.fakes.raw_client import RawClient
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1")
 DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", uid="u2")
@@ -326,7 +326,7 @@ def test_a_writer_at_rest_sets_no_alarm() -> None:
 
 def test_on_a_real_store_a_series_is_one_object() -> None:
     clock = VirtualClock()
-    client = LocalClient(MemoryStore(), clock, Entropy(1))
+    client = RawClient(MemoryStore(), clock, Entropy(1))
 
     async def main() -> list[JsonBytes]:
         writer = EventWriter(client, clock, Entropy(2))

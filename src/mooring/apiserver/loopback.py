@@ -20,10 +20,9 @@ from mooring.apiserver.registry import batches, patches, put
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.storage.stored_form import stored_form, with_revision
 from mooring.apiserver.tokens import issue_token
 from mooring.client.errors import StatusError
-from mooring.client.local import LocalClient
-from mooring.client.local_form import stored_form, with_revision
 from mooring.client.promise import (
     EVERYTHING,
     Deletion,
@@ -44,16 +43,15 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 class LoopbackClient:
     """Keeps the client promise for one part of Mooring in the process of the API server."""
 
-    def __init__(self, desk: Desk, client: LocalClient, user: User, manager: str) -> None:
+    def __init__(self, desk: Desk, user: User, manager: str) -> None:
         self._desk = desk
-        self._client = client
         self._user = user
         self._manager = manager
 
     # ------------------------------------------------------------------------------------------------ reading
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        return await self._client.get(kind, namespace, name)
+        return await self._desk.storage.get(kind, namespace, name)
 
     async def list(
         self,
@@ -64,10 +62,12 @@ class LoopbackClient:
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        return await self._client.list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
+        return await self._desk.storage.list(
+            kind, selection, limit=limit, continue_token=continue_token, revision=revision
+        )
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        return self._client.watch(kind, selection, since=since, bookmarks=bookmarks)
+        return self._desk.storage.watch(kind, selection, since=since, bookmarks=bookmarks)
 
     # ------------------------------------------------------------------------------------------------ writing
 

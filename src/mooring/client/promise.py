@@ -3,8 +3,8 @@
 Comes in   requests about kinds of objects (rows of `mooring.api.kinds`)
 Goes out   objects as JSON bytes, which callers decode into the views that they need; or a `ClientError`
 
-Three keep it: `local`, in the process, on a store; one over HTTP; and one over a pipe to another process of the same
-cluster. The contract suite in `tests/client` holds for all.
+Three clients implement it: the loopback client of the API server's process, one over HTTP, and one over a pipe to
+another process of the same cluster. The contract suite in `tests/client` holds for all.
 
  1. Objects come as the bytes that are stored, with their resourceVersion. Whoever reads decodes what he uses; whoever
     writes sends a whole object or a patch, never a view: a view has lost what it does not know.

@@ -90,7 +90,7 @@ async def run_cluster(
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        client = component_client(desk, clock, entropy.fork("apiserver client"), ANNOUNCER)
+                        client = component_client(desk, ANNOUNCER)
                         authority_pem = keys.authority().certificate_pem.decode("ascii")
                         announcement = announce(client, server.port, authority_pem)
                         if fill is None:

@@ -28,7 +28,7 @@ AVAILABLE_POLL_S = 0.2
 
 def loopback_client(desk: Desk) -> LoopbackClient:
     """The client that writes objects from files."""
-    return component_client(desk, desk.clock, desk.entropy.fork("objects from files"), "mooring")
+    return component_client(desk, "mooring")
 
 
 def without_server_fields(metadata: Document) -> Document:

@@ -25,8 +25,8 @@ from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import StatusError
-from mooring.client.local_refusals import not_found
 from mooring.kit.clock import format_rfc3339_micro
 from mooring.kit.tasks import run_bounded
 

@@ -25,11 +25,11 @@ from mooring.apiserver.registry.metadata import (
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import already_exists
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults, object_name_faults
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
-from mooring.client.local_refusals import already_exists
 from mooring.store.promise import WriteConflict
 
 GENERATED_NAME_TRIES_MAX = 8

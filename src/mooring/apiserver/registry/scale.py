@@ -27,7 +27,7 @@ from mooring.apiserver.registry.patches import Patch, ReadDocument, patched_plai
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.registry.update import change
 from mooring.apiserver.resources import Resource
-from mooring.client.local_refusals import other_uid
+from mooring.apiserver.storage.errors import other_uid
 from mooring.client.promise import PatchForm
 
 

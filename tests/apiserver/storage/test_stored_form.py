@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT
-from mooring.client.local_form import PlainObject, decoded, encoded, metadata_of, part_of, stored_form, with_revision
+from mooring.apiserver.storage.stored_form import (
+    PlainObject,
+    decoded,
+    encoded,
+    metadata_of,
+    part_of,
+    stored_form,
+    with_revision,
+)
 
 TEXTS = st.text(max_size=20) | st.sampled_from(['"metadata":{', '{"metadata":{"a":1}}', "\\", '"', "ü"])
 VALUES = st.recursive(

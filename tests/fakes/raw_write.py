@@ -20,9 +20,7 @@ from typing import cast
 
 from mooring.api.kinds import Kind
 from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
-from mooring.client.errors import BadRequestError, InvalidError, ServerError, StatusError
-from mooring.client.local_form import PlainObject, metadata_of
-from mooring.client.local_refusals import (
+from mooring.apiserver.storage.errors import (
     conflict,
     invalid,
     no_such_subresource,
@@ -30,6 +28,8 @@ from mooring.client.local_refusals import (
     other_namespace,
     other_uid,
 )
+from mooring.apiserver.storage.stored_form import PlainObject, metadata_of
+from mooring.client.errors import BadRequestError, InvalidError, ServerError, StatusError
 from mooring.client.promise import JsonObject, PatchForm
 
 STATUS = "status"

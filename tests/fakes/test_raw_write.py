@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET, Kind
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, ServerError, StatusError
-from mooring.client.local_form import PlainObject
-from mooring.client.local_write import is_finished, new_metadata, patched, updated
 from mooring.client.promise import PatchForm
+from tests.fakes.raw_write import is_finished, new_metadata, patched, updated
 
 NOW = "2026-01-01T00:00:00Z"
 

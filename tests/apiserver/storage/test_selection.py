@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from mooring.apiserver.storage.selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
 from mooring.client.errors import BadRequestError
-from mooring.client.local_selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
 from mooring.client.promise import EVERYTHING, Selection
 
 WEB = {

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import cast
 
 from mooring.api.kinds import POD
+from mooring.apiserver.storage.errors import conflict, other_uid
+from mooring.apiserver.storage.stored_form import PlainObject, part_of
 from mooring.client.errors import ConflictError
-from mooring.client.local_form import PlainObject, part_of
-from mooring.client.local_refusals import conflict, other_uid
 from mooring.client.promise import Deletion
 
 _FINISHED = ("Succeeded", "Failed")
