@@ -28,7 +28,7 @@ from mooring.apiserver.storage.errors import (
     other_namespace,
     other_uid,
 )
-from mooring.apiserver.storage.stored_form import PlainObject, metadata_of
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.errors import BadRequestError, InvalidError, ServerError, StatusError
 from mooring.client.promise import JsonObject, PatchForm
 
@@ -212,3 +212,11 @@ def _refused(error: PatchError) -> StatusError:
             return InvalidError(error.status_message)
         case _:
             return ServerError(error.status_message)
+
+
+def metadata_of(plain: Mapping[str, object]) -> PlainObject:
+    """The metadata of an object, as a copy to be changed; empty if there is none."""
+    metadata = plain.get("metadata")
+    if isinstance(metadata, dict):  # as nearly always, and told at once: whether something is a Mapping is not
+        return metadata.copy()
+    return dict(metadata) if isinstance(metadata, Mapping) else {}

@@ -1,4 +1,4 @@
-"""The local client keeps the promise; and what only it does: stamps of its clock, bookmarks, calls that never wait."""
+"""The raw client passes the client contract; its timestamps, its bookmarks, and calls that never suspend."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def step(work: Coroutine[object, object, Result]) -> Result:
     except StopIteration as end:
         result: Result = end.value
         return result
-    raise AssertionError("the local client made a caller wait")
+    raise AssertionError("the raw client suspended its caller")
 
 
 def test_no_request_waits_on_the_memory_store() -> None:

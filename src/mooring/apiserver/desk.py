@@ -3,7 +3,7 @@
 Comes in   a store, and what was configured
 Goes out   the parts that requests are answered with
 
- 1. The desk knows no HTTP: the door serves it to the network, `inside` to parts of Mooring in the same process.
+ 1. The desk knows no HTTP: `http.door` serves it to the network, `loopback` to components in the same process.
  2. It is built once (`assembly`), and only its resources change while it stands.
 """
 

@@ -1,4 +1,4 @@
-"""A small cluster whose pods are real processes: a store, a local client, a fleet; on real time.
+"""A small cluster whose pods are real processes: a store, a raw client, a fleet; on real time.
 
 async def story(play: RealPlay) -> None:
     await play.create(shell_pod("web", "echo hello; exec sleep 600"))

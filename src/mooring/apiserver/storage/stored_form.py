@@ -1,12 +1,9 @@
-"""The stored form of an object: JSON in which every field is kept, and which nobody decodes to pass it on.
+"""The stored form of an object: JSON with every field, which is served without being decoded.
 
-Comes in   objects as dictionaries, or as stored bytes with their revision
-Goes out   stored bytes; and the bytes that clients get, with the resourceVersion in them
-
- 1. A stored object begins with its kind, its apiVersion and its metadata, in this order, and holds no resourceVersion:
-    that is the revision of the record, which is known only after it is written.
- 2. So the resourceVersion can be put in behind the first `"metadata":{` of the bytes. A stored object has a name,
-    and so its metadata is never empty.
+1. A stored object begins with its kind, apiVersion and metadata, in this order. It holds no resourceVersion: that is
+   the revision of its record, which is known only after the write.
+2. So the resourceVersion is inserted after the first `"metadata":{` of the bytes. A stored object has a name: its
+   metadata is never empty.
 """
 
 from __future__ import annotations
@@ -46,17 +43,3 @@ def decoded(value: bytes) -> PlainObject:
 def with_revision(value: bytes, revision: int) -> bytes:
     """What clients get."""
     return value.replace(_METADATA, b'"metadata":{"resourceVersion":"%d",' % revision, 1)
-
-
-def metadata_of(plain: Mapping[str, object]) -> PlainObject:
-    """The metadata of an object, as a copy to be changed; empty if there is none."""
-    metadata = plain.get("metadata")
-    if isinstance(metadata, dict):  # as nearly always, and told at once: whether something is a Mapping is not
-        return metadata.copy()
-    return dict(metadata) if isinstance(metadata, Mapping) else {}
-
-
-def part_of(plain: Mapping[str, object], field: str) -> Mapping[str, object]:
-    """The spec, the status, ... of an object, to be read; empty if there is none."""
-    part = plain.get(field)
-    return part if isinstance(part, Mapping) else {}
