@@ -16,8 +16,8 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, Kind, kind_named
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
-from mooring.cluster.ways_in import inside_client
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.cluster.ways_in import component_client
 
 SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 """What the server sets in the metadata of every object."""
@@ -26,9 +26,9 @@ ESTABLISHED_S_MAX = 5.0
 AVAILABLE_POLL_S = 0.2
 
 
-def loopback_client(desk: Desk) -> InsideClient:
+def loopback_client(desk: Desk) -> LoopbackClient:
     """The client that writes objects from files."""
-    return inside_client(desk, desk.clock, desk.entropy.fork("objects from files"), "mooring")
+    return component_client(desk, "mooring")
 
 
 def without_server_fields(metadata: Document) -> Document:
@@ -43,7 +43,7 @@ def served_kind(desk: Desk, api_version: str, kind: str) -> Kind:
     return kind_named(api_version, kind)  # raises the error that names other versions
 
 
-async def create_object(desk: Desk, client: InsideClient, document: Document) -> Document:
+async def create_object(desk: Desk, client: LoopbackClient, document: Document) -> Document:
     """Returns the object as it was stored. Raises `ClientError`, `UnknownKindError`."""
     kind = served_kind(desk, str(document["apiVersion"]), str(document["kind"]))
     metadata = without_server_fields(document["metadata"])

@@ -25,13 +25,13 @@ from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.events.writer import WORKERS_MAX, WORKERS_MIN, EventWriter
 from mooring.client.interface import Client
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.client.scripted import ScriptedClient
+from tests.fakes.raw_client import RawClient
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1")
 DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", uid="u2")
@@ -328,7 +328,7 @@ def test_a_writer_at_rest_sets_no_alarm() -> None:
 
 def test_on_a_real_store_a_series_is_one_object() -> None:
     clock = VirtualClock()
-    client = LocalClient(MemoryStore(), clock, Entropy(1))
+    client = RawClient(MemoryStore(), clock, Entropy(1))
 
     async def main() -> list[JsonBytes]:
         writer = EventWriter(client, clock, Entropy(2), SeriesFormat())

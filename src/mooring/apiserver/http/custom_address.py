@@ -11,8 +11,8 @@ from __future__ import annotations
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.registry.refusals import method_not_supported
 from mooring.apiserver.resources import ALL_VERBS, Resource
+from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import BadRequestError
-from mooring.client.local_refusals import not_found
 
 _ACROSS_NAMESPACES = ("list", "watch")
 

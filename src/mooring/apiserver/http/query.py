@@ -19,9 +19,9 @@ from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.faults import Fault, forbidden, not_supported, required
 from mooring.apiserver.registry.delete_options import META_GROUP, dry_run_faults
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.storage.selection import matcher_of
 from mooring.apiserver.validation.metadata import field_manager_faults
 from mooring.client.errors import BadRequestError
-from mooring.client.local_selection import matcher_of
 
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"

@@ -18,10 +18,10 @@ from mooring.apiserver.faults import aggregated
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import plain_error
+from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.strategies.pod_binding import binding_refusal, bound_pod
 from mooring.apiserver.validation.pod_binding import binding_faults
 from mooring.client.errors import BadRequestError
-from mooring.client.local_refusals import conflict, not_found, other_uid
 from mooring.store.interface import WriteConflict
 
 BINDING = Kind("v1", "Binding", "bindings")

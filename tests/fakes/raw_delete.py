@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from mooring.api.kinds import CORE_EVENT, EVENT, JOB, POD, REPLICATION_CONTROLLER, Kind
+from mooring.apiserver.storage.errors import other_revision_in_deletion, other_uid_in_deletion
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.interface import Deletion, Propagation
-from mooring.client.local_form import PlainObject, metadata_of
-from mooring.client.local_pods import grace_of_deletion_s
-from mooring.client.local_refusals import other_revision_in_deletion, other_uid_in_deletion
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
+from tests.fakes.raw_pods import grace_of_deletion_s
+from tests.fakes.raw_write import metadata_of
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

@@ -1,10 +1,4 @@
-"""What the local client refuses, in the words of kube-apiserver v1.36.
-
-Comes in   a kind, a name, and what was found
-Goes out   the `StatusError` to raise, with the text that Kubernetes has for it
-
-The texts are facts that tools and people look for; they are kept to the letter.
-"""
+"""The errors of storage and of write preconditions, with the messages of kube-apiserver v1.36."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from mooring.apiserver.storage.selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import EVERYTHING, Selection
-from mooring.client.local_selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
 
 WEB = {
     "metadata": {"name": "web", "labels": {"app": "web"}},

@@ -6,20 +6,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from mooring.api.kinds import LEASE, POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
+from mooring.apiserver.registry import batches, patches, put
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
-from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.storage.stored_form import stored_form, with_revision
 from mooring.apiserver.tokens import issue_token
+from mooring.client.errors import StatusError
 from mooring.client.interface import (
     EVERYTHING,
     Deletion,
@@ -29,8 +32,6 @@ from mooring.client.interface import (
     Selection,
     Watch,
 )
-from mooring.client.local import LocalClient
-from mooring.client.local_form import stored_form, with_revision
 from mooring.kit.clock import format_rfc3339
 
 JSON = "application/json"
@@ -39,19 +40,18 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class InsideClient:
+class LoopbackClient:
     """Keeps the client promise for one part of Mooring in the process of the API server."""
 
-    def __init__(self, desk: Desk, client: LocalClient, user: User, manager: str) -> None:
+    def __init__(self, desk: Desk, user: User, manager: str) -> None:
         self._desk = desk
-        self._client = client
         self._user = user
         self._manager = manager
 
     # ------------------------------------------------------------------------------------------------ reading
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        return await self._client.get(kind, namespace, name)
+        return await self._desk.storage.get(kind, namespace, name)
 
     async def list(
         self,
@@ -62,10 +62,12 @@ class InsideClient:
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        return await self._client.list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
+        return await self._desk.storage.list(
+            kind, selection, limit=limit, continue_token=continue_token, revision=revision
+        )
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        return self._client.watch(kind, selection, since=since, bookmarks=bookmarks)
+        return self._desk.storage.watch(kind, selection, since=since, bookmarks=bookmarks)
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -77,6 +79,26 @@ class InsideClient:
         if not is_answer_wanted:
             return b""
         return created.answer or _answer(kind, created.document)
+
+    async def create_many(
+        self, kind: Kind, namespace: str, template: JsonObject, names: Sequence[str]
+    ) -> Sequence[bytes | StatusError]:
+        """Create a pod of the template for each name; an empty name stands for the template's `generateName`."""
+        resource = self._desk.resources.of_kind(kind)
+        call = self._call("create", kind, namespace)
+        read = self._desk.body_reader(resource, call, _encode(template), JSON)
+        created = await batches.create_many(self._desk.parts, resource, call, read, names)
+        return [
+            each if isinstance(each, StatusError) else each.answer or _answer(kind, each.document) for each in created
+        ]
+
+    async def renew_leases(
+        self, namespace: str, names: Sequence[str], renew_time_s: float
+    ) -> Sequence[StatusError | None]:
+        """Set `spec.renewTime` of each lease; the error of each, if there is one."""
+        resource, call = self._desk.resources.of_kind(LEASE), self._call("patch", LEASE, namespace)
+        renewed = await batches.renew_leases(self._desk.parts, resource, call, names, renew_time_s)
+        return [each if isinstance(each, StatusError) else None for each in renewed]
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         resource = self._desk.resources.of_kind(kind)

@@ -20,10 +20,7 @@ from typing import cast
 
 from mooring.api.kinds import Kind
 from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
-from mooring.client.errors import BadRequestError, InvalidError, ServerError, StatusError
-from mooring.client.interface import JsonObject, PatchForm
-from mooring.client.local_form import PlainObject, metadata_of
-from mooring.client.local_refusals import (
+from mooring.apiserver.storage.errors import (
     conflict,
     invalid,
     no_such_subresource,
@@ -31,6 +28,9 @@ from mooring.client.local_refusals import (
     other_namespace,
     other_uid,
 )
+from mooring.apiserver.storage.stored_form import PlainObject
+from mooring.client.errors import BadRequestError, InvalidError, ServerError, StatusError
+from mooring.client.interface import JsonObject, PatchForm
 
 STATUS = "status"
 
@@ -212,3 +212,11 @@ def _refused(error: PatchError) -> StatusError:
             return InvalidError(error.status_message)
         case _:
             return ServerError(error.status_message)
+
+
+def metadata_of(plain: Mapping[str, object]) -> PlainObject:
+    """The metadata of an object, as a copy to be changed; empty if there is none."""
+    metadata = plain.get("metadata")
+    if isinstance(metadata, dict):  # as nearly always, and told at once: whether something is a Mapping is not
+        return metadata.copy()
+    return dict(metadata) if isinstance(metadata, Mapping) else {}

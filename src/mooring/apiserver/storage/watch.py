@@ -20,11 +20,11 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.apiserver.storage.errors import ahead, watch_gone
+from mooring.apiserver.storage.kind_forms import is_stored_otherwise, translated
+from mooring.apiserver.storage.selection import ObjectMatcher
+from mooring.apiserver.storage.stored_form import with_revision
 from mooring.client.interface import AnyView, Change, WatchEvent
-from mooring.client.local_events import is_stored_otherwise, translated
-from mooring.client.local_form import with_revision
-from mooring.client.local_refusals import ahead, watch_gone
-from mooring.client.local_selection import ObjectMatcher
 from mooring.store.interface import RevisionAhead, RevisionGone, StoreChange, StoreWatch
 
 
@@ -112,7 +112,7 @@ class BookmarkEvent:
         return decode_as(kind, self.raw)
 
 
-class LocalWatch:
+class StorageWatch:
     """Keeps the promise of a watch on a store."""
 
     def __init__(

@@ -10,7 +10,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.interface import Client
 from tests.apiserver.desks import with_desk
@@ -23,7 +23,7 @@ class TestTheContract(ClientContract):
     @pytest.fixture
     def play(self) -> Play:
         def play(scenario: Scenario) -> None:
-            async def on_desk(desk: Desk, client: InsideClient) -> None:
+            async def on_desk(desk: Desk, client: LoopbackClient) -> None:
                 await scenario(client)
 
             with_desk(on_desk)
@@ -37,7 +37,7 @@ async def refused(client: Client, body: dict[str, object], error: type[Exception
 
 
 def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         made = read(await client.create(POD, NS, pod("web")))
         assert at(made, "spec.priority") == 0
         assert at(made, "spec.restartPolicy") == "Always"
@@ -48,7 +48,7 @@ def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
 
 
 def test_what_is_inside_is_validated() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         nameless: dict[str, object] = {**pod("web"), "spec": {"containers": []}}
         await refused(client, nameless, InvalidError, "spec.containers: Required value")
         strange: dict[str, object] = {**pod("web"), "spec": {"containers": "many"}}
@@ -61,7 +61,7 @@ def test_what_is_inside_is_validated() -> None:
 
 
 def test_a_namespace_must_exist() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
             await client.create(CONFIG_MAP, "nowhere", config_map("settings"))
 
@@ -73,7 +73,7 @@ def test_the_second_replica_is_as_the_first_would_be() -> None:
     owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
     other = {"labels": {"b": "c", "a": "b"}, "finalizers": ["example.com/f"], "annotations": {"x": "y"}}
 
-    async def create(client: InsideClient, name: str, **metadata: object) -> Document:
+    async def create(client: LoopbackClient, name: str, **metadata: object) -> Document:
         body = pod(name)
         body["metadata"] = {**cast(Document, body["metadata"]), **metadata}
         made = cast(Document, read(await client.create(POD, NS, body)))
@@ -83,13 +83,13 @@ def test_the_second_replica_is_as_the_first_would_be() -> None:
 
     alone: list[Document] = []
 
-    async def each_alone(desk: Desk, client: InsideClient) -> None:
+    async def each_alone(desk: Desk, client: LoopbackClient) -> None:
         alone.append(await create(client, "web", **(other if alone else {"ownerReferences": owners})))
 
     with_desk(each_alone)
     with_desk(each_alone)
 
-    async def together(desk: Desk, client: InsideClient) -> None:
+    async def together(desk: Desk, client: LoopbackClient) -> None:
         await create(client, "first")
         await create(client, "second", ownerReferences=owners)
         third = await create(client, "web", ownerReferences=owners)

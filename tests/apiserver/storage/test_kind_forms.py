@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import CORE_EVENT, EVENT, POD
+from mooring.apiserver.storage.kind_forms import (
+    inward,
+    inward_selection,
+    outward,
+    outward_plain,
+    stored_kind,
+    translated,
+)
+from mooring.apiserver.storage.stored_form import PlainObject, encoded
 from mooring.client.interface import Selection
-from mooring.client.local_events import inward, inward_selection, outward, outward_plain, stored_kind, translated
-from mooring.client.local_form import PlainObject, encoded
 
 CORE: PlainObject = {
     "kind": "Event",

@@ -10,15 +10,15 @@ from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.interface import Change, Selection
-from mooring.client.local import LocalClient
-from mooring.client.local_watch import BookmarkEvent, StoreEvent
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.contract_play import NS
 from tests.client.objects import pod
+from tests.fakes.raw_client import RawClient
 
 
 class WholePod(KeptWhole):
@@ -36,7 +36,7 @@ VALUE = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"},"spec":{}}'
 
 def test_each_watch_sees_the_changes_of_its_selection() -> None:
     async def scenario() -> None:
-        client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
         since = (await client.list(POD)).revision
         unbound, mine = Selection(fields="spec.nodeName="), Selection(labels="app=web", fields="spec.nodeName=n1")
         async with (
@@ -85,7 +85,7 @@ def test_a_bookmark_is_an_object_with_nothing_but_a_revision() -> None:
 
 def test_a_watch_that_was_left_tells_nothing() -> None:
     async def scenario() -> None:
-        client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
         async with client.watch(POD, since="1") as watch:
             await client.create(POD, NS, pod("web"))
         assert not await watch.next_batch()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.errors import ConflictError
 from mooring.client.interface import Deletion
-from mooring.client.local_form import PlainObject
-from mooring.client.local_pods import bound, grace_of_deletion_s
+from tests.fakes.raw_pods import bound, grace_of_deletion_s
 
 EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.apiserver.storage.pages import continue_token, read_continue_token
 from mooring.client.errors import BadRequestError
-from mooring.client.local_pages import continue_token, read_continue_token
 
 PODS = "/registry/pods/"
 

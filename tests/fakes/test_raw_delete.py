@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, EVENT, JOB, POD, REPLICA_SET, REPLICATION_CONTROLLER, Kind
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.errors import ConflictError
 from mooring.client.interface import Deletion, Propagation
-from mooring.client.local_delete import GONE, PENDING, Fate, fate_of
-from mooring.client.local_form import PlainObject
 from mooring.kit.clock import VIRTUAL_WALL_S, format_rfc3339
+from tests.fakes.raw_delete import GONE, PENDING, Fate, fate_of
 
 BY_ITSELF = Deletion()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import DEPLOYMENT, POD
-from mooring.client.errors import StatusError
-from mooring.client.local_refusals import (
+from mooring.apiserver.storage.errors import (
     ahead,
     already_exists,
     conflict,
@@ -17,6 +16,7 @@ from mooring.client.local_refusals import (
     other_uid_in_deletion,
     watch_gone,
 )
+from mooring.client.errors import StatusError
 from mooring.store.interface import RevisionAhead, RevisionGone
 
 

@@ -9,13 +9,14 @@ Goes out   the pod with its node; how long it may take to end; or a `ConflictErr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 from mooring.api.kinds import POD
+from mooring.apiserver.storage.errors import conflict, other_uid
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.errors import ConflictError
 from mooring.client.interface import Deletion
-from mooring.client.local_form import PlainObject, part_of
-from mooring.client.local_refusals import conflict, other_uid
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -70,3 +71,9 @@ def grace_of_deletion_s(pod: PlainObject, deletion: Deletion) -> int:
     grace_s = deletion.grace_s if deletion.grace_s is not None else spec.get("terminationGracePeriodSeconds", 0)
     # Kubernetes takes a negative time for one second.
     return 1 if cast(int, grace_s) < 0 else cast(int, grace_s)
+
+
+def part_of(plain: Mapping[str, object], field: str) -> Mapping[str, object]:
+    """The spec, the status, ... of an object, to be read; empty if there is none."""
+    part = plain.get(field)
+    return part if isinstance(part, Mapping) else {}

@@ -1,4 +1,4 @@
-"""The local client keeps the promise; and what only it does: stamps of its clock, bookmarks, calls that never wait."""
+"""The raw client passes the client contract; its timestamps, its bookmarks, and calls that never suspend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from mooring.client.errors import (
     StatusError,
 )
 from mooring.client.interface import Change, Deletion, PatchForm, Selection
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
@@ -27,6 +26,7 @@ from mooring.store.memory import MemoryStore
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario, create_all, names
 from tests.client.objects import Body, at, config_map, node, pod, read, text_at
+from tests.fakes.raw_client import RawClient
 
 Result = TypeVar("Result")
 
@@ -40,11 +40,9 @@ class TestTheContract(ClientContract):
         return play
 
 
-def run_local(
-    scenario: Callable[[LocalClient, VirtualClock], Awaitable[None]], store: MemoryStore | None = None
-) -> None:
+def run_local(scenario: Callable[[RawClient, VirtualClock], Awaitable[None]], store: MemoryStore | None = None) -> None:
     clock = VirtualClock()
-    client = LocalClient(store or MemoryStore(), clock, Entropy(1))
+    client = RawClient(store or MemoryStore(), clock, Entropy(1))
 
     async def started() -> None:
         await scenario(client, clock)
@@ -58,11 +56,11 @@ def step(work: Coroutine[object, object, Result]) -> Result:
     except StopIteration as end:
         result: Result = end.value
         return result
-    raise AssertionError("the local client made a caller wait")
+    raise AssertionError("the raw client suspended its caller")
 
 
 def test_no_request_waits_on_the_memory_store() -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     raw = step(client.create(POD, NS, pod("web")))
     step(client.patch(POD, NS, "web", {"metadata": {"labels": {"a": "b"}}}, form=PatchForm.STRATEGIC))
     step(client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1"))
@@ -73,7 +71,7 @@ def test_no_request_waits_on_the_memory_store() -> None:
 
 def test_the_same_seed_makes_the_same_objects() -> None:
     made = [
-        step(LocalClient(MemoryStore(), VirtualClock(), Entropy(7)).create(POD, NS, pod("", generateName="web-")))
+        step(RawClient(MemoryStore(), VirtualClock(), Entropy(7)).create(POD, NS, pod("", generateName="web-")))
         for _ in range(2)
     ]
     assert made[0] == made[1]
@@ -81,7 +79,7 @@ def test_the_same_seed_makes_the_same_objects() -> None:
 
 def test_objects_are_stored_as_kube_apiserver_lays_them_out() -> None:
     store = MemoryStore()
-    client = LocalClient(store, VirtualClock(), Entropy(1))
+    client = RawClient(store, VirtualClock(), Entropy(1))
     step(client.create(NODE, "", node("n1")))
     step(client.create(CONFIG_MAP, NS, {"data": {}, "metadata": {"name": "settings", "labels": {"a": "b"}}}))
     records = step(store.list("/registry/")).records
@@ -93,7 +91,7 @@ def test_objects_are_stored_as_kube_apiserver_lays_them_out() -> None:
 
 
 def test_time_comes_from_the_clock() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         early = await client.create(POD, NS, pod("early", on="n1"))
         await clock.wait(90)
         late = await client.create(POD, NS, pod("late"))
@@ -117,7 +115,7 @@ class LoadedDice(Entropy):
 
 
 def test_names_are_generated_until_one_is_free() -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), LoadedDice("aaaaa", "aaaaa", "aaaaa", "bbbbb"))
+    client = RawClient(MemoryStore(), VirtualClock(), LoadedDice("aaaaa", "aaaaa", "aaaaa", "bbbbb"))
     made = [text_at(step(client.create(POD, NS, pod("", generateName="x-"))), "metadata.name") for _ in range(2)]
     assert made == ["x-aaaaa", "x-bbbbb"]
     with pytest.raises(AlreadyExistsError) as refusal:
@@ -126,7 +124,7 @@ def test_names_are_generated_until_one_is_free() -> None:
 
 
 def test_a_generated_name_is_no_longer_than_a_name_may_be() -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), LoadedDice("aaaaa"))
+    client = RawClient(MemoryStore(), VirtualClock(), LoadedDice("aaaaa"))
     made = step(client.create(POD, NS, pod("", generateName="x" * 70)))
     assert text_at(made, "metadata.name") == "x" * 58 + "aaaaa"
 
@@ -142,14 +140,14 @@ def test_a_generated_name_is_no_longer_than_a_name_may_be() -> None:
     ],
 )
 def test_a_body_that_is_something_else_is_refused(body: Body, words: str) -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     with pytest.raises(BadRequestError) as refusal:
         step(client.create(CONFIG_MAP, NS, {**config_map("a"), **body}))
     assert words in str(refusal.value)
 
 
 def test_apply_and_unknown_subresources_are_refused_in_words() -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     step(client.create(CONFIG_MAP, NS, config_map()))
     with pytest.raises(StatusError) as refusal:
         step(client.patch(CONFIG_MAP, NS, "settings", {}, form=PatchForm.APPLY))
@@ -172,7 +170,7 @@ def test_apply_and_unknown_subresources_are_refused_in_words() -> None:
     ],
 )
 def test_a_listing_may_name_a_revision(revision: str, limit: int, found: list[str]) -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     step(create_all(client, config_map("a"), config_map("b")))
     assert names(step(client.list(CONFIG_MAP, revision=revision, limit=limit)).items) == found
 
@@ -182,7 +180,7 @@ def test_a_listing_may_name_a_revision(revision: str, limit: int, found: list[st
     [pytest.param(0, 1.0, id="or a later one"), pytest.param(5, None, id="that very revision: there is no waiting")],
 )
 def test_a_listing_of_the_future(limit: int, retry_after_s: float | None) -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     with pytest.raises(ServerError) as refusal:
         step(client.list(CONFIG_MAP, revision="9", limit=limit))
     assert str(refusal.value) == "Timeout: Too large resource version: 9, current: 1"
@@ -190,7 +188,7 @@ def test_a_listing_of_the_future(limit: int, retry_after_s: float | None) -> Non
 
 
 def test_history_that_is_gone_is_an_expired_error() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         await create_all(client, config_map("a"), config_map("b"), config_map("c"))
         page = await client.list(CONFIG_MAP, limit=1)
         await create_all(client, *(config_map(f"d{number}") for number in range(5)))
@@ -208,7 +206,7 @@ def test_history_that_is_gone_is_an_expired_error() -> None:
 
 
 def test_a_watch_cannot_start_in_the_future() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         with pytest.raises(ServerError):
             async with client.watch(CONFIG_MAP, since="9"):
                 pass
@@ -217,7 +215,7 @@ def test_a_watch_cannot_start_in_the_future() -> None:
 
 
 def test_a_reader_who_is_too_slow_has_to_list_again() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         since = (await client.list(CONFIG_MAP)).revision
         async with client.watch(CONFIG_MAP, since=since) as watch:
             await create_all(client, *(config_map(f"c{number}") for number in range(3)))
@@ -248,14 +246,14 @@ class MeddlingStore(MemoryStore):
 
 
 def test_a_write_that_meets_another_is_made_again_on_top_of_it() -> None:
-    client = LocalClient(MeddlingStore(times=1), VirtualClock(), Entropy(1))
+    client = RawClient(MeddlingStore(times=1), VirtualClock(), Entropy(1))
     step(client.create(CONFIG_MAP, NS, config_map(data={"a": "1"})))
     after = step(client.patch(CONFIG_MAP, NS, "settings", {"data": {"mine": "y"}}, form=PatchForm.MERGE))
     assert at(after, "data") == {"a": "1", "theirs": "x", "mine": "y"}
 
 
 def test_a_write_that_is_meant_for_one_state_is_not_made_on_another() -> None:
-    client = LocalClient(MeddlingStore(times=1), VirtualClock(), Entropy(1))
+    client = RawClient(MeddlingStore(times=1), VirtualClock(), Entropy(1))
     body = read(step(client.create(CONFIG_MAP, NS, config_map(data={"a": "1"}))))
     with pytest.raises(ConflictError):
         step(client.update(CONFIG_MAP, NS, "settings", {**body, "data": {"mine": "y"}}))
@@ -263,7 +261,7 @@ def test_a_write_that_is_meant_for_one_state_is_not_made_on_another() -> None:
 
 def test_a_write_that_always_meets_another_gives_up() -> None:
     store = MeddlingStore(times=1_000)
-    client = LocalClient(store, VirtualClock(), Entropy(1))
+    client = RawClient(store, VirtualClock(), Entropy(1))
     step(client.create(CONFIG_MAP, NS, config_map(data={"a": "1"}, finalizers=["example.com/x"])))
     with pytest.raises(ConflictError):
         step(client.patch(CONFIG_MAP, NS, "settings", {"data": {"mine": "y"}}, form=PatchForm.MERGE))
@@ -278,7 +276,7 @@ def test_a_write_that_always_meets_another_gives_up() -> None:
 
 
 def test_an_event_is_the_same_under_both_names() -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     body: Body = {
         "metadata": {"name": "web.1", "namespace": NS},
         "regarding": {"kind": "Pod", "name": "web"},
@@ -299,7 +297,7 @@ def test_an_event_is_the_same_under_both_names() -> None:
 
 
 def test_a_watch_of_the_newer_events_tells_them_in_their_form() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         since = (await client.list(EVENT)).revision
         async with client.watch(EVENT, since=since) as watch:
             body: Body = {"metadata": {"name": "web.1"}, "message": "hello", "involvedObject": {"name": "web"}}
@@ -313,7 +311,7 @@ def test_a_watch_of_the_newer_events_tells_them_in_their_form() -> None:
 
 
 def test_a_taken_name_is_named_in_the_refusal() -> None:
-    client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+    client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
     step(client.create(POD, NS, pod("web")))
     with pytest.raises(AlreadyExistsError) as refusal:
         step(client.create(POD, NS, pod("web")))
@@ -324,7 +322,7 @@ def test_a_taken_name_is_named_in_the_refusal() -> None:
 
 
 def test_a_bookmark_comes_after_a_minute_in_which_only_others_changed() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         since = (await client.list(POD)).revision
         async with client.watch(POD, since=since) as watch:
             revision = await create_all(client, config_map("elsewhere"))
@@ -339,7 +337,7 @@ def test_a_bookmark_comes_after_a_minute_in_which_only_others_changed() -> None:
 
 
 def test_a_bookmark_is_not_lost_if_changes_come_at_the_same_time() -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         since = (await client.list(POD)).revision
         async with client.watch(POD, since=since) as watch:
             await create_all(client, pod("a"))
@@ -365,7 +363,7 @@ def test_a_bookmark_is_not_lost_if_changes_come_at_the_same_time() -> None:
     ],
 )
 def test_no_bookmark_comes_if(bookmarks: bool, is_changed: bool) -> None:
-    async def scenario(client: LocalClient, clock: VirtualClock) -> None:
+    async def scenario(client: RawClient, clock: VirtualClock) -> None:
         since = (await client.list(POD)).revision
         async with client.watch(POD, since=since, bookmarks=bookmarks) as watch:
             if is_changed:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT
-from mooring.client.local_form import PlainObject, decoded, encoded, metadata_of, part_of, stored_form, with_revision
+from mooring.apiserver.storage.stored_form import (
+    PlainObject,
+    decoded,
+    encoded,
+    stored_form,
+    with_revision,
+)
 
 TEXTS = st.text(max_size=20) | st.sampled_from(['"metadata":{', '{"metadata":{"a":1}}', "\\", '"', "ü"])
 VALUES = st.recursive(
@@ -34,23 +39,3 @@ def test_what_was_decoded_is_stored_in_the_same_order_again() -> None:
     stored = stored_form(DEPLOYMENT, {"spec": {"replicas": 1}, "metadata": {"ignored": True}}, {"name": "web"})
     assert stored == b'{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"},"spec":{"replicas":1}}'
     assert encoded(decoded(stored)) == stored
-
-
-@pytest.mark.parametrize(
-    ("plain", "found"),
-    [
-        pytest.param({"metadata": {"name": "a"}, "spec": {"x": 1}}, ({"name": "a"}, {"x": 1}), id="both are there"),
-        pytest.param({}, ({}, {}), id="neither is"),
-        pytest.param({"metadata": None, "spec": "text"}, ({}, {}), id="they are no objects"),
-    ],
-)
-def test_parts_of_an_object_can_be_read_even_if_they_are_absent(
-    plain: PlainObject, found: tuple[PlainObject, PlainObject]
-) -> None:
-    assert (metadata_of(plain), part_of(plain, "spec")) == found
-
-
-def test_metadata_is_a_copy_to_be_changed() -> None:
-    plain: PlainObject = {"metadata": {"name": "a"}}
-    metadata_of(plain)["name"] = "b"
-    assert plain == {"metadata": {"name": "a"}}

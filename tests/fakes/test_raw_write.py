@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET, Kind
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, ServerError, StatusError
 from mooring.client.interface import PatchForm
-from mooring.client.local_form import PlainObject
-from mooring.client.local_write import is_finished, new_metadata, patched, updated
+from tests.fakes.raw_pods import part_of
+from tests.fakes.raw_write import is_finished, metadata_of, new_metadata, patched, updated
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -217,3 +218,23 @@ def test_an_object_that_waited_for_its_finalizers_is_gone_without_them(
     had: PlainObject, has: PlainObject, is_gone: bool
 ) -> None:
     assert is_finished({"metadata": had}, {"metadata": has}) is is_gone
+
+
+@pytest.mark.parametrize(
+    ("plain", "found"),
+    [
+        pytest.param({"metadata": {"name": "a"}, "spec": {"x": 1}}, ({"name": "a"}, {"x": 1}), id="both are there"),
+        pytest.param({}, ({}, {}), id="neither is"),
+        pytest.param({"metadata": None, "spec": "text"}, ({}, {}), id="they are no objects"),
+    ],
+)
+def test_parts_of_an_object_can_be_read_even_if_they_are_absent(
+    plain: PlainObject, found: tuple[PlainObject, PlainObject]
+) -> None:
+    assert (metadata_of(plain), part_of(plain, "spec")) == found
+
+
+def test_metadata_is_a_copy_to_be_changed() -> None:
+    plain: PlainObject = {"metadata": {"name": "a"}}
+    metadata_of(plain)["name"] = "b"
+    assert plain == {"metadata": {"name": "a"}}

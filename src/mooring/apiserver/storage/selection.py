@@ -22,9 +22,9 @@ import msgspec
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher
 from mooring.api.selector_text import parse_selector
+from mooring.apiserver.storage.stored_form import PlainObject, decoded
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import Selection
-from mooring.client.local_form import PlainObject, decoded
 
 SELECTIONS_KEPT_MAX = 1_024  # compiled ones; a selection beyond that is compiled again when it is next used
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from mooring.api.event_forms import CORE_NAMES, served_form, stored_form
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
+from mooring.apiserver.storage.stored_form import PlainObject, decoded, encoded, with_revision
 from mooring.client.interface import Selection
-from mooring.client.local_form import PlainObject, decoded, encoded, with_revision
 
 
 def stored_kind(kind: Kind) -> Kind:
