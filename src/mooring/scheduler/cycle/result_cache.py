@@ -284,8 +284,8 @@ class SignatureResults:
         arrays, states = self.arrays, self.states
         self._best = self._normalized = None
         if length_of(node_rows):
-            first, bits = first_rejections(states.node_filters, node_rows)
-            arrays.node_first[node_rows], arrays.node_bits[node_rows] = first, bits
+            arrays.node_first[node_rows], arrays.node_bits[node_rows] = FITS, 0
+            write_rejections(states.node_filters, node_rows, arrays.node_first, arrays.node_bits)
             arrays.node_scores[node_rows] = _weighted_sum(states.node_scores, node_rows)
             for (use, state), raw in zip(states.normalized_scores, self._raw_scores, strict=True):
                 raw[node_rows] = use.plugin.score(state, node_rows)
@@ -293,11 +293,9 @@ class SignatureResults:
             self._varying = [n for n, raw in enumerate(self._raw_scores) if raw[live].min() != raw[live].max()]
         if not length_of(rows):
             return
-        first, bits = first_rejections(
-            states.pod_filters, rows, arrays.node_first[rows].copy(), arrays.node_bits[rows].copy()
-        )
-        arrays.first[rows], arrays.bits[rows] = first, bits
-        arrays.fits[rows] = first == FITS
+        arrays.first[rows], arrays.bits[rows] = arrays.node_first[rows], arrays.node_bits[rows]
+        write_rejections(states.pod_filters, rows, arrays.first, arrays.bits)
+        arrays.fits[rows] = arrays.first[rows] == FITS
         arrays.scores[rows] = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows)
         if len(self._columns.nominations):
             self._add_nominated_pods(pod, rows)
@@ -427,24 +425,26 @@ class ResultCache:
             self._spare.append(oldest.arrays)
 
 
-def first_rejections(
-    filters: Sequence[FilterState], rows: Rows, first: UInt8s | None = None, bits: Int64s | None = None
-) -> tuple[UInt8s, Int64s]:
-    """Per row: the number of the first filter that rejects it and its reason bits, given the rejections of others."""
-    if first is None or bits is None:
-        first = np.full(length_of(rows), FITS, dtype=np.uint8)
-        bits = np.zeros(length_of(rows), dtype=np.int64)
+def write_rejections(filters: Sequence[FilterState], rows: Rows, first: UInt8s, bits: Int64s) -> None:
+    """Write to `first` and `bits`, per row, the first filter that rejects it and its reason bits.
+
+    A row that another filter rejects already keeps that filter if it comes first.
+    """
     for use, state in filters:
         answer = use.plugin.filter(state, rows)
-        if np.count_nonzero(answer):
-            is_first = (answer != 0) & (first > use.number)
-            np.copyto(first, use.number, where=is_first)
-            np.copyto(bits, answer, where=is_first)
-    return first, bits
+        if not np.count_nonzero(answer):
+            continue
+        is_first = (answer != 0) & (first[rows] > use.number)
+        if isinstance(rows, slice):
+            np.putmask(first[rows], is_first, use.number)  # three times as fast as copyto with a mask
+            np.putmask(bits[rows], is_first, answer)
+        else:
+            first[rows[is_first]] = use.number
+            bits[rows[is_first]] = answer[is_first]
 
 
 def _first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: int) -> tuple[int, int]:
-    """As `first_rejections`, for one row."""
+    """As `write_rejections`, for one row."""
     for use, state in filters:
         if use.number < first and (answer := use.plugin.filter_row(state, row)):
             first, bits = use.number, answer

@@ -29,7 +29,7 @@ from mooring.api.nodeselector import (
 from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
 from mooring.api.views.selectors import NodeSelector
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.config.types import NodeAffinityArgs
@@ -82,12 +82,12 @@ class NodeAffinity(
             return Status.unresolvable("pod affinity terms conflict")
         return Proceed(state, names)
 
-    def filter(self, state: RequiredNodeAffinity, rows: Rows) -> Int64s:
-        matches_own = self._nodes.required(state, rows)
-        if self._added_required is None:
-            return np.where(matches_own, 0, _OWN)
-        matches_added = self._nodes.any_term(self._added_required, rows)
-        return np.where(matches_added, np.where(matches_own, 0, _OWN), _ENFORCED)
+    def filter(self, state: RequiredNodeAffinity, rows: Rows) -> ReasonBits:
+        # Bytes of the booleans, multiplied: np.where with two constants takes eight times as long.
+        bits = (~self._nodes.required(state, rows)).view(np.uint8) * np.uint8(_OWN)
+        if self._added_required is not None:
+            bits[~self._nodes.any_term(self._added_required, rows)] = _ENFORCED
+        return bits
 
     def explain(self, state: RequiredNodeAffinity, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         labels, name = self._columns.labels.of(row), self._columns.node_names[row]

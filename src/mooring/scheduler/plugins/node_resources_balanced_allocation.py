@@ -123,7 +123,12 @@ class NodeResourcesBalancedAllocation(PreScore[BalancedAllocationState], Score[B
         allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
         return [
             ResourceAmounts(
-                used[slot][rows], added, allocatable[slot][rows], 1, *self._resources.bounds(slot, live_rows)
+                used[slot][rows],
+                added,
+                allocatable[slot][rows],
+                self._resources.divisors(slot)[rows],
+                1,
+                *self._resources.bounds(slot, live_rows),
             )
             if slot not in device_backed
             else self._devices.resource(slot, added, rows, 1)

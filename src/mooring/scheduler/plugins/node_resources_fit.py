@@ -234,7 +234,14 @@ class NodeResourcesFit(
             return np.zeros(length_of(rows), dtype=np.int64)
         allocatable, used = self._resources.allocatable, self._resources.used
         resources = [
-            ResourceAmounts(used[slot][rows], added, allocatable[slot][rows], weight, *self._bounds(slot))
+            ResourceAmounts(
+                used[slot][rows],
+                added,
+                allocatable[slot][rows],
+                self._resources.divisors(slot)[rows],
+                weight,
+                *self._bounds(slot),
+            )
             if slot not in state.device_backed
             else self._devices.resource(slot, added, rows, weight)
             for slot, added, weight in state.resources
