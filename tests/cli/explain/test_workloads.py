@@ -13,7 +13,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ReplicaSet
 from mooring.cli.explain import workloads
-from mooring.cli.explain.defaults import ClusterInput, complete
+from mooring.cli.explain.cluster_input import ClusterInput, complete
 from mooring.cli.kinds import WORKLOADS
 from mooring.cli.manifests import Found
 from mooring.cli.problems import InputError

@@ -5,7 +5,7 @@ In reading order:
   command     the click command and its options
   run         one run, from the options to the report
   live        reads a cluster from its API server
-  defaults    what an API server would have added to manifests
+  cluster_input   what an API server would have added to manifests
   admission   the same for pods
   workloads   the pods that controllers would create
   coverage    which kinds the input lacks, and what is not judged without them

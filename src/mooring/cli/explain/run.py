@@ -17,9 +17,9 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.cli.explain.cluster_input import FINISHED, ClusterInput, complete, skipped_note
 from mooring.cli.explain.coverage import Coverage, Supplied, plural
 from mooring.cli.explain.decide import Explainer
-from mooring.cli.explain.defaults import FINISHED, ClusterInput, complete, skipped_note
 from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.kinds import WORKLOADS

@@ -12,7 +12,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Namespace
-from mooring.cli.explain.defaults import ClusterInput, complete, skipped_note, templates_in, with_claims_made
+from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note, templates_in, with_claims_made
 from mooring.cli.manifests import Source, read_manifests
 from mooring.kit.entropy import Entropy
 from tests.device_builders import asking, claiming_by_template, wants
