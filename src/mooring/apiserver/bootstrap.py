@@ -46,11 +46,16 @@ async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
     maker = _Maker(shelf, clock, entropy)
     for name in _NAMESPACES:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
-    for name, value, description in _PRIORITY_CLASSES:
-        await maker.ensure(kinds.PRIORITY_CLASS, _priority_class(name, value, description))
+    for priority_class in system_priority_classes():
+        await maker.ensure(kinds.PRIORITY_CLASS, priority_class)
     # Together, so that a store on disk makes few commits of them and not one for each.
     documents = [wanted.document for wanted in default_objects()]
     await run_bounded(maker.ensure_role, documents, limit=ROLES_AT_ONCE, name="bootstrap roles")
+
+
+def system_priority_classes() -> list[Document]:
+    """The priority classes that every cluster has."""
+    return [_priority_class(name, value, description) for name, value, description in _PRIORITY_CLASSES]
 
 
 class _Maker:

@@ -289,6 +289,14 @@ def test_the_number_of_pods_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
             id="a bad type",
         ),
         pytest.param(
+            workload(
+                "CronJob", schedule="0 3 * * *", jobTemplate={"spec": {"template": {"metadata": "x", "spec": {}}}}
+            ),
+            'here:spec.jobTemplate.spec.template.metadata: CronJob "default/w": '
+            'spec.jobTemplate.spec.template.metadata: expected an object, found "x"',
+            id="metadata of a bad type",
+        ),
+        pytest.param(
             workload("ReplicaSet", template={"spec": {"containers": [{"env": 5}]}}),
             'here:: ReplicaSet "default/w": ReplicaSet in version "v1" cannot be handled as a ReplicaSet',
             id="a bad type where scheduling does not look",

@@ -73,7 +73,8 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
     live = _read_live(request, manifests, clock, note) if request.is_live else None
     supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
     objects = live.objects if live is not None else []
-    cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(request.seed), decided_at_s)
+    entropy = Entropy(request.seed)
+    cluster = complete(manifests.objects, objects, supplied.kinds, entropy, decided_at_s, manifests.policies)
     if manifests.skipped:
         note(skipped_note(manifests.skipped))
     for text in cluster.notes:
