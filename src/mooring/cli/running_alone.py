@@ -82,12 +82,19 @@ def start_logging(is_verbose: bool) -> None:
     )
 
 
-def run_controllers(options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...]) -> None:
-    """Run the controllers until Ctrl-C."""
+def run_controllers(
+    options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
+) -> None:
+    """Run the controllers until Ctrl-C. Without a file, the authority of the connection is published."""
     clock, entropy = SystemClock(), system_entropy()
+    given_pem = root_ca_file.read_text(encoding="utf-8") if root_ca_file is not None else None
 
     async def work(client: Client) -> None:
-        await ControllerManager(client, clock, entropy.fork("controllers"), settings, enabled).run()
+        root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
+        manager = ControllerManager(
+            client, clock, entropy.fork("controllers"), settings, enabled, root_ca_pem=root_ca_pem
+        )
+        await manager.run()
 
     _run(options, "controllers", work, "kube-controller-manager")
 

@@ -16,7 +16,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -83,6 +83,8 @@ async def run_cluster(
                 settings.is_anonymous_allowed,
                 make_kubelet_tls=lambda: _kubelet_tls(keys),
             )
+            authority_pem = keys.authority().certificate_pem.decode("ascii")
+            settings = replace(settings, parts=replace(settings.parts, root_ca_pem=authority_pem))
             async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
                 door = Door(desk, settings.limits)
                 hosts = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
@@ -91,7 +93,6 @@ async def run_cluster(
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
                         client = component_client(desk, ANNOUNCER)
-                        authority_pem = keys.authority().certificate_pem.decode("ascii")
                         announcement = announce(client, server.port, authority_pem)
                         if fill is None:
                             group.start_background(announcement, name="announcement")

@@ -27,7 +27,15 @@ async def run_scheduler(settings: PartSettings, client: Client, clock: Clock, en
 
 async def run_controllers(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
     chance = entropy.fork("controllers")
-    await ControllerManager(client, clock, chance, settings.controllers, settings.enabled_controllers).run()
+    manager = ControllerManager(
+        client,
+        clock,
+        chance,
+        settings.controllers,
+        settings.enabled_controllers,
+        root_ca_pem=settings.root_ca_pem,
+    )
+    await manager.run()
 
 
 PARTS: Mapping[str, Part] = {"scheduler": run_scheduler, "controllers": run_controllers}

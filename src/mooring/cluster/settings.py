@@ -27,6 +27,8 @@ class PartSettings:
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     enabled_controllers: tuple[str, ...] = ("*",)
     """As kube-controller-manager's `--controllers`."""
+    root_ca_pem: str = ""
+    """The authority that signs the certificate of the API server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,11 @@ class ControllerManager:
         entropy: Entropy,
         settings: ControllerSettings | None = None,
         enabled: Sequence[str] = ("*",),
+        *,
+        root_ca_pem: str = "",
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
-        self.workshop = Workshop(client, clock, entropy, settings if settings is not None else ControllerSettings())
+        self.workshop = Workshop(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
         self.controllers: Sequence[Controller] = [
             CONTROLLERS[name](self.workshop) for name in enabled_names(enabled, tuple(CONTROLLERS))
         ]
