@@ -34,7 +34,7 @@ from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer
 from mooring.client.http.tls import unverified_tls
-from mooring.cluster.announcement import ANNOUNCER, announce
+from mooring.cluster.announcement import ANNOUNCER, Advertised, advertised_address, announce, keep_announced
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
 from mooring.cluster.ways_in import component_client
@@ -43,6 +43,8 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
 from mooring.store.interface import Store, StoreError
+
+EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 log = logging.getLogger(__name__)
 
@@ -87,18 +89,18 @@ async def run_cluster(
             settings = replace(settings, parts=replace(settings.parts, root_ca_pem=authority_pem))
             async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
                 door = Door(desk, settings.limits)
-                hosts = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
-                tls = keys.server_tls(hosts)
+                address = advertised_address(settings.host)
+                bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
+                tls = keys.server_tls([*bound, *((address,) if address else ())])
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
                         client = component_client(desk, ANNOUNCER)
-                        announcement = announce(client, server.port, authority_pem)
-                        if fill is None:
-                            group.start_background(announcement, name="announcement")
-                        else:
-                            await announcement
+                        advertised = Advertised(address, server.port, authority_pem, not settings.store_url)
+                        if fill is not None:
+                            await announce(client, advertised)
                             await fill(desk)
+                        group.start_background(keep_announced(client, clock, advertised), name="announcement")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         group.start_background(_run_components(settings, desk, clock, entropy), name="components")
                         yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))

@@ -50,7 +50,7 @@ def host_facts() -> HostFacts:
     machine = platform.machine()
     return HostFacts(
         name=name,
-        address=_address(),
+        address=host_address(),
         cpus=len(os.sched_getaffinity(0)),
         memory_kib=memory_kib_of(_text("/proc/meminfo")),
         storage_kib=shutil.disk_usage(os.sep).total // 1024,
@@ -79,7 +79,8 @@ def os_image_of(text: str) -> str:
     return found[1] if found else "Linux"
 
 
-def _address() -> str:
+def host_address() -> str:
+    """The address by which other machines reach this one; loopback on a host without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_ELSEWHERE)  # asks the kernel for the way; a datagram is not sent
