@@ -1,10 +1,7 @@
-"""Bootstrap: what is in a cluster before anybody has put anything into it.
+"""Creates the objects that every cluster has: namespaces, roles, bindings, priority classes.
 
-Comes in   a store, perhaps with a cluster in it
-Goes out   the same with the namespaces, roles, bindings and priority classes that every cluster has
-
- 1. What is there already is kept. Roles that somebody has changed get back what they lack, never lose what they have
-    (`access.reconciliation`), unless they opt out.
+Input: a store, which may contain a cluster. Existing objects are kept. A role that was changed gets back the rules that
+it lacks and keeps those that it has (`access.reconciliation`), unless it opts out.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from mooring.kit.tasks import run_bounded
 from mooring.store.interface import WriteConflict
 
 ROLES_AT_ONCE = 64
-_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITY_CLASSES = (
     (
         "system-node-critical",
@@ -44,7 +41,7 @@ _PRIORITY_CLASSES = (
 async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
     """Put what every cluster has into the store, where it is missing."""
     maker = _Maker(shelf, clock, entropy)
-    for name in _NAMESPACES:
+    for name in NAMESPACES:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
     for name, value, description in _PRIORITY_CLASSES:
         await maker.ensure(kinds.PRIORITY_CLASS, _priority_class(name, value, description))
