@@ -1,7 +1,6 @@
-"""What `mooring controllers` and `mooring nodes` do once their options are read.
+"""Runs `mooring controllers` and `mooring nodes` against a cluster, until Ctrl-C.
 
-Comes in   options
-Goes out   work in another cluster, until Ctrl-C; exit code 1 if the lease was lost or the cluster cannot be reached
+The exit code is 1 if the lease is lost or the cluster cannot be reached.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ EXIT_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class AloneOptions:
-    """What both commands have in common, by the names that `cli.alone` gives its flags."""
+    """The options of both commands, by the names of their parameters in `cli.alone`."""
 
     kubeconfig: Path | None
     master: str

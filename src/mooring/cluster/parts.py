@@ -1,7 +1,6 @@
-"""The parts of a control plane that need nothing but a client: the scheduler and the controllers.
+"""The components that need only a client: the scheduler and the controllers.
 
-Comes in   what was asked for, a client, time and chance
-Goes out   nothing: they run until they are cancelled, in the API server's process or beside it
+Input: settings, a client, a clock, entropy. They run until cancelled, in the process of the API server or in another.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The host: what this machine is, as a kubelet tells it of its node.
+"""Facts about this machine, as a kubelet reports them in its node.
 
-Comes in   the kernel's files
-Goes out   `HostFacts`
+Input: files of the kernel. Output: `HostFacts`.
 
- 1. A file that cannot be read costs its fact and nothing else.
- 2. The address is the one that others reach us by: pods have it too, as they share the host's network. A machine
-    without any network has loopback.
+ 1. A file that cannot be read leaves its fact empty.
+ 2. The address is the one by which other machines reach this one. Pods have it too, as they share the host's network. A
+    machine without a network has loopback.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _ELSEWHERE = ("192.0.2.1", 9)
-"""Reserved for documentation: nobody has it, and nothing is sent there."""
+"""An address reserved for documentation. Nothing is sent there."""
 _NAME_LENGTH_MAX = 63
 
 
@@ -83,7 +82,7 @@ def host_address() -> str:
     """The address by which other machines reach this one; loopback on a host without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_ELSEWHERE)  # asks the kernel for the way; a datagram is not sent
+            probe.connect(_ELSEWHERE)  # the kernel chooses the route; no datagram is sent
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
