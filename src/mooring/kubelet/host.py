@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from mooring.kit.host_address import host_address
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
-_ELSEWHERE = ("192.0.2.1", 9)
-"""An address reserved for documentation. Nothing is sent there."""
 _NAME_LENGTH_MAX = 63
 
 
@@ -76,16 +76,6 @@ def memory_kib_of(text: str) -> int:
 def os_image_of(text: str) -> str:
     found = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
     return found[1] if found else "Linux"
-
-
-def host_address() -> str:
-    """The address by which other machines reach this one; loopback on a host without a network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(_ELSEWHERE)  # the kernel chooses the route; no datagram is sent
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
 
 
 def _line(path: str) -> str:
