@@ -15,14 +15,16 @@ from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 
 TOKEN_KEY = new_key()
+WITHOUT_CONTROLLERS = Settings(TOKEN_KEY, disabled_admission_plugins=frozenset(("ServiceAccount",)))
+"""A server on which pods can be created although no controller creates service accounts."""
 
 
-def with_desk(scenario: Callable[[Desk, LoopbackClient], Awaitable[None]]) -> None:
+def with_desk(scenario: Callable[[Desk, LoopbackClient], Awaitable[None]], settings: Settings | None = None) -> None:
     """Play a scenario on a fresh cluster."""
     clock = VirtualClock()
 
     async def play() -> None:
-        async with open_desk(MemoryStore(), clock, Entropy(1), Settings(TOKEN_KEY)) as desk:
+        async with open_desk(MemoryStore(), clock, Entropy(1), settings or WITHOUT_CONTROLLERS) as desk:
             await scenario(desk, LoopbackClient(desk, User("tester"), "tester"))
 
     run(play(), clock)

@@ -33,11 +33,13 @@ def test_what_has_no_effect_is_a_flag_there_of_the_same_sort() -> None:
 
 def test_what_has_no_effect_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     ran: list[ControllerSettings] = []
-    monkeypatch.setattr(running_alone, "run_controllers", lambda options, settings, enabled: ran.append(settings))
-    idle = ["--use-service-account-credentials=true", "--root-ca-file=/ca.crt", "--v=2", "--profiling"]
+    monkeypatch.setattr(
+        running_alone, "run_controllers", lambda options, settings, enabled, root_ca_file: ran.append(settings)
+    )
+    idle = ["--use-service-account-credentials=true", "--cert-dir=/pki", "--v=2", "--profiling"]
     used = ["--enable-garbage-collector", "--node-eviction-rate=10"]
     with caplog.at_level(logging.WARNING):
         result = CliRunner().invoke(main, ["controllers", *idle, *used])
     assert (result.exit_code, result.output) == (0, "")
-    assert "--profiling, --root-ca-file, --use-service-account-credentials, --v" in caplog.text
+    assert "--cert-dir, --profiling, --use-service-account-credentials, --v" in caplog.text
     assert ran == [ControllerSettings(enable_garbage_collector=True, node_eviction_rate=10.0)]

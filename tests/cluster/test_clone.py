@@ -239,7 +239,7 @@ def with_clone(documents: list[Document], scenario: Callable[[Desk, CloneReport]
     async def cloned(desk: Desk, _: object) -> None:
         await scenario(desk, await clone(desk, documents))
 
-    with_desk(cloned)
+    with_desk(cloned, Settings(TOKEN_KEY))
 
 
 def test_references_point_to_the_clones() -> None:
@@ -507,6 +507,49 @@ def test_the_cluster_of_the_examples_is_cloned_as_a_whole() -> None:
         assert {condition(node, "Ready")[0] for node in await listed(desk, NODE)} == {"True"}
 
     with_clone([each.document for each in read_objects(sources, io.BytesIO())], scenario)
+
+
+def test_pods_have_their_service_accounts() -> None:
+    """Those that the dump does not contain are added; those that it contains come before their pods."""
+
+    def pod(name: str, **spec: str) -> Document:
+        containers = [{"name": "c", "image": "i"}]
+        metadata = {"name": name, "namespace": "shop"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "containers": containers}}
+
+    cruise = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "cruise", "namespace": "shop", "uid": "of-cruise"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "cruise"}},
+            "template": {
+                "metadata": {"labels": {"app": "cruise"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cruise", "uid": "of-cruise"}
+    owned = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "owned", "namespace": "shop", "ownerReferences": [owner]},
+        "imagePullSecrets": [{"name": "pull"}],
+    }
+
+    async def scenario(desk: Desk, report: CloneReport) -> None:
+        assert report.failures == []
+        assert report.added == ["Namespace shop", "ServiceAccount shop/named"]
+        specs = {each["metadata"]["name"]: each["spec"] for each in await listed(desk, POD)}
+        assert {name: spec["serviceAccountName"] for name, spec in specs.items()} == {
+            "a": "default",
+            "b": "named",
+            "c": "owned",
+        }
+        assert specs["c"]["imagePullSecrets"] == [{"name": "pull"}]
+
+    pods = [pod("a"), pod("b", serviceAccountName="named"), pod("c", serviceAccountName="owned")]
+    with_clone([*pods, owned, cruise], scenario)
 
 
 def test_what_cannot_be_added_is_named() -> None:

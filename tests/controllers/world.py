@@ -54,6 +54,7 @@ class World:
         *,
         client: Client | None = None,
         settings: ControllerSettings | None = None,
+        root_ca_pem: str = "",
     ) -> ControllerManager:
         manager = ControllerManager(
             client if client is not None else self.client,
@@ -61,6 +62,7 @@ class World:
             self.entropy.fork(f"manager {len(self.managers)}"),
             settings,
             controllers,
+            root_ca_pem=root_ca_pem,
         )
         self.managers.append(manager)
         self.group.start_background(manager.run(), name=f"manager {len(self.managers)}")

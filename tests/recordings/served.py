@@ -17,6 +17,8 @@ from tests.waiting import LIMIT_S
 
 ADMIN_TOKEN = "admin-token"
 LIMITED_TOKEN = "limited-token"
+DISABLED = "--disable-admission-plugins=ServiceAccount"
+"""As of the servers that were recorded."""
 
 
 def read_transcripts(file: str) -> dict[str, dict[str, Any]]:
@@ -40,7 +42,8 @@ def serving(directory: Path, *options: str) -> Iterator[Served]:
     tokens.write_text(f'{LIMITED_TOKEN},limited,2,"limited-group"\n', encoding="utf-8")
     kubeconfig = directory / "kubeconfig"
     command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--token", ADMIN_TOKEN]
-    command += ["--token-auth-file", str(tokens), "--anonymous-auth", "--kubeconfig", str(kubeconfig), *options]
+    command += ["--token-auth-file", str(tokens), "--anonymous-auth", "--kubeconfig", str(kubeconfig)]
+    command += [DISABLED, *options]
     with (
         open(directory / "server.log", "wb") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,

@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from mooring.api.kinds import kind_named
 from mooring.apiserver.access.users import User as Identity
-from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.assembly import open_desk
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.shelf import Shelf
@@ -45,7 +45,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
-from tests.apiserver.desks import TOKEN_KEY
+from tests.apiserver.desks import WITHOUT_CONTROLLERS
 from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Weather
 from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
@@ -188,7 +188,7 @@ async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entrop
     def inside(name: str, chance: Entropy) -> Client:
         return LoopbackClient(desk, Identity(f"system:{name}"), name)
 
-    async with open_desk(store, clock, entropy.fork("desk"), Settings(TOKEN_KEY)) as desk:
+    async with open_desk(store, clock, entropy.fork("desk"), WITHOUT_CONTROLLERS) as desk:
         yield inside
 
 

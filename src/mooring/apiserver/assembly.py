@@ -1,9 +1,8 @@
-"""Assembly: an API server put together from a store and a few settings.
+"""Assembles an API server from a store and settings.
 
-Comes in   a store, a clock, entropy, keys, tokens
-Goes out   a `Desk`, ready to answer, with its followers running
+Input: a store, a clock, entropy, keys, tokens. Output: a `Desk` that answers requests, with its followers running.
 
- 1. The order is: bootstrap the store, tell the followers what is there, then answer.
+The order is: bootstrap the store, start the followers with its contents, then answer.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mooring.apiserver.access.signed_tokens import TokenSigner
 from mooring.apiserver.access.token_file import FixedTokens
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.table import mutating, validating
+from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.bootstrap import bootstrap
@@ -70,11 +69,13 @@ class Settings:
     bookmark_s: float = 60.0
     make_kubelet_tls: Callable[[], ssl.SSLContext] = unverified_tls
     """How kubelets elsewhere are asked for logs, and with which certificate."""
+    disabled_admission_plugins: frozenset[str] = frozenset()
+    """As kube-apiserver's `--disable-admission-plugins`."""
 
 
 @asynccontextmanager
 async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[Desk]:
-    """A desk that answers while the block lasts."""
+    """A desk that answers while the block lasts. Raises `UnknownPluginError`."""
     shelf, lookup = Shelf(store), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(shelf, clock, entropy.fork("bootstrap"))
@@ -94,13 +95,13 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), shelf)
     shapes = Shapes()
     ledger = OwnStatus(shelf, resources, shapes.of)
+    plugins = admission_plugins(ledger, clock, entropy.fork("admission"), settings.disabled_admission_plugins)
+    guards = (RoleGuard(roles, authorizer), DeviceGuard(authorizer))
     parts = Parts(
         shelf=shelf,
         resources=resources,
         lookup=lookup,
-        admission=Chain(
-            [*mutating(), RoleGuard(roles, authorizer), DeviceGuard(authorizer)], validating(ledger), lookup
-        ),
+        admission=Chain([*plugins.mutating, *guards], plugins.validating, lookup),
         entropy=entropy.fork("registry"),
         shape_of=shapes.of,
         reserve=services.reserve,

@@ -23,7 +23,7 @@ from mooring.kit.tasks import run_bounded
 from mooring.store.interface import WriteConflict
 
 ROLES_AT_ONCE = 64
-_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITY_CLASSES = (
     (
         "system-node-critical",
@@ -41,7 +41,7 @@ _PRIORITY_CLASSES = (
 async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
     """Creates the missing objects in the store."""
     maker = _Maker(shelf, clock, entropy)
-    for name in _NAMESPACES:
+    for name in NAMESPACES:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
     for priority_class in system_priority_classes():
         await maker.ensure(kinds.PRIORITY_CLASS, priority_class)

@@ -76,9 +76,14 @@ _LEASE_OPTIONS = (
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @_with_common_options
 @click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
+@click.option(
+    "--root-ca-file",
+    type=_FILE,
+    help="The authority for the ConfigMaps kube-root-ca.crt. [default: the one in the kubeconfig]",
+)
 @with_controller_flags
 @with_flags_without_effect
-def controllers(names: str, **flags: Any) -> None:
+def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     """Run the controllers against any API server.
 
     Deployments become pods, silent nodes are noticed, what nobody owns is taken away.
@@ -93,7 +98,7 @@ def controllers(names: str, **flags: Any) -> None:
     settings = controller_settings({name: flags[name] for name in flag_names().values()})
     running_alone.start_logging(options.is_verbose)
     tell_of_flags_without_effect(flags)
-    running_alone.run_controllers(options, settings, enabled)
+    running_alone.run_controllers(options, settings, enabled, root_ca_file)
 
 
 @click.command()

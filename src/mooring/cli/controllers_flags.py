@@ -111,7 +111,6 @@ VALUES = [
     "requestheader-group-headers",
     "requestheader-uid-headers",
     "requestheader-username-headers",
-    "root-ca-file",
     "route-reconciliation-period",
     "secure-port",
     "service-account-private-key-file",

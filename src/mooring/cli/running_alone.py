@@ -1,7 +1,6 @@
-"""What `mooring controllers` and `mooring nodes` do once their options are read.
+"""Runs `mooring controllers` and `mooring nodes` against a cluster, until Ctrl-C.
 
-Comes in   options
-Goes out   work in another cluster, until Ctrl-C; exit code 1 if the lease was lost or the cluster cannot be reached
+The exit code is 1 if the lease is lost or the cluster cannot be reached.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ EXIT_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class AloneOptions:
-    """What both commands have in common, by the names that `cli.alone` gives its flags."""
+    """The options of both commands, by the names of their parameters in `cli.alone`."""
 
     kubeconfig: Path | None
     master: str
@@ -82,12 +81,19 @@ def start_logging(is_verbose: bool) -> None:
     )
 
 
-def run_controllers(options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...]) -> None:
-    """Run the controllers until Ctrl-C."""
+def run_controllers(
+    options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
+) -> None:
+    """Run the controllers until Ctrl-C. Without a file, the authority of the connection is published."""
     clock, entropy = SystemClock(), system_entropy()
+    given_pem = root_ca_file.read_text(encoding="utf-8") if root_ca_file is not None else None
 
     async def work(client: Client) -> None:
-        await ControllerManager(client, clock, entropy.fork("controllers"), settings, enabled).run()
+        root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
+        manager = ControllerManager(
+            client, clock, entropy.fork("controllers"), settings, enabled, root_ca_pem=root_ca_pem
+        )
+        await manager.run()
 
     _run(options, "controllers", work, "kube-controller-manager")
 

@@ -8,7 +8,7 @@ parts        the scheduler and the controllers, which need nothing but a client
 beside       a second process for them, where the cluster is large
 beside_process   what that process does
 ways_in      how they reach it
-announcement   what the API server writes about itself
+announcement   what the API server writes about itself: the Service `kubernetes`, its endpoints, its authority
 objects      creates objects of any served kind
 clone        clones a cluster from a dump, before the components start
 

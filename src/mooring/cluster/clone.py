@@ -4,8 +4,8 @@ Input      documents of the original
 Output     the same objects in the clone, and a `CloneReport`
 
 1. Every object goes through the registry of the API server: it is defaulted, admitted and validated.
-2. Objects are created in waves: owners before dependents, claims before volumes, nodes before workloads, pods before
-   quotas. Statuses follow when every uid is known.
+2. Objects are created in waves: owners before dependents, claims before volumes, nodes before workloads, service
+   accounts before pods, pods before quotas. Statuses follow when every uid is known.
 3. References by uid (owners, the claim of a volume, the users of a resource claim, the labels of Job pods) point to the
    clones. An owner that is not cloned is dropped from its dependents, otherwise the garbage collector deletes them.
 4. Bound pods stay on their nodes with their status, so that kubelets and controllers continue where the original was.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
+from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.strategies.pod_prepare import split_label_keys
 from mooring.client.errors import AlreadyExistsError, ClientError
@@ -154,7 +156,11 @@ class _Cloner:
     async def run(self, documents: Iterable[Document]) -> None:
         wanted = self._wanted(_latest(documents))
         await self._each(self._add, implied_objects(wanted))
+        missing_accounts = accounts_missing(wanted)
         for wave in in_waves(wanted):
+            if any(_is(each, kinds.POD) for each in wave):
+                await self._each(self._add_account, missing_accounts)
+                missing_accounts = []
             await self._each(self._create, wave)
         await self._each(self._write_status, self._statuses)
         await self._each(self._make_default, self._default_classes)
@@ -186,6 +192,12 @@ class _Cloner:
             return
         except ClientError as error:
             self.report.failures.append(f"{_title(document)}: {error}")
+
+    async def _add_account(self, account: Document) -> None:
+        with suppress(ClientError):  # then the API server rejects the pods, and the report says why
+            await create_object(self._desk, self._client, account)
+            if account["metadata"]["name"] != DEFAULT_ACCOUNT:  # every namespace has one of that name
+                self.report.added.append(_title(account))
 
     async def _create(self, original: Document) -> None:
         kind_name = str(original["kind"])
@@ -297,9 +309,34 @@ def implied_objects(documents: Sequence[Document]) -> list[Document]:
     return list(implied.values())
 
 
+def accounts_missing(documents: Sequence[Document]) -> list[Document]:
+    """The service accounts of pods that are not in the dump. The API server rejects a pod without its account."""
+    present = {_account_key(each) for each in documents if _is(each, kinds.SERVICE_ACCOUNT)}
+    named = dict.fromkeys(_account_key_of_pod(each) for each in documents if _is(each, kinds.POD))
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+        for namespace, name in named
+        if (namespace, name) not in present
+    ]
+
+
+def _account_key(account: Document) -> tuple[str, str]:
+    metadata = account["metadata"]
+    return metadata.get("namespace") or "default", metadata.get("name", "")
+
+
+def _account_key_of_pod(pod: Document) -> tuple[str, str]:
+    name = (pod.get("spec") or {}).get("serviceAccountName") or DEFAULT_ACCOUNT
+    return pod["metadata"].get("namespace") or "default", name
+
+
 def in_waves(documents: Sequence[Document]) -> list[list[Document]]:
-    """Documents grouped such that each comes after everything that it refers to by uid; the oldest first."""
+    """Documents grouped such that each comes after everything that it refers to by uid, and a pod after its account.
+
+    The oldest come first.
+    """
     by_uid = {each["metadata"]["uid"]: each for each in documents if each["metadata"].get("uid")}
+    accounts = {_account_key(each): each for each in documents if _is(each, kinds.SERVICE_ACCOUNT)}
     wave_of: dict[int, int] = {}
 
     def wave(document: Document) -> int:
@@ -308,6 +345,8 @@ def in_waves(documents: Sequence[Document]) -> list[list[Document]]:
             own = known = wave_of[id(document)] = _WAVE_OF.get(_name(document), _OTHERS)
             # Entered before its owners are looked at: a cycle of owners ends here.
             owners = [by_uid[uid] for uid in _uids_named(document) if uid in by_uid]
+            if _is(document, kinds.POD) and (account := accounts.get(_account_key_of_pod(document))) is not None:
+                owners.append(account)
             known = wave_of[id(document)] = max([own, *(wave(owner) + 1 for owner in owners)])
         return known
 

@@ -1,12 +1,10 @@
-"""A control plane: store, API server, scheduler, controllers.
+"""Runs a control plane: store, API server, scheduler, controllers, nodes.
 
-Comes in   what was asked for, time and chance
-Goes out   a running cluster, until somebody stops it; then everything ends in order, last started first
+Input: settings, a clock, entropy. Output: a running cluster. Its parts stop in order, the last started first.
 
- 1. It is up when the API server answers `/readyz` with 200: the store is read, roles and defaults are there.
- 2. The scheduler and the others come in through `LoopbackClient`: they write as any client would, without the network.
- 3. What is wrong with the surroundings (a port in use, a directory that cannot be written) is a `ClusterError` in one
-    line.
+ 1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist.
+ 2. The scheduler and the other components use a `LoopbackClient`: they write like any client, without the network.
+ 3. A problem with the environment (a port in use, a directory that is not writable) is a `ClusterError` in one line.
 """
 
 from __future__ import annotations
@@ -15,12 +13,12 @@ import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from mooring.api.kinds import REGISTRY
+from mooring.api.kinds import REGISTRY, SERVICE_ACCOUNT
 from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
 from mooring.apiserver.access.kubeconfig_file import (
@@ -29,12 +27,16 @@ from mooring.apiserver.access.kubeconfig_file import (
     kubeconfig_document,
     write_kubeconfig,
 )
+from mooring.apiserver.admission.table import UnknownPluginError
 from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.bootstrap import NAMESPACES
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.server import ApiServer
+from mooring.client.errors import AlreadyExistsError
 from mooring.client.http.tls import unverified_tls
-from mooring.cluster.announcement import ANNOUNCER, announce
+from mooring.client.interface import Client
+from mooring.cluster.announcement import ANNOUNCER, Advertised, advertised_address, announce, keep_announced
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
 from mooring.cluster.ways_in import component_client
@@ -44,11 +46,13 @@ from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
 from mooring.store.interface import Store, StoreError
 
+EVERY_ADDRESS = ("", "0.0.0.0", "::")
+
 log = logging.getLogger(__name__)
 
 
 class ClusterError(Exception):
-    """The cluster cannot come up; the text says what to do, in one line."""
+    """The cluster cannot start; the text says in one line what to do."""
 
 
 Fill = Callable[[Desk], Awaitable[None]]
@@ -82,22 +86,26 @@ async def run_cluster(
                 settings.tokens(),
                 settings.is_anonymous_allowed,
                 make_kubelet_tls=lambda: _kubelet_tls(keys),
+                disabled_admission_plugins=settings.admission_plugins_off(),
             )
+            authority_pem = keys.authority().certificate_pem.decode("ascii")
+            settings = replace(settings, parts=replace(settings.parts, root_ca_pem=authority_pem))
             async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
                 door = Door(desk, settings.limits)
-                hosts = () if settings.host in ("", "0.0.0.0", "::") else (settings.host,)
-                tls = keys.server_tls(hosts)
+                address = advertised_address(settings.host)
+                bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
+                tls = keys.server_tls([*bound, *((address,) if address else ())])
+                if settings.creates_default_accounts() and fill is None:  # a dump has its own
+                    await _make_default_accounts(component_client(desk, ANNOUNCER))
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
                         client = component_client(desk, ANNOUNCER)
-                        authority_pem = keys.authority().certificate_pem.decode("ascii")
-                        announcement = announce(client, server.port, authority_pem)
-                        if fill is None:
-                            group.start_background(announcement, name="announcement")
-                        else:
-                            await announcement
+                        advertised = Advertised(address, server.port, authority_pem, not settings.store_url)
+                        if fill is not None:
+                            await announce(client, advertised)
                             await fill(desk)
+                        group.start_background(keep_announced(client, clock, advertised), name="announcement")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         group.start_background(_run_components(settings, desk, clock, entropy), name="components")
                         yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))
@@ -112,8 +120,23 @@ async def _check_empty(store: Store, settings: ClusterSettings) -> None:
         )
 
 
+async def _make_default_accounts(client: Client) -> None:
+    """Create the account `default` of the first namespaces.
+
+    The serviceaccount controller does the same a second later. Until then ServiceAccount would reject every pod.
+    """
+    for namespace in NAMESPACES:
+        account = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": namespace},
+        }
+        with suppress(AlreadyExistsError):
+            await client.create(SERVICE_ACCOUNT, namespace, account)
+
+
 async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
-    # They bring numpy and half of the package with them: read in a thread, while the server answers already.
+    # They import numpy and half of the package: in a thread, while the server already answers.
     here = ("mooring.cluster.parts",) if settings.processes == 1 else ()
     for name in (*here, "mooring.cluster.components"):
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
@@ -141,14 +164,14 @@ def _write_kubeconfig(settings: ClusterSettings, keys: Keyring, url: str) -> Non
     if settings.kubeconfig is None:
         return
     authority = keys.authority().certificate_pem
-    # Whoever has named a token wants to be who the token says.
+    # A token that was given identifies the administrator instead of a certificate.
     credential = TokenCredential(settings.token) if settings.token else keys.client(ADMIN)
     document = kubeconfig_document(_reachable(url), authority, "admin", credential)
     write_kubeconfig(settings.kubeconfig, document, may_overwrite=settings.may_overwrite_kubeconfig)
 
 
 def _reachable(url: str) -> str:
-    """Whoever listens everywhere is reached on loopback from here."""
+    """A server that listens on every address is reached on loopback from this host."""
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
@@ -156,5 +179,5 @@ def _reachable(url: str) -> str:
 def _in_words() -> Iterator[None]:
     try:
         yield
-    except (PortTakenError, KeyringError, KubeconfigError, StoreError) as error:
+    except (PortTakenError, KeyringError, KubeconfigError, StoreError, UnknownPluginError) as error:
         raise ClusterError(str(error)) from error

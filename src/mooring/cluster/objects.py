@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, Kind, kind_named
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, SERVICE_ACCOUNT, Kind, kind_named
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.cluster.ways_in import component_client
@@ -23,6 +23,8 @@ SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVe
 """What the server sets in the metadata of every object."""
 POLL_S = 0.05
 ESTABLISHED_S_MAX = 5.0
+ACCOUNT_S_MAX = 15.0
+"""How long controllers may take to start and to create a service account."""
 AVAILABLE_POLL_S = 0.2
 
 
@@ -60,6 +62,14 @@ async def _wait_served(desk: Desk, definition: Document) -> None:
     wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
         if all(desk.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+            return
+        await desk.clock.wait(POLL_S)
+
+
+async def wait_default_account(desk: Desk, namespace: str) -> None:
+    """Until a namespace has its service account `default`, without which the API server rejects pods."""
+    for _ in range(int(ACCOUNT_S_MAX / POLL_S)):
+        if await desk.lookup.get(SERVICE_ACCOUNT, namespace, "default") is not None:
             return
         await desk.clock.wait(POLL_S)
 

@@ -1,7 +1,6 @@
-"""The parts of a control plane that need nothing but a client: the scheduler and the controllers.
+"""The components that need only a client: the scheduler and the controllers.
 
-Comes in   what was asked for, a client, time and chance
-Goes out   nothing: they run until they are cancelled, in the API server's process or beside it
+Input: settings, a client, a clock, entropy. They run until cancelled, in the process of the API server or in another.
 """
 
 from __future__ import annotations
@@ -27,7 +26,15 @@ async def run_scheduler(settings: PartSettings, client: Client, clock: Clock, en
 
 async def run_controllers(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
     chance = entropy.fork("controllers")
-    await ControllerManager(client, clock, chance, settings.controllers, settings.enabled_controllers).run()
+    manager = ControllerManager(
+        client,
+        clock,
+        chance,
+        settings.controllers,
+        settings.enabled_controllers,
+        root_ca_pem=settings.root_ca_pem,
+    )
+    await manager.run()
 
 
 PARTS: Mapping[str, Part] = {"scheduler": run_scheduler, "controllers": run_controllers}

@@ -1,4 +1,4 @@
-"""What was asked for when a cluster is brought up."""
+"""The settings of a cluster."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443
 SIMULATED, PROCESS = "simulated", "process"
-"""What pods can be on our nodes."""
+"""What pods are on our nodes."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-"""How a cluster writes its log, whichever of its processes does."""
+"""The log format of all processes of a cluster."""
+SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
 COMPONENTS = ("scheduler", "controllers", "nodes")
-"""What runs beside the API server unless it is left out."""
+"""Components that run beside the API server unless `without` names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartSettings:
-    """What the scheduler and the controllers are told, wherever they run."""
+    """Settings of the scheduler and the controllers, in whichever process they run."""
 
     scheduler_configuration: object | None = None
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     enabled_controllers: tuple[str, ...] = ("*",)
     """As kube-controller-manager's `--controllers`."""
+    root_ca_pem: str = ""
+    """The authority that signs the certificate of the API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """Everything about a cluster that can be chosen."""
+    """Settings of a whole cluster."""
 
     data_directory: Path | None = None
-    """Where the objects and keys are kept; None: nowhere, they are gone at the end."""
+    """Where objects and keys are stored; None: in memory only."""
     store_url: str = ""
     """An etcd instead of a file: `etcd://host:port`."""
     host: str = "127.0.0.1"
@@ -46,11 +49,13 @@ class ClusterSettings:
     users: Mapping[str, User] = field(default_factory=dict, repr=False)
     """Other users, by their tokens."""
     is_anonymous_allowed: bool = False
+    disabled_admission_plugins: frozenset[str] | None = None
+    """As kube-apiserver's `--disable-admission-plugins`; None: those that do not work with the components that run."""
     without: frozenset[str] = frozenset()
     nodes: int = 0
     runtime: str = SIMULATED
     node_lease_s: int = 40
-    """How long the leases of nodes last, which are renewed four times in that time."""
+    """Duration of the leases of nodes, which are renewed four times in that time."""
     lives: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     parts: PartSettings = field(default_factory=PartSettings)
@@ -63,7 +68,17 @@ class ClusterSettings:
         is_there = component != "nodes" or self.nodes > 0 or self.runtime == SIMULATED
         return is_there and component not in self.without
 
+    def admission_plugins_off(self) -> frozenset[str]:
+        """Without controllers no service account is created, and ServiceAccount would reject every pod."""
+        if self.disabled_admission_plugins is not None:
+            return self.disabled_admission_plugins
+        return frozenset() if self.runs("controllers") else frozenset((SERVICE_ACCOUNT_PLUGIN,))
+
+    def creates_default_accounts(self) -> bool:
+        """Whether the account `default` of the first namespaces exists before the server answers."""
+        return self.runs("controllers") and SERVICE_ACCOUNT_PLUGIN not in self.admission_plugins_off()
+
     def tokens(self) -> dict[str, User]:
-        """Who has which token."""
+        """Users by their fixed tokens."""
         admin = {self.token: User("admin", uid="admin", groups=(MASTERS_GROUP,))} if self.token else {}
         return {**self.users, **admin}

@@ -43,6 +43,8 @@ class Workshop:
     clock: Clock
     entropy: Entropy
     settings: ControllerSettings = field(default_factory=ControllerSettings)
+    root_ca_pem: str = ""
+    """The authority that signs the certificate of the API server."""
     informers: SharedInformers = field(init=False)
     events: EventWriter = field(init=False)
     _tallies: list[PodTally] = field(init=False, default_factory=list)

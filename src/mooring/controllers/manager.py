@@ -1,10 +1,9 @@
-"""The manager: starts the controllers together, on one set of informers.
+"""Runs the controllers of one process on a shared set of informers.
 
-Comes in   a client, time, chance, settings, and which controllers are wanted
-Goes out   controllers at work, until `stop` or a cancellation
+Input: a client, a clock, entropy, settings, names of controllers. They run until `stop` or cancellation.
 
- 1. Informers are asked for by all controllers first, then started once and filled, then the controllers begin.
- 2. `stop` lets what is under way be finished: queues are emptied, events written, then the informers end.
+ 1. All controllers request their informers first. Then the informers start and sync, then the controllers start.
+ 2. `stop` finishes the work in progress: queues are drained, events written, then the informers end.
  3. A controller that fails as a whole ends the manager with its exception: half a control plane is worse than none.
 """
 
@@ -39,9 +38,11 @@ class ControllerManager:
         entropy: Entropy,
         settings: ControllerSettings | None = None,
         enabled: Sequence[str] = ("*",),
+        *,
+        root_ca_pem: str = "",
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
-        self.workshop = Workshop(client, clock, entropy, settings if settings is not None else ControllerSettings())
+        self.workshop = Workshop(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
         self.controllers: Sequence[Controller] = [
             CONTROLLERS[name](self.workshop) for name in enabled_names(enabled, tuple(CONTROLLERS))
         ]

@@ -75,7 +75,6 @@ NOT_HERE = frozenset(
         "podcertificaterequest-cleaner-controller",
         "podgroup-protection-controller",
         "resourcepoolstatusrequest-controller",
-        "root-ca-certificate-publisher-controller",
         "selinux-warning-controller",
         "service-cidr-controller",
         "serviceaccount-token-controller",

@@ -22,6 +22,7 @@ from mooring.controllers.pod_garbage import PodGarbageController
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from mooring.controllers.resource_claim import ResourceClaimController
 from mooring.controllers.resource_quota import ResourceQuotaController
+from mooring.controllers.root_ca_certificate_publisher import RootCaCertificatePublisher
 from mooring.controllers.service_account import ServiceAccountController
 from mooring.controllers.stateful_set import StatefulSetController
 from mooring.controllers.taint_eviction import TaintEvictionController
@@ -52,6 +53,7 @@ _ALL: tuple[type[Controller], ...] = (
     VolumeProtectionController,
     ResourceClaimController,
     ServiceAccountController,
+    RootCaCertificatePublisher,
     ClusterRoleAggregationController,
     EndpointSliceController,
     EndpointsController,

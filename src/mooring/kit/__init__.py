@@ -7,6 +7,7 @@
     worker_pool  jobs in a task group, a limited number at a time
     heap      a heap whose items have names
     backoff   how long to wait after a failure
+    host_address  the address of this machine
 
 1. The kit knows nothing of Kubernetes and imports nothing of the house.
 2. It is the only place that may touch the real clock and the real dice; ruff's table of bans holds it for the rest.

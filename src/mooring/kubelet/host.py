@@ -1,11 +1,10 @@
-"""The host: what this machine is, as a kubelet tells it of its node.
+"""Facts about this machine, as a kubelet reports them in its node.
 
-Comes in   the kernel's files
-Goes out   `HostFacts`
+Input: files of the kernel. Output: `HostFacts`.
 
- 1. A file that cannot be read costs its fact and nothing else.
- 2. The address is the one that others reach us by: pods have it too, as they share the host's network. A machine
-    without any network has loopback.
+ 1. A file that cannot be read leaves its fact empty.
+ 2. The address is the one by which other machines reach this one. Pods have it too, as they share the host's network. A
+    machine without a network has loopback.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from mooring.kit.host_address import host_address
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
-_ELSEWHERE = ("192.0.2.1", 9)
-"""Reserved for documentation: nobody has it, and nothing is sent there."""
 _NAME_LENGTH_MAX = 63
 
 
@@ -50,7 +49,7 @@ def host_facts() -> HostFacts:
     machine = platform.machine()
     return HostFacts(
         name=name,
-        address=_address(),
+        address=host_address(),
         cpus=len(os.sched_getaffinity(0)),
         memory_kib=memory_kib_of(_text("/proc/meminfo")),
         storage_kib=shutil.disk_usage(os.sep).total // 1024,
@@ -77,15 +76,6 @@ def memory_kib_of(text: str) -> int:
 def os_image_of(text: str) -> str:
     found = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
     return found[1] if found else "Linux"
-
-
-def _address() -> str:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(_ELSEWHERE)  # asks the kernel for the way; a datagram is not sent
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
 
 
 def _line(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Pods speak as a service account."""
+"""Pods get a service account, and the token of it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD, SERVICE_ACCOUNT
+from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.admission.service_account import TOKEN_PATH, ServiceAccount
-from mooring.client.errors import ForbiddenError
+from mooring.client.errors import ForbiddenError, ServerError
+from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from tests.apiserver.admission.builders import NS, Known, admitted, attempt, container, named, pod
+from mooring.kit.loop import run
+from tests.apiserver.admission.builders import NS, Known, admitted, attempt, check, container, named, pod
 
 DEFAULT = named("default", imagePullSecrets=[{"name": "registry"}])
 SILENT = named("silent", automountServiceAccountToken=False)
 KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, SILENT]})
 
 
+def plugin(clock: VirtualClock | None = None) -> ServiceAccount:
+    return ServiceAccount(clock or VirtualClock(), Entropy(1))
+
+
 def made(one: Document, known: Known = KNOWN) -> Document:
-    spec: Document = admitted(ServiceAccount(Entropy(1)), attempt(POD, one), known)["spec"]
+    spec: Document = admitted(plugin(), attempt(POD, one), known)["spec"]
     return spec
 
 
@@ -76,9 +82,19 @@ def test_a_mirror_is_not_changed() -> None:
             mirror(serviceAccountName="a"), "a mirror pod may not reference service accounts", id="a mirror with one"
         ),
         pytest.param(
-            mirror(volumes=[{"name": "v", "secret": {}}]),
+            mirror(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
             "a mirror pod may not reference secrets",
             id="a mirror with a secret",
+        ),
+        pytest.param(
+            mirror(containers=[container(envFrom=[{"secretRef": {"name": "s"}}])]),
+            "a mirror pod may not reference secrets",
+            id="a mirror with a secret in its environment",
+        ),
+        pytest.param(
+            mirror(volumes=[{"name": "v", "csi": {"nodePublishSecretRef": {"name": "s"}}}]),
+            "a mirror pod may not reference secrets",
+            id="a mirror with a secret of a CSI volume",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}]),
@@ -91,3 +107,99 @@ def test_refused(one: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         made(one)
     assert caught.value.message == f'pods "p" is forbidden: {why}'
+
+
+# --- the account does not exist yet -----------------------------------------------------------------------------------
+
+
+class Late(Known):
+    """The default account appears after a number of lookups."""
+
+    def __init__(self, tries: int) -> None:
+        super().__init__()
+        self.tries_left = tries
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        self.tries_left -= 1
+        return DEFAULT if self.tries_left < 0 and name == "default" else None
+
+
+@pytest.mark.parametrize(("missing", "is_found"), [(0, True), (1, True), (9, True), (10, False)])
+def test_the_default_account_is_looked_up_ten_times(missing: int, is_found: bool) -> None:
+    clock = VirtualClock()
+    admit = plugin(clock).admit(attempt(POD, pod()), Late(missing))
+    if is_found:
+        run(admit, clock)
+    else:
+        with pytest.raises(ForbiddenError, match='account team/default: serviceaccount "default" not found'):
+            run(admit, clock)
+    waits = min(missing, 9)
+    assert 0.1 * waits <= clock.now_s() <= 0.2 * waits
+
+
+def test_another_account_is_looked_up_once() -> None:
+    clock = VirtualClock()
+    with pytest.raises(ForbiddenError):
+        run(plugin(clock).admit(attempt(POD, pod(serviceAccountName="other")), KNOWN), clock)
+    assert clock.now_s() == 0.0
+
+
+# --- mountable secrets ------------------------------------------------------------------------------------------------
+
+STRICT = {
+    "metadata": {"name": "strict", "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}},
+    "secrets": [{"name": "mine"}],
+    "imagePullSecrets": [{"name": "pull"}],
+}
+OF_STRICT = Known({SERVICE_ACCOUNT: [STRICT]})
+
+
+def env(secret: str) -> list[Document]:
+    return [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": secret, "key": "k"}}}]
+
+
+def secret_volume(secret: str) -> list[Document]:
+    return [{"name": "v", "secret": {"secretName": secret}}]
+
+
+def test_secrets_of_the_account_may_be_mounted() -> None:
+    spec: dict[str, Any] = {"volumes": secret_volume("mine"), "containers": [container(env=env("mine"))]}
+    assert made(pod(serviceAccountName="strict", **spec), OF_STRICT)["imagePullSecrets"] == [{"name": "pull"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "what", "kind"),
+    [
+        pytest.param({"volumes": secret_volume("x")}, 'volume with secret.secretName="x"', "secret", id="a volume"),
+        pytest.param(
+            {"containers": [container(env=env("x"))]},
+            'container c with envVar KEY referencing secret.secretName="x"',
+            "secret",
+            id="a variable",
+        ),
+        pytest.param(
+            {"initContainers": [container("i", envFrom=[{"secretRef": {"name": "x"}}])]},
+            'init container i with envFrom referencing secret.secretName="x"',
+            "secret",
+            id="all variables of an init container",
+        ),
+        pytest.param(
+            {"imagePullSecrets": [{"name": "pull"}, {"name": "x"}]},
+            'imagePullSecrets[1].name="x"',
+            "imagePullSecret",
+            id="a pull secret",
+        ),
+    ],
+)
+def test_other_secrets_may_not_be_mounted(spec: dict[str, Any], what: str, kind: str) -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        made(pod(serviceAccountName="strict", **spec), OF_STRICT)
+    why = f"{what} is not allowed because service account strict does not reference that {kind}"
+    assert caught.value.message == f'pods "p" is forbidden: {why}'
+
+
+def test_ephemeral_containers_are_limited_too() -> None:
+    old = pod(serviceAccountName="strict")
+    new = pod(serviceAccountName="strict", ephemeralContainers=[container("e", env=env("x"))])
+    with pytest.raises(ServerError, match=r"^ephemeral container e with envVar KEY referencing .* that secret$"):
+        check(plugin(), attempt(POD, new, old, subresource="ephemeralcontainers"), OF_STRICT)

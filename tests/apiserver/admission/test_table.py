@@ -1,12 +1,14 @@
-"""The plugins stand in kube-apiserver's order."""
+"""The plugins run in kube-apiserver's order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from mooring.api.document import Document
-from mooring.apiserver.admission.service_account import ServiceAccount
-from mooring.apiserver.admission.table import mutating, validating
+from mooring.apiserver.admission.table import Plugins, UnknownPluginError, admission_plugins
+from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 
 
@@ -15,10 +17,15 @@ class NoLedger:
         return True
 
 
+def plugins(*disabled: str) -> Plugins:
+    return admission_plugins(NoLedger(), VirtualClock(), Entropy(1), disabled)
+
+
 def test_mutating() -> None:
-    assert [plugin.name for plugin in mutating()] == [
+    assert [plugin.name for plugin in plugins().mutating] == [
         "NamespaceLifecycle",
         "LimitRanger",
+        "ServiceAccount",
         "TaintNodesByCondition",
         "Priority",
         "DefaultTolerationSeconds",
@@ -30,8 +37,9 @@ def test_mutating() -> None:
 
 
 def test_validating() -> None:
-    assert [plugin.name for plugin in validating(NoLedger())] == [
+    assert [plugin.name for plugin in plugins().validating] == [
         "LimitRanger",
+        "ServiceAccount",
         "PodSecurity",
         "Priority",
         "PersistentVolumeClaimResize",
@@ -42,7 +50,13 @@ def test_validating() -> None:
     ]
 
 
-def test_service_accounts_come_in_where_kubernetes_has_them() -> None:
-    plugin = ServiceAccount(Entropy(1))
-    assert mutating(plugin)[2] is plugin
-    assert validating(NoLedger(), plugin)[1] is plugin
+def test_a_disabled_plugin_neither_mutates_nor_validates() -> None:
+    enabled = plugins("ServiceAccount", "Priority")
+    names = {plugin.name for plugin in (*enabled.mutating, *enabled.validating)}
+    assert names.isdisjoint(("ServiceAccount", "Priority"))
+    assert "LimitRanger" in names
+
+
+def test_an_unknown_plugin_cannot_be_disabled() -> None:
+    with pytest.raises(UnknownPluginError, match="no admission plugin 'Anchor'; there are DefaultStorageClass, "):
+        plugins("Anchor")

@@ -56,7 +56,9 @@ async def served(
     """A server while the block lasts."""
     limits = limits or DoorLimits()
     tokens = {ADMIN_TOKEN: User("admin", groups=(MASTERS_GROUP,)), "limited": User("limited", groups=("few-rights",))}
-    settings = Settings(new_key(), tokens, is_anonymous_allowed)
+    settings = Settings(
+        new_key(), tokens, is_anonymous_allowed, disabled_admission_plugins=frozenset(("ServiceAccount",))
+    )
     async with open_desk(store or MemoryStore(), SystemClock(), Entropy(7), settings) as desk:
         door = Door(desk, limits)
         async with (

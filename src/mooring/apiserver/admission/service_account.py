@@ -1,14 +1,20 @@
-"""ServiceAccount: as whom a pod speaks to the API, and the token that proves it.
+"""ServiceAccount: the account of a pod, and the volume with its token.
 
-Comes in   a new pod
-Goes out   the same, with the service account, its image pull secrets and a mounted token; 403 if it does not exist
+Input: a pod to create, or ephemeral containers to add. Output: the pod with its account, image pull secrets and a
+mounted token, or a `ForbiddenError`.
 
- 1. A pod that names no account gets `default`.
- 2. A token is mounted into every container that has nothing at its place, unless pod or account do not want one.
- 3. A mirror of a static pod belongs to the kubelet: it is not changed, and must not use accounts, secrets or tokens.
+ 1. A pod without `serviceAccountName` gets `default`.
+ 2. A token is mounted into every container that has no mount at its path, unless the pod or the account sets
+    `automountServiceAccountToken: false`.
+ 3. A mirror pod is not changed. It must not use accounts, secrets or tokens.
+ 4. An account with the annotation `kubernetes.io/enforce-mountable-secrets` limits the secrets of its pods to its own.
+ 5. The serviceaccount controller creates `default` shortly after the namespace, so the plugin looks for it
+    `DEFAULT_ACCOUNT_TRIES` times. Any other account is looked up once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
@@ -16,38 +22,57 @@ from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
+from mooring.apiserver.registry.refusals import plain_error
+from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 
 DEFAULT_ACCOUNT = "default"
+DEFAULT_ACCOUNT_TRIES = 10
+RETRY_S_MIN, RETRY_S_MAX = 0.1, 0.2
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_VALID_S = 3607
-"""A little over an hour, by which the API server knows tokens that were mounted without being asked for."""
+"""A little over an hour. By this duration the API server recognizes tokens that were mounted automatically."""
 PROJECTED_MODE = 0o644
-
 TOKEN_VOLUME_PREFIX = "kube-api-access-"
+ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
 
+_EPHEMERAL_CONTAINERS = "ephemeralcontainers"
 _MIRROR = "kubernetes.io/config.mirror"
+_ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
+_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+"""What Go's ParseBool takes for true."""
+_CONTAINERS = {"initContainers": "init container", "containers": "container"}
+_EPHEMERAL = {"ephemeralContainers": "ephemeral container"}
+_SECRET_REFERENCES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
+"""Volume sources that name a secret in `secretRef`."""
 
 
 class ServiceAccount(Admission):
-    """Gives pods their account."""
+    """Sets the account of pods."""
 
     name = "ServiceAccount"
 
-    def __init__(self, entropy: Entropy) -> None:
+    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+        self._clock = clock
         self._entropy = entropy
 
     def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
-        return kind is POD and not subresource and operation is Operation.CREATE
+        if kind is not POD:
+            return False
+        if subresource == _EPHEMERAL_CONTAINERS:
+            return operation is Operation.UPDATE
+        return not subresource and operation is Operation.CREATE
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
         assert attempt.obj is not None
+        if attempt.operation is not Operation.CREATE:
+            return
         if not _is_mirror(attempt.obj):
             spec = own_part(attempt.obj, "spec")
             if not spec.get("serviceAccountName"):
-                # The old name of the field is written with the new one, as everywhere.
+                # `serviceAccount` is the old name of the field; the API server always sets both.
                 spec["serviceAccountName"] = spec["serviceAccount"] = DEFAULT_ACCOUNT
-            account = await _account_of(attempt, lookup)
+            account = await self._account_of(attempt, lookup)
             if _wants_token(account, spec):
                 self._mount_token(spec)
             if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
@@ -56,19 +81,50 @@ class ServiceAccount(Admission):
 
     async def check(self, attempt: Attempt, lookup: Lookup) -> None:
         assert attempt.obj is not None
-        if _is_mirror(attempt.obj):
-            why = _fault_of_mirror(attempt.obj["spec"])
-            if why:
-                raise refused(attempt, why)
+        spec = attempt.obj["spec"]
+        if attempt.operation is not Operation.CREATE:
+            account = await self._account_of(attempt, lookup)
+            reason = next(_secrets_not_mountable(account, spec, _EPHEMERAL), "")
+            if reason:
+                raise plain_error(reason)  # kube-apiserver does not make this one a 403
             return
-        await _account_of(attempt, lookup)
+        if _is_mirror(attempt.obj):
+            reason = _reason_to_reject_mirror(spec)
+        else:
+            account = await self._account_of(attempt, lookup)
+            reason = next(_references_not_allowed(account, spec), "")
+        if reason:
+            raise refused(attempt, reason)
+
+    async def _account_of(self, attempt: Attempt, lookup: Lookup) -> Document:
+        assert attempt.obj is not None
+        namespace, name = attempt.call.namespace, attempt.obj["spec"].get("serviceAccountName")
+        if not name:
+            named = f"{namespace}/{attempt.obj['metadata'].get('name', '')}"
+            raise refused(attempt, f"no service account specified for pod {named}")
+        account = await lookup.get(SERVICE_ACCOUNT, namespace, name)
+        if account is None and name == DEFAULT_ACCOUNT:
+            account = await self._wait_default_account(namespace, lookup)
+        if account is None:
+            missing = f'serviceaccount "{name}" not found'
+            raise refused(attempt, f"error looking up service account {namespace}/{name}: {missing}")
+        return account
+
+    async def _wait_default_account(self, namespace: str, lookup: Lookup) -> Document | None:
+        retry_s = self._entropy.uniform(RETRY_S_MIN, RETRY_S_MAX)
+        for _ in range(DEFAULT_ACCOUNT_TRIES - 1):
+            await self._clock.wait(retry_s)
+            account = await lookup.get(SERVICE_ACCOUNT, namespace, DEFAULT_ACCOUNT)
+            if account is not None:
+                return account
+        return None
 
     def _mount_token(self, spec: Document) -> None:
         volumes = spec.get("volumes") or []
         mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
         name = mounted or f"{TOKEN_VOLUME_PREFIX}{self._entropy.suffix()}"
         is_needed = False
-        for field in ("initContainers", "containers"):
+        for field in _CONTAINERS:
             for container in own_items(spec, field) if spec.get(field) else []:
                 mounts = container.get("volumeMounts") or []
                 if any(mount.get("mountPath") == TOKEN_PATH for mount in mounts):
@@ -77,19 +133,6 @@ class ServiceAccount(Admission):
                 is_needed = True
         if is_needed and mounted is None:
             spec["volumes"] = [*volumes, _token_volume(name)]
-
-
-async def _account_of(attempt: Attempt, lookup: Lookup) -> Document:
-    assert attempt.obj is not None
-    namespace, name = attempt.call.namespace, attempt.obj["spec"].get("serviceAccountName")
-    if not name:
-        named = f"{namespace}/{attempt.obj['metadata'].get('name', '')}"
-        raise refused(attempt, f"no service account specified for pod {named}")
-    account = await lookup.get(SERVICE_ACCOUNT, namespace, name)
-    if account is None:
-        missing = f'serviceaccount "{name}" not found'
-        raise refused(attempt, f"error looking up service account {namespace}/{name}: {missing}")
-    return account
 
 
 def _wants_token(account: Document, spec: Document) -> bool:
@@ -103,23 +146,92 @@ def _token_volume(name: str) -> Document:
     namespace_field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     sources: list[Document] = [
         {"serviceAccountToken": {"expirationSeconds": TOKEN_VALID_S, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"configMap": {"name": ROOT_CA_CONFIG_MAP, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace_field}]}},
     ]
     return {"name": name, "projected": {"sources": sources, "defaultMode": PROJECTED_MODE}}
+
+
+# --- mountable secrets ------------------------------------------------------------------------------------------------
+
+
+def _references_not_allowed(account: Document, spec: Document) -> Iterator[str]:
+    if not _limits_secrets(account):
+        return
+    allowed = {one.get("name", "") for one in account.get("secrets") or ()}
+    for volume in spec.get("volumes") or ():
+        if volume.get("secret") is not None and (name := volume["secret"].get("secretName", "")) not in allowed:
+            yield _not_allowed(account, f'volume with secret.secretName="{name}"')
+    yield from _secrets_not_mountable(account, spec, _CONTAINERS)
+    pull_secrets = {one.get("name", "") for one in account.get("imagePullSecrets") or ()}
+    for index, one in enumerate(spec.get("imagePullSecrets") or ()):
+        if (name := one.get("name", "")) not in pull_secrets:
+            yield _not_allowed(account, f'imagePullSecrets[{index}].name="{name}"', "imagePullSecret")
+
+
+def _secrets_not_mountable(account: Document, spec: Document, fields: dict[str, str]) -> Iterator[str]:
+    """Secrets in the environment of containers; `fields` has what to call the containers of each field."""
+    if not _limits_secrets(account):
+        return
+    allowed = {one.get("name", "") for one in account.get("secrets") or ()}
+    for field, title in fields.items():
+        for container in spec.get(field) or ():
+            for variable in container.get("env") or ():
+                reference = (variable.get("valueFrom") or {}).get("secretKeyRef")
+                if reference is not None and (name := reference.get("name", "")) not in allowed:
+                    where = f"{title} {container['name']} with envVar {variable['name']}"
+                    yield _not_allowed(account, f'{where} referencing secret.secretName="{name}"')
+            for source in container.get("envFrom") or ():
+                reference = source.get("secretRef")
+                if reference is not None and (name := reference.get("name", "")) not in allowed:
+                    where = f"{title} {container['name']} with envFrom"
+                    yield _not_allowed(account, f'{where} referencing secret.secretName="{name}"')
+
+
+def _limits_secrets(account: Document) -> bool:
+    annotations = account["metadata"].get("annotations") or {}
+    return annotations.get(_ENFORCE_MOUNTABLE_SECRETS) in _TRUE
+
+
+def _not_allowed(account: Document, what: str, kind: str = "secret") -> str:
+    name = account["metadata"]["name"]
+    return f"{what} is not allowed because service account {name} does not reference that {kind}"
+
+
+# --- mirror pods ------------------------------------------------------------------------------------------------------
 
 
 def _is_mirror(pod: Document) -> bool:
     return _MIRROR in (pod["metadata"].get("annotations") or {})
 
 
-def _fault_of_mirror(spec: Document) -> str:
+def _reason_to_reject_mirror(spec: Document) -> str:
     if spec.get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
-    volumes = spec.get("volumes") or []
-    sources = [source for one in volumes for source in (one.get("projected") or {}).get("sources") or []]
-    if spec.get("imagePullSecrets") or any(one.get("secret") is not None for one in [*volumes, *sources]):
+    if any(_secret_names(spec)):
         return "a mirror pod may not reference secrets"
+    volumes = spec.get("volumes") or ()
+    sources = (source for one in volumes for source in (one.get("projected") or {}).get("sources") or ())
     if any(source.get("serviceAccountToken") is not None for source in sources):
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""
+
+
+def _secret_names(spec: Document) -> Iterator[str]:
+    """The secrets that a pod names, wherever it can name one; some are empty."""
+    for one in spec.get("imagePullSecrets") or ():
+        yield one.get("name", "")
+    for field in (*_CONTAINERS, *_EPHEMERAL):
+        for container in spec.get(field) or ():
+            for source in container.get("envFrom") or ():
+                yield (source.get("secretRef") or {}).get("name", "")
+            for variable in container.get("env") or ():
+                yield ((variable.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name", "")
+    for volume in spec.get("volumes") or ():
+        for projected in (volume.get("projected") or {}).get("sources") or ():
+            yield (projected.get("secret") or {}).get("name", "")
+        for field in ("azureFile", "secret"):
+            yield (volume.get(field) or {}).get("secretName", "")
+        for field in _SECRET_REFERENCES:
+            yield ((volume.get(field) or {}).get("secretRef") or {}).get("name", "")
+        yield ((volume.get("csi") or {}).get("nodePublishSecretRef") or {}).get("name", "")

@@ -1,17 +1,14 @@
-"""Which admission plugins there are, and their order.
+"""The admission plugins of the API server, in kube-apiserver's order.
 
-Comes in   what a plugin needs from outside
-Goes out   the plugins that change objects, and those that check them, in kube-apiserver's order
-
- 1. A new plugin is one file and one line here.
- 2. Missing from kube-apiserver's default list, because nothing of theirs is served: PodGroupProtection,
-    PodGroupWorkloadExists, DefaultIngressClass, the certificate plugins, admission policies and webhooks. JobValidation
-    is missing because it looks at gangs only, which are off by default there.
- 3. ServiceAccount is left out unless somebody asks for it: it refuses every pod as long as no controller makes the
-    service account `default` in each namespace.
+A new plugin is one file and one line here. These plugins of kube-apiserver's default list are missing, because their
+kinds are not served: PodGroupProtection, PodGroupWorkloadExists, DefaultIngressClass, the certificate plugins,
+admission policies and webhooks. JobValidation is missing because it reads gangs only, which are off by default.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
@@ -29,14 +26,28 @@ from mooring.apiserver.admission.runtime_class import RuntimeClass
 from mooring.apiserver.admission.service_account import ServiceAccount
 from mooring.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
 
 
-def mutating(service_account: ServiceAccount | None = None) -> list[Admission]:
-    """Those that change objects, in order."""
-    return [
+class UnknownPluginError(Exception):
+    """A setting names an admission plugin that does not exist."""
+
+
+class Plugins(NamedTuple):
+    """The enabled plugins, in the order in which they run."""
+
+    mutating: Sequence[Admission]
+    validating: Sequence[Admission]
+
+
+def admission_plugins(ledger: QuotaLedger, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()) -> Plugins:
+    """All plugins except the disabled ones. Raises `UnknownPluginError`."""
+    service_account = ServiceAccount(clock, entropy.fork("service accounts"))
+    mutating: tuple[Admission, ...] = (
         NamespaceLifecycle(),
         LimitRanger(),
-        *([service_account] if service_account is not None else []),
+        service_account,
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),
@@ -44,19 +55,23 @@ def mutating(service_account: ServiceAccount | None = None) -> list[Admission]:
         StorageObjectInUseProtection(),
         RuntimeClass(),
         PodTopologyLabels(),
-    ]
-
-
-def validating(ledger: QuotaLedger, service_account: ServiceAccount | None = None) -> list[Admission]:
-    """Those that check objects, in order. Quotas come last: what they charge is not given back."""
-    return [
+    )
+    validating: tuple[Admission, ...] = (
         LimitRanger(),
-        *([service_account] if service_account is not None else []),
+        service_account,
         PodSecurity(),
         Priority(),
         PersistentVolumeClaimResize(),
         RuntimeClass(),
         NodeDeclaredFeatureValidator(),
         PodResizeValidator(),
-        ResourceQuota(ledger),
-    ]
+        ResourceQuota(ledger),  # last: a charge to a quota is not undone
+    )
+    names = {plugin.name for plugin in (*mutating, *validating)}
+    for name in disabled:
+        if name not in names:
+            raise UnknownPluginError(f"there is no admission plugin {name!r}; there are {', '.join(sorted(names))}")
+    return Plugins(
+        [plugin for plugin in mutating if plugin.name not in disabled],
+        [plugin for plugin in validating if plugin.name not in disabled],
+    )

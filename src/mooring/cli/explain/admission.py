@@ -11,7 +11,7 @@ Admission plugins look up the objects of the input instead of the store.
     0; a pod of a RuntimeClass that the input lacks gets no overhead and no node selector. `NewPod.absent` names both.
  4. A pod with a priority or a node was admitted before: validating plugins, which may have become stricter, do not
     check it.
- 5. ResourceQuotas are not enforced.
+ 5. ResourceQuotas are not enforced, and service accounts are not looked up: no scheduling rule reads them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mooring.api.views.pod import Pod, PodSpec
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.admission.chain import Chain
 from mooring.apiserver.admission.promise import Attempt
-from mooring.apiserver.admission.table import mutating, validating
+from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.bootstrap import system_priority_classes
 from mooring.apiserver.call import Call, FieldValidation, Operation
 from mooring.apiserver.strategies.table import STRATEGIES
@@ -41,7 +41,8 @@ from mooring.cli.explain.cluster_input import Identity
 from mooring.cli.manifests import Body, PlainObject
 from mooring.cli.problems import InputError, Problem
 from mooring.client.errors import StatusError
-from mooring.kit.clock import format_rfc3339
+from mooring.kit.clock import SystemClock, format_rfc3339
+from mooring.kit.entropy import Entropy
 
 AnyObject = TypeVar("AnyObject", bound=ApiObject)
 
@@ -60,6 +61,10 @@ class NewPod:
     """By name: claims are made from their templates."""
     absent: Mapping[Kind, str]
     """PRIORITY_CLASS, RUNTIME_CLASS -> the name of a class that the pod names and the input lacks."""
+
+
+WITHOUT = ("ServiceAccount",)
+"""Admission plugins that are disabled."""
 
 
 class InputLookup:
@@ -126,7 +131,8 @@ class DryRunServer:
         self._now_s = now_s
         self._now = format_rfc3339(int(now_s))
         self._lookup = InputLookup(views, self._now)
-        self._chain = Chain(mutating(), validating(_NoQuotas()), self._lookup)
+        plugins = admission_plugins(_NoQuotas(), SystemClock(), Entropy(0), WITHOUT)
+        self._chain = Chain(plugins.mutating, plugins.validating, self._lookup)
         self._strategies: dict[Kind, Strategy] = {}
         self._priorities: dict[str, PodSpec] = {}
         for policy in policies:

@@ -88,6 +88,10 @@ def with_lives_flag(command: Command) -> Command:
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
 @click.option("--anonymous-auth", is_flag=True, help="Let strangers in as system:anonymous.")
+@click.option(
+    "--disable-admission-plugins",
+    help="Admission plugins that do not run. [default: none; ServiceAccount with --without controllers]",
+)
 @click.option("--config", type=_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
 @click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
@@ -131,6 +135,7 @@ def up(
     token: str,
     token_auth_file: Path | None,
     anonymous_auth: bool,
+    disable_admission_plugins: str | None,
     config: Path | None,
     controllers: str,
     processes: int | None,
@@ -173,6 +178,9 @@ def up(
                 token=token,
                 token_file=token_auth_file,
                 is_anonymous_allowed=anonymous_auth,
+                disabled_admission_plugins=(
+                    _names(disable_admission_plugins) if disable_admission_plugins is not None else None
+                ),
                 scheduler_file=config,
                 controllers=controller_settings(controller_flags, AT_HOME),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
@@ -204,12 +212,17 @@ def _check_options(data_dir: Path | None, ephemeral: bool, store_url: str) -> No
 
 
 def _components(text: str) -> frozenset[str]:
-    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    names = _names(text)
     unknown = sorted(names - set(_COMPONENTS))
     if unknown:
         choices = ", ".join(_COMPONENTS)
         raise InputError([Problem("", f"--without {unknown[0]}: there is no such part; choose from {choices}")])
     return names
+
+
+def _names(text: str) -> frozenset[str]:
+    """Names separated by commas."""
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
 def _default_directory() -> Path:

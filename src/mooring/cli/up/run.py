@@ -169,7 +169,7 @@ class _Run:
     async def _create_each(self, desk: Desk) -> None:
         from mooring.api.errors import UnknownKindError
         from mooring.client.errors import AlreadyExistsError, ClientError
-        from mooring.cluster.objects import create_object, loopback_client
+        from mooring.cluster.objects import create_object, loopback_client, wait_default_account
 
         client = loopback_client(desk)
         for each in self._objects:
@@ -178,6 +178,8 @@ class _Run:
             try:
                 await create_object(desk, client, each.document)
                 click.echo(f"{title} created")
+                if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
+                    await wait_default_account(desk, metadata.get("name", ""))
             except AlreadyExistsError:
                 click.echo(f"{title} exists already")
             except (ClientError, UnknownKindError) as error:

@@ -40,6 +40,8 @@ class UpOptions:
     token: str = field(repr=False)
     token_file: Path | None
     is_anonymous_allowed: bool
+    disabled_admission_plugins: frozenset[str] | None
+    """None: the flag was not given."""
     scheduler_file: Path | None
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
@@ -66,6 +68,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         token=options.token,
         users=_users(options.token_file),
         is_anonymous_allowed=options.is_anonymous_allowed,
+        disabled_admission_plugins=options.disabled_admission_plugins,
         without=options.without,
         nodes=options.nodes,
         runtime=options.runtime,

@@ -1,0 +1,89 @@
+"""The root-ca-certificate-publisher controller: the ConfigMap `kube-root-ca.crt` in each namespace.
+
+Input: namespaces and the ConfigMaps of that name, from informers. Output: the ConfigMap, with the authority of the API
+server in `ca.crt`. Pods find it beside their token, and verify the API server with it.
+
+ 1. A ConfigMap with other data is set back, and a deleted one is created again.
+ 2. A namespace that is gone or terminating gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec import field
+
+from mooring.api.kinds import CONFIG_MAP
+from mooring.api.views.meta import KeptWhole
+from mooring.api.views.workloads import Namespace
+from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.interface import Selection
+from mooring.controllers.documents import document_of
+from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.pod_control import is_namespace_terminating
+
+NAME = "kube-root-ca.crt"
+KEY = "ca.crt"
+DESCRIPTION_ANNOTATION = "kubernetes.io/description"
+DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
+
+
+class RootCaConfigMap(KeptWhole):
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "ConfigMap"
+
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+class RootCaCertificatePublisher(Controller):
+    name: ClassVar[str] = "root-ca-certificate-publisher-controller"
+
+    def __init__(self, workshop: Workshop) -> None:
+        super().__init__(workshop)
+        self._data = {KEY: workshop.root_ca_pem}
+        only_ours = Selection(fields=f"metadata.name={NAME}")
+        self._config_maps = workshop.informers.informer(RootCaConfigMap, only_ours)
+        self._config_maps.add_handler(
+            self.name,
+            on_update=lambda old, new: self.queue.add(new.metadata.namespace),
+            on_delete=lambda config_map: self.queue.add(config_map.metadata.namespace),
+        )
+        workshop.informers.informer(Namespace).add_handler(
+            self.name,
+            on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name),
+            on_update=lambda old, new: self.queue.add(new.metadata.name) if new.status.phase == "Active" else None,
+        )
+
+    async def sync(self, key: str) -> Outcome:
+        found = self._config_maps.lister.get(key, NAME)
+        try:
+            if found is None:
+                await self._create(key)
+            elif found.data != self._data or not found.metadata.annotations.get(DESCRIPTION_ANNOTATION):
+                await self._update(found)
+        except ClientError as error:
+            return Failed(str(error))
+        return DONE
+
+    async def _create(self, namespace: str) -> None:
+        metadata = {"name": NAME, "namespace": namespace, "annotations": {DESCRIPTION_ANNOTATION: DESCRIPTION}}
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._data}
+        try:
+            await self.client.create(CONFIG_MAP, namespace, config_map, is_answer_wanted=False)
+        except NotFoundError:
+            return  # the namespace is gone
+        except ClientError as error:
+            if not is_namespace_terminating(error):
+                raise
+
+    async def _update(self, found: RootCaConfigMap) -> None:
+        document = document_of(found)
+        document["data"] = self._data
+        annotations = document["metadata"].get("annotations") or {}
+        document["metadata"]["annotations"] = {**annotations, DESCRIPTION_ANNOTATION: DESCRIPTION}
+        await self.client.update(CONFIG_MAP, found.metadata.namespace, NAME, document)
