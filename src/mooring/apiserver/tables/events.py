@@ -60,4 +60,11 @@ _COLUMNS = (
     wide("Count", "How often it happened."),
     {**NAME, "priority": 1},
 )
-TABLES = {kinds.CORE_EVENT: KindTable(_COLUMNS, _core_event), kinds.EVENT: KindTable(_COLUMNS, _served_event)}
+CORE_EVENT_TABLE = KindTable(_COLUMNS, _core_event)
+
+EVENT_TABLE = KindTable(_COLUMNS, _served_event)
+
+TABLES = {
+    kinds.CORE_EVENT: CORE_EVENT_TABLE,
+    kinds.EVENT: EVENT_TABLE,
+}

@@ -82,28 +82,34 @@ def _slice_port(port: Document) -> str:
     return "*" if port.get("name") is None else str(port["name"])
 
 
+SERVICE_TABLE = KindTable(
+    (
+        NAME,
+        column("Type", "How it is reached."),
+        column("Cluster-IP", "Its address inside the cluster."),
+        column("External-IP", "Its addresses outside of it."),
+        column("Port(s)", "The ports on which it is reached."),
+        AGE,
+        wide("Selector", "Which pods it leads to."),
+    ),
+    _service,
+)
+
+ENDPOINTS_TABLE = KindTable((NAME, column("Endpoints", "Where the service leads to."), AGE), _endpoints)
+
+ENDPOINT_SLICE_TABLE = KindTable(
+    (
+        NAME,
+        column("AddressType", "What its addresses are."),
+        column("Ports", "The ports of all its endpoints."),
+        column("Endpoints", "Their addresses."),
+        AGE,
+    ),
+    _endpoint_slice,
+)
+
 TABLES = {
-    kinds.SERVICE: KindTable(
-        (
-            NAME,
-            column("Type", "How it is reached."),
-            column("Cluster-IP", "Its address inside the cluster."),
-            column("External-IP", "Its addresses outside of it."),
-            column("Port(s)", "The ports on which it is reached."),
-            AGE,
-            wide("Selector", "Which pods it leads to."),
-        ),
-        _service,
-    ),
-    kinds.ENDPOINTS: KindTable((NAME, column("Endpoints", "Where the service leads to."), AGE), _endpoints),
-    kinds.ENDPOINT_SLICE: KindTable(
-        (
-            NAME,
-            column("AddressType", "What its addresses are."),
-            column("Ports", "The ports of all its endpoints."),
-            column("Endpoints", "Their addresses."),
-            AGE,
-        ),
-        _endpoint_slice,
-    ),
+    kinds.SERVICE: SERVICE_TABLE,
+    kinds.ENDPOINTS: ENDPOINTS_TABLE,
+    kinds.ENDPOINT_SLICE: ENDPOINT_SLICE_TABLE,
 }

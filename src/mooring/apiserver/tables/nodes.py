@@ -68,22 +68,28 @@ def _lease(lease: Document, now_s: float) -> list[Cell]:
     return [lease["metadata"]["name"], (lease.get("spec") or {}).get("holderIdentity") or "", age(lease, now_s)]
 
 
-TABLES = {
-    kinds.NODE: KindTable(
-        (
-            NAME,
-            column("Status", "Whether it can take pods."),
-            column("Roles", "What it is there for."),
-            AGE,
-            column("Version", "Of its kubelet."),
-            wide("Internal-IP", "Its first address inside the cluster."),
-            wide("External-IP", "Its first address outside of it."),
-            wide("OS-Image", "Its operating system."),
-            wide("Kernel-Version", "Its kernel."),
-            wide("Container-Runtime", "What runs its containers."),
-        ),
-        _node,
+NODE_TABLE = KindTable(
+    (
+        NAME,
+        column("Status", "Whether it can take pods."),
+        column("Roles", "What it is there for."),
+        AGE,
+        column("Version", "Of its kubelet."),
+        wide("Internal-IP", "Its first address inside the cluster."),
+        wide("External-IP", "Its first address outside of it."),
+        wide("OS-Image", "Its operating system."),
+        wide("Kernel-Version", "Its kernel."),
+        wide("Container-Runtime", "What runs its containers."),
     ),
-    kinds.NAMESPACE: KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace),
-    kinds.LEASE: KindTable((NAME, column("Holder", "Who has it."), AGE), _lease),
+    _node,
+)
+
+NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace)
+
+LEASE_TABLE = KindTable((NAME, column("Holder", "Who has it."), AGE), _lease)
+
+TABLES = {
+    kinds.NODE: NODE_TABLE,
+    kinds.NAMESPACE: NAMESPACE_TABLE,
+    kinds.LEASE: LEASE_TABLE,
 }

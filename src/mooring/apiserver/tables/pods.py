@@ -168,20 +168,22 @@ def _conditions(pod: Document) -> list[Document] | None:
             return None
 
 
-TABLES = {
-    kinds.POD: KindTable(
-        (
-            NAME,
-            column("Ready", "How many of its containers are ready, of how many."),
-            column("Status", "What it does or what it lacks, in one word."),
-            column("Restarts", "How often its containers were started again, and when the last time was."),
-            AGE,
-            wide("IP", "Its address in the cluster."),
-            wide("Node", "Where it runs."),
-            wide("Nominated Node", "Where room is being made for it."),
-            wide("Readiness Gates", "How many of the conditions that others set for it hold."),
-        ),
-        _cells,
-        _conditions,
+POD_TABLE = KindTable(
+    (
+        NAME,
+        column("Ready", "How many of its containers are ready, of how many."),
+        column("Status", "What it does or what it lacks, in one word."),
+        column("Restarts", "How often its containers were started again, and when the last time was."),
+        AGE,
+        wide("IP", "Its address in the cluster."),
+        wide("Node", "Where it runs."),
+        wide("Nominated Node", "Where room is being made for it."),
+        wide("Readiness Gates", "How many of the conditions that others set for it hold."),
     ),
+    _cells,
+    _conditions,
+)
+
+TABLES = {
+    kinds.POD: POD_TABLE,
 }

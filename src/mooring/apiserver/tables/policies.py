@@ -112,45 +112,69 @@ _BINDING = KindTable(
 )
 _NAME_AND_AGE = KindTable((NAME, AGE), _only_age)
 
+CONFIG_MAP_TABLE = KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map)
+
+SECRET_TABLE = KindTable(
+    (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret
+)
+
+SERVICE_ACCOUNT_TABLE = _NAME_AND_AGE
+
+RESOURCE_QUOTA_TABLE = KindTable(
+    (
+        NAME,
+        column("Request", "What is used and allowed, of requests and of objects."),
+        column("Limit", "What is used and allowed, of limits."),
+        AGE,
+    ),
+    _quota,
+)
+
+ROLE_BINDING_TABLE = _BINDING
+
+CLUSTER_ROLE_BINDING_TABLE = _BINDING
+
+PRIORITY_CLASS_TABLE = KindTable(
+    (
+        NAME,
+        integer("Value", "The priority of its pods."),
+        boolean("Global-Default", "Whether pods get it that name none."),
+        AGE,
+        column("PreemptionPolicy", "Whether its pods push others away."),
+    ),
+    _priority_class,
+)
+
+RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_class)
+
+RESOURCE_CLAIM_TABLE = KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim)
+
+RESOURCE_CLAIM_TEMPLATE_TABLE = _NAME_AND_AGE
+
+DEVICE_CLASS_TABLE = _NAME_AND_AGE
+
+RESOURCE_SLICE_TABLE = KindTable(
+    (
+        NAME,
+        column("Node", "Where its devices are."),
+        column("Driver", "Who speaks for them."),
+        column("Pool", "The pool that they are of."),
+        AGE,
+    ),
+    _resource_slice,
+)
+
 TABLES = {
-    kinds.CONFIG_MAP: KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map),
-    kinds.SECRET: KindTable(
-        (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret
-    ),
-    kinds.SERVICE_ACCOUNT: _NAME_AND_AGE,
-    kinds.RESOURCE_QUOTA: KindTable(
-        (
-            NAME,
-            column("Request", "What is used and allowed, of requests and of objects."),
-            column("Limit", "What is used and allowed, of limits."),
-            AGE,
-        ),
-        _quota,
-    ),
-    kinds.ROLE_BINDING: _BINDING,
-    kinds.CLUSTER_ROLE_BINDING: _BINDING,
-    kinds.PRIORITY_CLASS: KindTable(
-        (
-            NAME,
-            integer("Value", "The priority of its pods."),
-            boolean("Global-Default", "Whether pods get it that name none."),
-            AGE,
-            column("PreemptionPolicy", "Whether its pods push others away."),
-        ),
-        _priority_class,
-    ),
-    kinds.RUNTIME_CLASS: KindTable((NAME, column("Handler", ""), AGE), _runtime_class),
-    kinds.RESOURCE_CLAIM: KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim),
-    kinds.RESOURCE_CLAIM_TEMPLATE: _NAME_AND_AGE,
-    kinds.DEVICE_CLASS: _NAME_AND_AGE,
-    kinds.RESOURCE_SLICE: KindTable(
-        (
-            NAME,
-            column("Node", "Where its devices are."),
-            column("Driver", "Who speaks for them."),
-            column("Pool", "The pool that they are of."),
-            AGE,
-        ),
-        _resource_slice,
-    ),
+    kinds.CONFIG_MAP: CONFIG_MAP_TABLE,
+    kinds.SECRET: SECRET_TABLE,
+    kinds.SERVICE_ACCOUNT: SERVICE_ACCOUNT_TABLE,
+    kinds.RESOURCE_QUOTA: RESOURCE_QUOTA_TABLE,
+    kinds.ROLE_BINDING: ROLE_BINDING_TABLE,
+    kinds.CLUSTER_ROLE_BINDING: CLUSTER_ROLE_BINDING_TABLE,
+    kinds.PRIORITY_CLASS: PRIORITY_CLASS_TABLE,
+    kinds.RUNTIME_CLASS: RUNTIME_CLASS_TABLE,
+    kinds.RESOURCE_CLAIM: RESOURCE_CLAIM_TABLE,
+    kinds.RESOURCE_CLAIM_TEMPLATE: RESOURCE_CLAIM_TEMPLATE_TABLE,
+    kinds.DEVICE_CLASS: DEVICE_CLASS_TABLE,
+    kinds.RESOURCE_SLICE: RESOURCE_SLICE_TABLE,
 }

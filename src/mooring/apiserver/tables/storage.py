@@ -119,74 +119,88 @@ _CLASS = column("StorageClass", "The class that it is of.")
 _ATTRIBUTES = column("VolumeAttributesClass", "The class of its attributes.")
 _MODE = wide("VolumeMode", "Whether it is a file system or a raw device.")
 
+PERSISTENT_VOLUME_TABLE = KindTable(
+    (
+        NAME,
+        _CAPACITY,
+        _ACCESS_MODES,
+        column("Reclaim Policy", "What becomes of it after its claim."),
+        _STATUS,
+        column("Claim", "The claim that it is for."),
+        _CLASS,
+        _ATTRIBUTES,
+        column("Reason", "Why it failed, if it did."),
+        AGE,
+        _MODE,
+    ),
+    _volume,
+)
+
+PERSISTENT_VOLUME_CLAIM_TABLE = KindTable(
+    (
+        NAME,
+        _STATUS,
+        column("Volume", "The volume that it has."),
+        _CAPACITY,
+        _ACCESS_MODES,
+        _CLASS,
+        _ATTRIBUTES,
+        AGE,
+        _MODE,
+    ),
+    _claim,
+)
+
+STORAGE_CLASS_TABLE = KindTable(
+    (
+        NAME,
+        column("Provisioner", "Who makes its volumes."),
+        column("ReclaimPolicy", "What becomes of them after their claims."),
+        column("VolumeBindingMode", "When a claim gets its volume."),
+        column("AllowVolumeExpansion", "Whether volumes may grow."),
+        AGE,
+    ),
+    _storage_class,
+)
+
+VOLUME_ATTRIBUTES_CLASS_TABLE = KindTable(
+    (NAME, column("DriverName", "The driver that understands it."), AGE), _attributes_class
+)
+
+VOLUME_ATTACHMENT_TABLE = KindTable(
+    (
+        NAME,
+        column("Attacher", "Who attaches.", form="name"),
+        column("PV", "The volume."),
+        column("Node", "The node that it is attached to."),
+        boolean("Attached", "Whether it is attached already."),
+        AGE,
+    ),
+    _attachment,
+)
+
+CSI_NODE_TABLE = KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node)
+
+CSI_DRIVER_TABLE = KindTable(
+    (
+        NAME,
+        boolean("AttachRequired", "Whether volumes are attached before they are used."),
+        boolean("PodInfoOnMount", "Whether it is told about the pod."),
+        boolean("StorageCapacity", "Whether it says how much room is left."),
+        column("TokenRequests", "For whom it wants tokens of the pod's account."),
+        boolean("RequiresRepublish", "Whether it wants to be called again and again."),
+        column("Modes", "The lives that its volumes may have."),
+        AGE,
+    ),
+    _csi_driver,
+)
+
 TABLES = {
-    kinds.PERSISTENT_VOLUME: KindTable(
-        (
-            NAME,
-            _CAPACITY,
-            _ACCESS_MODES,
-            column("Reclaim Policy", "What becomes of it after its claim."),
-            _STATUS,
-            column("Claim", "The claim that it is for."),
-            _CLASS,
-            _ATTRIBUTES,
-            column("Reason", "Why it failed, if it did."),
-            AGE,
-            _MODE,
-        ),
-        _volume,
-    ),
-    kinds.PERSISTENT_VOLUME_CLAIM: KindTable(
-        (
-            NAME,
-            _STATUS,
-            column("Volume", "The volume that it has."),
-            _CAPACITY,
-            _ACCESS_MODES,
-            _CLASS,
-            _ATTRIBUTES,
-            AGE,
-            _MODE,
-        ),
-        _claim,
-    ),
-    kinds.STORAGE_CLASS: KindTable(
-        (
-            NAME,
-            column("Provisioner", "Who makes its volumes."),
-            column("ReclaimPolicy", "What becomes of them after their claims."),
-            column("VolumeBindingMode", "When a claim gets its volume."),
-            column("AllowVolumeExpansion", "Whether volumes may grow."),
-            AGE,
-        ),
-        _storage_class,
-    ),
-    kinds.VOLUME_ATTRIBUTES_CLASS: KindTable(
-        (NAME, column("DriverName", "The driver that understands it."), AGE), _attributes_class
-    ),
-    kinds.VOLUME_ATTACHMENT: KindTable(
-        (
-            NAME,
-            column("Attacher", "Who attaches.", form="name"),
-            column("PV", "The volume."),
-            column("Node", "The node that it is attached to."),
-            boolean("Attached", "Whether it is attached already."),
-            AGE,
-        ),
-        _attachment,
-    ),
-    kinds.CSI_NODE: KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node),
-    kinds.CSI_DRIVER: KindTable(
-        (
-            NAME,
-            boolean("AttachRequired", "Whether volumes are attached before they are used."),
-            boolean("PodInfoOnMount", "Whether it is told about the pod."),
-            boolean("StorageCapacity", "Whether it says how much room is left."),
-            column("TokenRequests", "For whom it wants tokens of the pod's account."),
-            boolean("RequiresRepublish", "Whether it wants to be called again and again."),
-            column("Modes", "The lives that its volumes may have."),
-            AGE,
-        ),
-        _csi_driver,
-    ),
+    kinds.PERSISTENT_VOLUME: PERSISTENT_VOLUME_TABLE,
+    kinds.PERSISTENT_VOLUME_CLAIM: PERSISTENT_VOLUME_CLAIM_TABLE,
+    kinds.STORAGE_CLASS: STORAGE_CLASS_TABLE,
+    kinds.VOLUME_ATTRIBUTES_CLASS: VOLUME_ATTRIBUTES_CLASS_TABLE,
+    kinds.VOLUME_ATTACHMENT: VOLUME_ATTACHMENT_TABLE,
+    kinds.CSI_NODE: CSI_NODE_TABLE,
+    kinds.CSI_DRIVER: CSI_DRIVER_TABLE,
 }

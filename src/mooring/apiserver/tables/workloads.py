@@ -197,88 +197,108 @@ _REPLICA_COLUMNS = (
 )
 _READY = column("Ready", "How many of its pods are ready, of how many wanted.")
 
+DEPLOYMENT_TABLE = KindTable(
+    (
+        NAME,
+        _READY,
+        column("Up-to-date", "How many pods are made from the newest template."),
+        column("Available", "How many have been ready for long enough."),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    _deployment,
+)
+
+REPLICA_SET_TABLE = KindTable(_REPLICA_COLUMNS, _replica_set)
+
+REPLICATION_CONTROLLER_TABLE = KindTable(_REPLICA_COLUMNS, _replication_controller)
+
+STATEFUL_SET_TABLE = KindTable((NAME, _READY, AGE, _CONTAINERS, _IMAGES), _stateful_set)
+
+DAEMON_SET_TABLE = KindTable(
+    (
+        NAME,
+        integer("Desired", "On how many nodes it should run."),
+        integer("Current", "On how many of them it does."),
+        integer("Ready", "On how many it is ready."),
+        integer("Up-to-date", "On how many it runs from the newest template."),
+        integer("Available", "On how many it has been ready for long enough."),
+        column("Node Selector", "Which nodes it is for."),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    _daemon_set,
+)
+
+JOB_TABLE = KindTable(
+    (
+        NAME,
+        column("Status", "How it goes."),
+        column("Completions", "How many pods have succeeded, of how many."),
+        column("Duration", "How long it took, or takes until now."),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    _job,
+)
+
+CRON_JOB_TABLE = KindTable(
+    (
+        NAME,
+        column("Schedule", "When its jobs are made."),
+        column("Timezone", "In which zone the schedule is read."),
+        boolean("Suspend", "Whether it makes none for now."),
+        integer("Active", "How many of its jobs run."),
+        column("Last Schedule", "How long ago the last job was due."),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    _cron_job,
+)
+
+POD_TEMPLATE_TABLE = KindTable(
+    (
+        NAME,
+        column("Containers", "The names of its containers."),
+        column("Images", "What they run."),
+        column("Pod Labels", "The labels of pods that are made from it."),
+    ),
+    _pod_template,
+)
+
+CONTROLLER_REVISION_TABLE = KindTable(
+    (NAME, column("Controller", "Whose history it is."), column("Revision", "Its number in that history."), AGE),
+    _controller_revision,
+)
+
+POD_DISRUPTION_BUDGET_TABLE = KindTable(
+    (
+        NAME,
+        column("Min Available", "How many pods must be available."),
+        column("Max Unavailable", "How many may be unavailable."),
+        integer("Allowed Disruptions", "How many may be disrupted now."),
+        AGE,
+    ),
+    _disruption_budget,
+)
+
 TABLES = {
-    kinds.DEPLOYMENT: KindTable(
-        (
-            NAME,
-            _READY,
-            column("Up-to-date", "How many pods are made from the newest template."),
-            column("Available", "How many have been ready for long enough."),
-            AGE,
-            _CONTAINERS,
-            _IMAGES,
-            _SELECTOR,
-        ),
-        _deployment,
-    ),
-    kinds.REPLICA_SET: KindTable(_REPLICA_COLUMNS, _replica_set),
-    kinds.REPLICATION_CONTROLLER: KindTable(_REPLICA_COLUMNS, _replication_controller),
-    kinds.STATEFUL_SET: KindTable((NAME, _READY, AGE, _CONTAINERS, _IMAGES), _stateful_set),
-    kinds.DAEMON_SET: KindTable(
-        (
-            NAME,
-            integer("Desired", "On how many nodes it should run."),
-            integer("Current", "On how many of them it does."),
-            integer("Ready", "On how many it is ready."),
-            integer("Up-to-date", "On how many it runs from the newest template."),
-            integer("Available", "On how many it has been ready for long enough."),
-            column("Node Selector", "Which nodes it is for."),
-            AGE,
-            _CONTAINERS,
-            _IMAGES,
-            _SELECTOR,
-        ),
-        _daemon_set,
-    ),
-    kinds.JOB: KindTable(
-        (
-            NAME,
-            column("Status", "How it goes."),
-            column("Completions", "How many pods have succeeded, of how many."),
-            column("Duration", "How long it took, or takes until now."),
-            AGE,
-            _CONTAINERS,
-            _IMAGES,
-            _SELECTOR,
-        ),
-        _job,
-    ),
-    kinds.CRON_JOB: KindTable(
-        (
-            NAME,
-            column("Schedule", "When its jobs are made."),
-            column("Timezone", "In which zone the schedule is read."),
-            boolean("Suspend", "Whether it makes none for now."),
-            integer("Active", "How many of its jobs run."),
-            column("Last Schedule", "How long ago the last job was due."),
-            AGE,
-            _CONTAINERS,
-            _IMAGES,
-            _SELECTOR,
-        ),
-        _cron_job,
-    ),
-    kinds.POD_TEMPLATE: KindTable(
-        (
-            NAME,
-            column("Containers", "The names of its containers."),
-            column("Images", "What they run."),
-            column("Pod Labels", "The labels of pods that are made from it."),
-        ),
-        _pod_template,
-    ),
-    kinds.CONTROLLER_REVISION: KindTable(
-        (NAME, column("Controller", "Whose history it is."), column("Revision", "Its number in that history."), AGE),
-        _controller_revision,
-    ),
-    kinds.POD_DISRUPTION_BUDGET: KindTable(
-        (
-            NAME,
-            column("Min Available", "How many pods must be available."),
-            column("Max Unavailable", "How many may be unavailable."),
-            integer("Allowed Disruptions", "How many may be disrupted now."),
-            AGE,
-        ),
-        _disruption_budget,
-    ),
+    kinds.DEPLOYMENT: DEPLOYMENT_TABLE,
+    kinds.REPLICA_SET: REPLICA_SET_TABLE,
+    kinds.REPLICATION_CONTROLLER: REPLICATION_CONTROLLER_TABLE,
+    kinds.STATEFUL_SET: STATEFUL_SET_TABLE,
+    kinds.DAEMON_SET: DAEMON_SET_TABLE,
+    kinds.JOB: JOB_TABLE,
+    kinds.CRON_JOB: CRON_JOB_TABLE,
+    kinds.POD_TEMPLATE: POD_TEMPLATE_TABLE,
+    kinds.CONTROLLER_REVISION: CONTROLLER_REVISION_TABLE,
+    kinds.POD_DISRUPTION_BUDGET: POD_DISRUPTION_BUDGET_TABLE,
 }
