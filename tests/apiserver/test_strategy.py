@@ -9,8 +9,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault, required
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault, required
 from tests.apiserver.registry.pod_desk import NOW, call
 
 ASKED = call(POD, "p")

@@ -15,11 +15,11 @@ from mooring.api.kinds import Kind, kind_named
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.table_workloads import STRATEGIES
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from tests.apiserver.field_errors import messages
 
 UID = "11111111-2222-3333-4444-555555555555"
 NOW = "2026-01-01T00:00:00Z"
@@ -133,10 +133,6 @@ def _stored(kind: Kind, strategy: Strategy, obj: Document) -> None:
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None, kind
     forget_empty_lists(struct, obj)
-
-
-def messages(faults: list[Fault]) -> list[str]:
-    return [fault.message for fault in faults]
 
 
 def _strategy(raw: Document) -> tuple[Kind, Strategy]:

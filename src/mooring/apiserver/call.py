@@ -10,7 +10,7 @@ from enum import Enum
 
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.users import User
-from mooring.apiserver.faults import Fault
+from mooring.apiserver.validation.fields import Fault
 
 
 class Operation(Enum):

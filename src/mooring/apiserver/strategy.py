@@ -27,8 +27,8 @@ from typing import ClassVar
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.registry.spec_cache import SpecCache
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import (
     NOTHING_STORED,
     name_is_dns_subdomain,

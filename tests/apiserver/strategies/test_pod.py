@@ -9,7 +9,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.apiserver.strategies.pod import PodStrategy
-from tests.apiserver.pod_builders import NOW, call_for, changed, messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import NOW, call_for, changed, pod, stored
 
 STRATEGY = PodStrategy(POD)
 STATUS = STRATEGY.subresources["status"]

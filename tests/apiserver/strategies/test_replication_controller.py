@@ -8,7 +8,8 @@ from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER
 from mooring.apiserver.strategies.replication_controller import ReplicationControllerStrategy
 from mooring.apiserver.strategy import Dependents
-from tests.apiserver.pod_builders import call_for, messages, pod
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import call_for, pod
 
 STRATEGY = ReplicationControllerStrategy(REPLICATION_CONTROLLER)
 CALL = call_for(REPLICATION_CONTROLLER)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mooring.api.kinds import RESOURCE_CLAIM
-from mooring.apiserver.faults import forbidden
-from tests.apiserver.core_documents import call, changed, created, document, strategy, told
+from mooring.apiserver.validation.fields import forbidden
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
 
 SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
 DEVICE = {"driver": "d", "pool": "p", "device": "x"}
@@ -35,6 +36,6 @@ def test_what_was_found_before_is_told_first() -> None:
     asked = call(RESOURCE_CLAIM)
     asked.prior_faults = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}]}})
-    assert told(strategy(RESOURCE_CLAIM).validate(made, asked))[0] == "spec: Forbidden: no"
-    assert told(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, asked)) == ["spec: Forbidden: no"]
+    assert messages(strategy(RESOURCE_CLAIM).validate(made, asked))[0] == "spec: Forbidden: no"
+    assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, asked)) == ["spec: Forbidden: no"]
     assert strategy(RESOURCE_CLAIM, "status").ignored_fields == (("metadata",), ("spec",))

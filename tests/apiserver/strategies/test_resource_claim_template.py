@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mooring.api.kinds import RESOURCE_CLAIM_TEMPLATE
-from mooring.apiserver.faults import forbidden
-from tests.apiserver.core_documents import call, changed, created, document, strategy, told
+from mooring.apiserver.validation.fields import forbidden
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
 
 SPEC = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}
 
@@ -22,4 +23,4 @@ def test_what_was_found_before_is_told_first() -> None:
     asked = call(RESOURCE_CLAIM_TEMPLATE)
     asked.prior_faults = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=SPEC)
-    assert told(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]
+    assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]

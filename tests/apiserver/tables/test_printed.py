@@ -8,8 +8,8 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.resources import Resource, built_in_resources
+from mooring.apiserver.tables.columns import Cell
 from mooring.apiserver.tables.custom import custom_columns
-from mooring.apiserver.tables.kind_table import Cell
 from mooring.apiserver.tables.printed import PrintedTables
 
 NOW_S = 1_000_000.0

@@ -13,7 +13,7 @@ from mooring.apiserver.validation.addresses import (
     range_faults,
     range_warnings,
 )
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 IP_WANTED = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -36,7 +36,7 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 )
 def test_a_new_address_is_written_plainly(value: str, detail: str) -> None:
     wanted = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
-    assert told(ip_faults(value, "a.ip")) == wanted
+    assert messages(ip_faults(value, "a.ip")) == wanted
 
 
 def test_an_address_that_was_there_may_stay() -> None:
@@ -59,7 +59,7 @@ def test_an_address_that_was_there_may_stay() -> None:
 )
 def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
-    assert told(range_faults(value, "a")) == wanted
+    assert messages(range_faults(value, "a")) == wanted
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
 )
 def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
-    assert told(endpoint_ip_faults(value, "a")) == wanted
+    assert messages(endpoint_ip_faults(value, "a")) == wanted
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from mooring.apiserver.validation.config_map import (
     decoded_length,
     immutable_data_faults,
 )
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 TOO_LONG = "[]: Too long: may not be more than 1048576 bytes"
 FROZEN = "Forbidden: field is immutable when `immutable` is set"
@@ -33,7 +34,7 @@ FROZEN = "Forbidden: field is immutable when `immutable` is set"
     ],
 )
 def test_keys_and_sizes(body: Document, faults: list[str]) -> None:
-    assert told(config_map_faults(document(CONFIG_MAP, **body))) == faults
+    assert messages(config_map_faults(document(CONFIG_MAP, **body))) == faults
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_keys_and_sizes(body: Document, faults: list[str]) -> None:
 )
 def test_what_is_frozen_stays(new: Document, faults: list[str]) -> None:
     old = {"data": {"a": "b"}, "immutable": True}
-    assert told(immutable_data_faults(new, old, "data", "binaryData")) == faults
+    assert messages(immutable_data_faults(new, old, "data", "binaryData")) == faults
     assert immutable_data_faults(new, {"data": {"a": "b"}}, "data") == []
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.controller_revision import controller_revision_faults, revision_data_faults
-from tests.apiserver.workload_builders import GONE, body, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import GONE, body
 
 
 @pytest.mark.parametrize(

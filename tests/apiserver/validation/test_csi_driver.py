@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.kinds import CSI_DRIVER
 from mooring.apiserver.validation.csi_driver import csi_driver_faults, csi_driver_update_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 
 def spec(**parts: Any) -> dict[str, Any]:
@@ -66,11 +67,11 @@ def spec(**parts: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_with_a_driver(parts: dict[str, Any], faults: list[str]) -> None:
-    assert told(csi_driver_faults(spec(**parts), "spec")) == faults
+    assert messages(csi_driver_faults(spec(**parts), "spec")) == faults
 
 
 def test_fields_without_defaults_are_missed() -> None:
-    assert told(csi_driver_faults({}, "spec")) == [
+    assert messages(csi_driver_faults({}, "spec")) == [
         f"spec.{field}: Required value"
         for field in ("attachedRequired", "podInfoOnMount", "storageCapacity", "seLinuxMount")
     ]
@@ -79,7 +80,7 @@ def test_fields_without_defaults_are_missed() -> None:
 def test_what_a_change_may_not_touch() -> None:
     assert csi_driver_update_faults(spec(podInfoOnMount=True), spec(), "spec") == []
     changed = spec(attachRequired=False, volumeLifecycleModes=["Ephemeral"])
-    assert told(csi_driver_update_faults(changed, spec(), "spec")) == [
+    assert messages(csi_driver_update_faults(changed, spec(), "spec")) == [
         "spec.attachedRequired: Invalid value: false: field is immutable",
         'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.csi_node import csi_node_faults, csi_node_update_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 
 def driver(**parts: Any) -> dict[str, Any]:
@@ -38,12 +38,12 @@ def driver(**parts: Any) -> dict[str, Any]:
         pytest.param(
             [driver(topologyKeys=["a", "a"])],
             ['spec.drivers[0]: Duplicate value: "a"'],
-            id="topology is told of the driver",
+            id="topology is messages of the driver",
         ),
     ],
 )
 def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], faults: list[str]) -> None:
-    assert told(csi_node_faults({"drivers": drivers}, "spec")) == faults
+    assert messages(csi_node_faults({"drivers": drivers}, "spec")) == faults
 
 
 @pytest.mark.parametrize(

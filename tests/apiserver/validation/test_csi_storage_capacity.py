@@ -11,7 +11,7 @@ from mooring.apiserver.validation.csi_storage_capacity import (
     storage_capacity_faults,
     storage_capacity_update_faults,
 )
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 
@@ -39,7 +39,7 @@ def test_what_a_change_may_not_touch() -> None:
     old = {"storageClassName": "fast", "capacity": "1"}
     assert storage_capacity_update_faults({**old, "capacity": "2"}, old) == []
     changed = {"storageClassName": "slow", "nodeTopology": {"matchLabels": {"b": "1", "a": "2"}}}
-    assert told(storage_capacity_update_faults(changed, old)) == [
+    assert messages(storage_capacity_update_faults(changed, old)) == [
         'nodeTopology: Invalid value: {"matchLabels":{"a":"2","b":"1"}}: field is immutable',
         'storageClassName: Invalid value: "slow": field is immutable',
     ]

@@ -11,7 +11,8 @@ from mooring.apiserver.validation.daemon_set import (
     daemon_set_status_faults,
     daemon_set_update_faults,
 )
-from tests.apiserver.workload_builders import GONE, body, created, defaulted, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import GONE, body, created, defaulted
 
 ROLLING = "spec.updateStrategy.rollingUpdate"
 

@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.deployment import deployment_faults, deployment_status_faults
-from tests.apiserver.workload_builders import GONE, body, defaulted, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import GONE, body, defaulted
 
 MISMATCH = "`selector` does not match template `labels`"
 ROLLING = "spec.strategy.rollingUpdate"

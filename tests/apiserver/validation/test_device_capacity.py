@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.device_capacity import shared_capacity_faults, whole_capacity_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 UNFIT = "default value is not valid according to the requestPolicy"
 
@@ -88,11 +88,11 @@ UNFIT = "default value is not valid according to the requestPolicy"
 )
 def test_what_is_wrong_with_a_policy(policy: dict[str, Any], faults: list[str]) -> None:
     capacity = {"value": "10", "requestPolicy": policy}
-    assert told(shared_capacity_faults(capacity, "c")) == [f"c.requestPolicy{fault}" for fault in faults]
+    assert messages(shared_capacity_faults(capacity, "c")) == [f"c.requestPolicy{fault}" for fault in faults]
 
 
 def test_only_what_is_shared_needs_a_policy() -> None:
     assert whole_capacity_faults({"value": "10"}, "c") == []
-    assert told(whole_capacity_faults({"value": "10", "requestPolicy": {}}, "c")) == [
+    assert messages(whole_capacity_faults({"value": "10", "requestPolicy": {}}, "c")) == [
         "c.requestPolicy: Forbidden: allowMultipleAllocations must be true"
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.device_class import device_class_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
 
@@ -32,7 +32,7 @@ LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
     ],
 )
 def test_what_is_wrong_with_a_class(spec: dict[str, Any], faults: list[str]) -> None:
-    assert told(device_class_faults(spec, None, "spec")) == faults
+    assert messages(device_class_faults(spec, None, "spec")) == faults
 
 
 def test_what_was_stored_stays() -> None:

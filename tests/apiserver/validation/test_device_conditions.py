@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.validation.device_conditions import binding_conditions_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ from tests.apiserver.core_documents import told
 )
 def test_what_is_wrong_with_conditions(awaited: list[str], failures: list[str], faults: list[str]) -> None:
     holder = {"bindingConditions": awaited, "bindingFailureConditions": failures}
-    assert told(binding_conditions_faults(holder, "d")) == faults
+    assert messages(binding_conditions_faults(holder, "d")) == faults

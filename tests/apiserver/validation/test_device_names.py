@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.faults import required
 from mooring.apiserver.validation.device_names import (
     full_device_name_faults,
     map_faults,
@@ -13,7 +12,8 @@ from mooring.apiserver.validation.device_names import (
     set_faults,
     share_id_faults,
 )
-from tests.apiserver.core_documents import told
+from mooring.apiserver.validation.fields import required
+from tests.apiserver.field_errors import messages
 
 UUID = "12345678-1234-1234-1234-123456789abc"
 IDENTIFIER = (
@@ -35,12 +35,12 @@ IDENTIFIER = (
     ],
 )
 def test_attributes_have_qualified_names(name: str, faults: list[str]) -> None:
-    assert told(qualified_device_name_faults(name, "x")) == faults
+    assert messages(qualified_device_name_faults(name, "x")) == faults
 
 
 def test_some_names_need_a_domain() -> None:
     assert full_device_name_faults("a/b", "x") == []
-    assert told(full_device_name_faults("b", "x")) == [
+    assert messages(full_device_name_faults("b", "x")) == [
         'x: Invalid value: "b": a fully qualified name must be a domain and a name separated by a slash'
     ]
 
@@ -79,10 +79,10 @@ def test_shares_are_told_apart_by_uuids(uid: str, detail: str) -> None:
 
 
 def test_a_list_that_is_too_long_is_not_read() -> None:
-    assert told(set_faults(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
+    assert messages(set_faults(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
         "x: Too many: 3: must have at most 2 items"
     ]
-    assert told(set_faults(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
+    assert messages(set_faults(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
 
 
 def test_a_long_key_is_cut_in_the_middle() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.device_selectors import configuration_faults, selectors_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 HERE = "s[0].cel.expression"
 
@@ -32,7 +32,7 @@ HERE = "s[0].cel.expression"
     ],
 )
 def test_what_is_wrong_with_expressions(expression: str, faults: list[str]) -> None:
-    assert told(selectors_faults([{"cel": {"expression": expression}}], "s")) == faults
+    assert messages(selectors_faults([{"cel": {"expression": expression}}], "s")) == faults
 
 
 def test_a_compiler_is_quoted() -> None:
@@ -45,8 +45,8 @@ def test_a_compiler_is_quoted() -> None:
 
 
 def test_selectors_are_few_and_not_empty() -> None:
-    assert told(selectors_faults([{}], "s")) == ["s[0].cel: Required value"]
-    assert told(selectors_faults([{}] * 33, "s")) == ["s: Too many: 33: must have at most 32 items"]
+    assert messages(selectors_faults([{}], "s")) == ["s[0].cel: Required value"]
+    assert messages(selectors_faults([{}] * 33, "s")) == ["s: Too many: 33: must have at most 32 items"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_selectors_are_few_and_not_empty() -> None:
     ],
 )
 def test_what_is_wrong_with_parameters(config: dict[str, Any], faults: list[str]) -> None:
-    assert told(configuration_faults(config, "c")) == faults
+    assert messages(configuration_faults(config, "c")) == faults
 
 
 def test_what_was_stored_may_be_large() -> None:

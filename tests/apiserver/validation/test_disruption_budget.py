@@ -9,7 +9,7 @@ from mooring.apiserver.validation.disruption_budget import (
     disruption_budget_faults,
     disruption_budget_status_faults,
 )
-from tests.apiserver.workload_builders import messages
+from tests.apiserver.field_errors import messages
 
 
 @pytest.mark.parametrize(

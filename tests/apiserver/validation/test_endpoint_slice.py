@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.endpoint_slice import endpoint_slice_faults, endpoint_slice_update_faults
-from tests.apiserver.workload_builders import body, defaulted, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, defaulted
 
 
 def at(*addresses: str, **rest: object) -> list[Document]:

@@ -1,4 +1,4 @@
-"""Endpoints need addresses that can be reached, and ports that can be told apart."""
+"""Endpoints need addresses that can be reached, and ports that can be messages apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.validation.endpoints import subsets_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 ADDRESSES = [{"ip": "1.2.3.4"}]
 
@@ -43,6 +44,6 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
     ],
 )
 def test_subsets(subset: Document, faults: list[str]) -> None:
-    found = told(subsets_faults(document(ENDPOINTS, subsets=[subset])))
+    found = messages(subsets_faults(document(ENDPOINTS, subsets=[subset])))
     assert len(found) == len(faults)
     assert all(message.startswith(wanted) for message, wanted in zip(found, faults, strict=True)), found

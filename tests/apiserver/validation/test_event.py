@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT
 from mooring.apiserver.validation.event import event_faults, event_update_faults, series_faults, strict_event_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 NEW: Document = {
     "involvedObject": {"namespace": "web"},
@@ -44,13 +45,13 @@ DISAGREES = 'involvedObject.namespace: Invalid value: "{}": does not match event
     ],
 )
 def test_every_event(body: Document, faults: list[str]) -> None:
-    assert told(event_faults(document(CORE_EVENT, **body), CORE_EVENT)) == faults
+    assert messages(event_faults(document(CORE_EVENT, **body), CORE_EVENT)) == faults
 
 
 def test_each_api_calls_the_reporter_by_its_own_name() -> None:
     event = document(CORE_EVENT, **{**NEW, "reportingComponent": ""})
-    assert told(event_faults(event, CORE_EVENT))[0] == "reportingComponent: Required value"
-    assert told(event_faults(event, EVENT))[0] == "reportingController: Required value"
+    assert messages(event_faults(event, CORE_EVENT))[0] == "reportingComponent: Required value"
+    assert messages(event_faults(event, EVENT))[0] == "reportingController: Required value"
 
 
 @pytest.mark.parametrize(
@@ -64,11 +65,11 @@ def test_each_api_calls_the_reporter_by_its_own_name() -> None:
     ],
 )
 def test_new_events_of_the_newer_api(change: Document, faults: list[str]) -> None:
-    assert told(strict_event_faults(document(CORE_EVENT, **{**NEW, **change}))) == faults
+    assert messages(strict_event_faults(document(CORE_EVENT, **{**NEW, **change}))) == faults
 
 
 def test_a_series_has_two_events_and_a_last_one() -> None:
-    assert told(series_faults({"series": {"count": 1}})) == [
+    assert messages(series_faults({"series": {"count": 1}})) == [
         'series.count: Invalid value: "": should be at least 2',
         "series.lastObservedTime: Required value",
     ]

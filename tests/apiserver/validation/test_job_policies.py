@@ -10,7 +10,7 @@ from mooring.apiserver.validation.job_policies import (
     replacement_policy_faults,
     success_policy_faults,
 )
-from tests.apiserver.workload_builders import messages
+from tests.apiserver.field_errors import messages
 
 POD: Document = {"spec": {"containers": [{"name": "c"}], "initContainers": [{"name": "i"}]}}
 

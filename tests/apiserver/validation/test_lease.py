@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.lease import lease_faults
-from tests.apiserver.workload_builders import messages
+from tests.apiserver.field_errors import messages
 
 
 @pytest.mark.parametrize(

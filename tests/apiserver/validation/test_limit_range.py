@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE
 from mooring.apiserver.validation.limit_range import limit_range_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 ITEM = "spec.limits[0]"
 
@@ -79,18 +80,20 @@ ITEM = "spec.limits[0]"
     ],
 )
 def test_items(item: Document, faults: list[str]) -> None:
-    assert told(limit_range_faults(document(LIMIT_RANGE, spec={"limits": [item]}))) == faults
+    assert messages(limit_range_faults(document(LIMIT_RANGE, spec={"limits": [item]}))) == faults
 
 
 def test_a_type_has_one_item() -> None:
     limits = [{"type": "Pod", "max": {"cpu": "1"}}] * 2
-    assert told(limit_range_faults(document(LIMIT_RANGE, spec={"limits": limits}))) == [
+    assert messages(limit_range_faults(document(LIMIT_RANGE, spec={"limits": limits}))) == [
         'spec.limits[1].type: Duplicate value: "Pod"'
     ]
 
 
 def test_containers_have_certain_resources() -> None:
-    faults = told(limit_range_faults(document(LIMIT_RANGE, spec={"limits": [{"type": "Pod", "max": {"gpu": "1"}}]})))
+    faults = messages(
+        limit_range_faults(document(LIMIT_RANGE, spec={"limits": [{"type": "Pod", "max": {"gpu": "1"}}]}))
+    )
     assert [fault.rpartition(": ")[2] for fault in faults] == [
         "must be a standard resource type or fully qualified",
         "must be a standard resource for containers",

@@ -10,7 +10,8 @@ from mooring.apiserver.validation.namespace import (
     namespace_finalize_faults,
     namespace_status_faults,
 )
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 UNKNOWN = 'Invalid value: "x": name is neither a standard finalizer name nor is it fully qualified'
 
@@ -25,8 +26,8 @@ UNKNOWN = 'Invalid value: "x": name is neither a standard finalizer name nor is 
 )
 def test_finalizers_are_known_or_qualified(finalizers: list[str], faults: list[str]) -> None:
     namespace = document(NAMESPACE, spec={"finalizers": finalizers})
-    assert told(namespace_faults(namespace)) == [f"spec.finalizers: {fault}" for fault in faults]
-    assert told(namespace_finalize_faults(namespace)) == [f"spec.finalizers[0]: {fault}" for fault in faults]
+    assert messages(namespace_faults(namespace)) == [f"spec.finalizers: {fault}" for fault in faults]
+    assert messages(namespace_finalize_faults(namespace)) == [f"spec.finalizers[0]: {fault}" for fault in faults]
 
 
 @pytest.mark.parametrize(
@@ -46,4 +47,4 @@ def test_finalizers_are_known_or_qualified(finalizers: list[str], faults: list[s
 def test_the_phase_follows_the_deletion(metadata: dict[str, str], phase: str, detail: str) -> None:
     namespace = document(NAMESPACE, metadata, status={"phase": phase})
     wanted = [f'status.Phase: Invalid value: "{phase}": {detail}'] if detail else []
-    assert told(namespace_status_faults(namespace)) == wanted
+    assert messages(namespace_status_faults(namespace)) == wanted

@@ -1,4 +1,4 @@
-"""Nodes: taints that can be told apart, amounts that can be, address ranges that never change."""
+"""Nodes: taints that can be messages apart, amounts that can be, address ranges that never change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import NODE
 from mooring.apiserver.validation.node import node_faults, node_update_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 TAINTS = "scheduler.alpha.kubernetes.io/taints"
@@ -90,11 +91,11 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
     ],
 )
 def test_nodes(parts: Document, faults: list[str]) -> None:
-    assert told(node_faults(document(NODE, **parts))) == faults
+    assert messages(node_faults(document(NODE, **parts))) == faults
 
 
 def test_a_broken_range_among_two_is_told_three_times() -> None:
-    faults = told(node_faults(document(NODE, spec={"podCIDRs": ["x", "fd00::/64"]})))
+    faults = messages(node_faults(document(NODE, spec={"podCIDRs": ["x", "fd00::/64"]})))
     assert [fault.partition(":")[0] for fault in faults] == ["spec.podCIDRs[0]", "spec.podCIDRs", "spec.podCIDRs"]
     assert faults[1].endswith("invalid CIDR[0]: <nil> (invalid CIDR address: x)")
 
@@ -124,12 +125,12 @@ def test_a_broken_range_among_two_is_told_three_times() -> None:
 )
 def test_what_is_set_once(spec: Document, faults: list[str]) -> None:
     old = document(NODE, spec={"podCIDR": "10.0.0.0/24", "providerID": "p", "externalID": "e"})
-    assert told(node_update_faults(document(NODE, spec=spec), old)) == faults
+    assert messages(node_update_faults(document(NODE, spec=spec), old)) == faults
 
 
 def test_an_address_is_told_once() -> None:
     address = {"type": "InternalIP", "address": "1.2.3.4"}
     node = document(NODE, status={"addresses": [address, address]})
-    assert told(node_update_faults(node, document(NODE))) == [
+    assert messages(node_update_faults(node, document(NODE))) == [
         'status.addresses[1]: Duplicate value: {"Type":"InternalIP","Address":"1.2.3.4"}'
     ]

@@ -12,7 +12,8 @@ from mooring.apiserver.validation.persistent_volume import (
     volume_spec_faults,
     volume_update_faults,
 )
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 SPEC: Document = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
 INLINE = "in the context of inline volumes"
@@ -76,12 +77,12 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
     ],
 )
 def test_specs(change: Document, faults: list[str]) -> None:
-    assert told(volume_faults(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == faults
+    assert messages(volume_faults(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == faults
 
 
 def test_mount_options_are_for_some_sources() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/mount-options": "ro"}}
-    assert told(volume_faults(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
+    assert messages(volume_faults(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
         "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: "
         "may not specify mount options for this volume type"
     ]
@@ -92,7 +93,7 @@ def test_mount_options_are_for_some_sources() -> None:
 def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
     spec = {**SPEC, "claimRef": {}, "nodeAffinity": affinity(), "storageClassName": "a", "volumeMode": "Block"}
     spec["persistentVolumeReclaimPolicy"] = "Delete"
-    assert told(volume_spec_faults(spec, "v", "s", is_inline=True)) == [
+    assert messages(volume_spec_faults(spec, "v", "s", is_inline=True)) == [
         f"s.claimRef: Forbidden: may not be specified {INLINE}",
         f"s.capacity: Forbidden: may not be specified {INLINE}",
         f"s.csi: Required value: has to be specified {INLINE}",

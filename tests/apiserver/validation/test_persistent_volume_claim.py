@@ -12,7 +12,8 @@ from mooring.apiserver.validation.persistent_volume_claim import (
     claim_update_faults,
     tolerance_for,
 )
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 SPEC: Document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
 CLAIM: Document = {"kind": "PersistentVolumeClaim", "name": "a"}
@@ -65,7 +66,7 @@ def size(text: str) -> Document:
 )
 def test_specs(change: Document, faults: list[str]) -> None:
     claim = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **change})
-    assert told(claim_spec_faults(claim["spec"], "spec")) == faults
+    assert messages(claim_spec_faults(claim["spec"], "spec")) == faults
 
 
 def test_what_an_old_claim_had_may_stay() -> None:
@@ -126,7 +127,7 @@ def test_a_bound_claim_may_grow(new: Document, faults: list[str]) -> None:
     status = {"phase": "Bound", "capacity": {"storage": "3Gi"}, "currentVolumeAttributesClassName": "a"}
     before = document(PERSISTENT_VOLUME_CLAIM, spec=spec, status=status)
     after = document(PERSISTENT_VOLUME_CLAIM, spec={**spec, **new}, status=status)
-    assert told(claim_update_faults(after, before)) == faults
+    assert messages(claim_update_faults(after, before)) == faults
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_a_class_moves_out_of_the_annotation(annotation: str | None, name: str |
     before = document(PERSISTENT_VOLUME_CLAIM, {"annotations": {ANNOTATION: "a"}}, spec=SPEC)
     metadata = {"annotations": {ANNOTATION: annotation}} if annotation else {}
     after = document(PERSISTENT_VOLUME_CLAIM, metadata, spec={**SPEC, "storageClassName": name})
-    assert told(claim_update_faults(after, before)) == faults
+    assert messages(claim_update_faults(after, before)) == faults
 
 
 def test_a_status_counts_storage() -> None:
@@ -156,7 +157,7 @@ def test_a_status_counts_storage() -> None:
         "allocatedResources": {"cpu": "1", "storage": "1500m"},
     }
     claim = document(PERSISTENT_VOLUME_CLAIM, spec=SPEC, status=status)
-    faults = told(claim_status_faults(claim))
+    faults = messages(claim_status_faults(claim))
     assert faults == [
         "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
         'status.allocatedResourceStatuses: Unsupported value: "storage": supported values: '

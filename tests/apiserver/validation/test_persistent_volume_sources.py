@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.persistent_volume_sources import sources_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 IQN = "iqn.2001-04.com.example:storage.disk"
 SECOND = "Forbidden: may not specify more than 1 volume type"
@@ -117,7 +117,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
     ],
 )
 def test_sources(spec: Document, faults: list[str]) -> None:
-    assert told(sources_faults(spec, "v", "s", has_affinity=False)) == faults
+    assert messages(sources_faults(spec, "v", "s", has_affinity=False)) == faults
 
 
 @pytest.mark.parametrize(
@@ -139,5 +139,5 @@ def test_sources(spec: Document, faults: list[str]) -> None:
     ],
 )
 def test_fields_that_must_be_filled(source: str, fields: list[str]) -> None:
-    faults = told(sources_faults({source: {}}, "v", "s", has_affinity=False))
+    faults = messages(sources_faults({source: {}}, "v", "s", has_affinity=False))
     assert faults == [f"s.{source}.{field}: Required value" for field in fields]

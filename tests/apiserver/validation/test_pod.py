@@ -6,7 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.pod import new_pod_faults
-from tests.apiserver.pod_builders import messages, pod
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import pod
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from mooring.apiserver.validation.pod_annotations import (
     profiles_match_faults,
 )
 from mooring.apiserver.validation.pod_options import STRICT_POD
-from tests.apiserver.pod_builders import changed, messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import changed, pod, stored
 
 MIRROR = "kubernetes.io/config.mirror"
 COST = "controller.kubernetes.io/pod-deletion-cost"

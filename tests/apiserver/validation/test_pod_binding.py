@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.pod_binding import binding_faults
-from tests.apiserver.pod_builders import messages
+from tests.apiserver.field_errors import messages
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.validation.pod_ephemeral import ephemeral_containers_update_faults, is_static, static_faults
 from mooring.apiserver.validation.pod_options import STRICT_POD
-from tests.apiserver.pod_builders import changed, messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import changed, pod, stored
 
 PATH = "spec.ephemeralContainers: Forbidden: existing ephemeral containers"
 

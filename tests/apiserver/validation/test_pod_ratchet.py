@@ -8,7 +8,8 @@ from mooring.api.document import Document
 from mooring.apiserver.validation.pod_options import STRICT, STRICT_POD
 from mooring.apiserver.validation.pod_ratchet import options_after
 from mooring.apiserver.validation.pod_update import pod_update_faults
-from tests.apiserver.pod_builders import faults_of, messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import faults_of, pod, stored
 
 TERM: Document = {
     "topologyKey": "z",

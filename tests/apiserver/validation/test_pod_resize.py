@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.validation.pod_options import STRICT_POD
 from mooring.apiserver.validation.pod_resize import resize_faults
-from tests.apiserver.pod_builders import changed, messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import changed, pod, stored
 
 SIZES: Document = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
 

@@ -9,7 +9,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.validation.pod_options import STRICT_POD
 from mooring.apiserver.validation.pod_status import pod_status_faults
-from tests.apiserver.pod_builders import messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import pod, stored
 
 RUNNING: Document = {"running": {}}
 NOT_AGAIN = "Forbidden: may not be transitioned to non-terminated state"

@@ -10,7 +10,8 @@ from mooring.apiserver.validation.pod_status_devices import (
     claim_statuses_faults,
     extended_claim_faults,
 )
-from tests.apiserver.pod_builders import messages, pod
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import pod
 
 SPEC = pod(
     {"resourceClaims": [{"name": "rc", "resourceClaimTemplateName": "t"}]},

@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.validation.pod_ratchet import options_after
 from mooring.apiserver.validation.pod_update import pod_update_faults
-from tests.apiserver.pod_builders import changed, messages, pod, stored
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import changed, pod, stored
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"

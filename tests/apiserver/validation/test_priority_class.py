@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.priority_class import priority_class_faults, priority_class_update_faults
-from tests.apiserver.workload_builders import body, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body
 
 RESERVED = (
     "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "

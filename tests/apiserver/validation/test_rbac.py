@@ -12,7 +12,7 @@ from mooring.apiserver.validation.rbac import (
     role_change_faults,
     rules_faults,
 )
-from tests.apiserver.workload_builders import messages
+from tests.apiserver.field_errors import messages
 
 READ: Document = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}

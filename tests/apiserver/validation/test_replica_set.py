@@ -11,7 +11,8 @@ from mooring.apiserver.validation.replica_set import (
     replica_set_status_faults,
     replica_set_update_faults,
 )
-from tests.apiserver.workload_builders import body, created, defaulted, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, created, defaulted
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from mooring.apiserver.validation.replication_controller import (
     replication_controller_faults,
     replication_controller_status_faults,
 )
-from tests.apiserver.pod_builders import messages, pod
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import pod
 
 
 def template(**spec: object) -> Document:

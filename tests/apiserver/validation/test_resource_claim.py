@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.kinds import RESOURCE_CLAIM
 from mooring.apiserver.validation.resource_claim import claim_spec_faults, claim_template_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 UNKNOWN = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 FIRST = "spec.devices.requests[0]"
@@ -89,7 +90,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], faults: list[str]) -> None:
-    assert told(claim_spec_faults(spec(*requests), "spec")) == faults
+    assert messages(claim_spec_faults(spec(*requests), "spec")) == faults
 
 
 @pytest.mark.parametrize(
@@ -129,12 +130,14 @@ def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], faults: lis
     ],
 )
 def test_what_is_wrong_with_references(devices: dict[str, Any], faults: list[str]) -> None:
-    assert told(claim_spec_faults(spec(choice("s"), **devices), "spec")) == faults
+    assert messages(claim_spec_faults(spec(choice("s"), **devices), "spec")) == faults
 
 
 def test_templates_carry_labels_and_annotations_only() -> None:
     metadata = {"labels": {"a": "b"}, "name": "x", "uid": "y"}
-    assert told(claim_template_faults({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")) == [
+    assert messages(
+        claim_template_faults({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
+    ) == [
         "spec.metadata.name: Forbidden: cannot be set",
         "spec.metadata.uID: Forbidden: cannot be set",
         "spec.spec.devices.requests[0].exactly.deviceClassName: Required value",

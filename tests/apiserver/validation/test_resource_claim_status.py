@@ -1,4 +1,4 @@
-"""What a claim was given never changes, who uses it is told once, and drivers report on what was given."""
+"""What a claim was given never changes, who uses it is messages once, and drivers report on what was given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.kinds import RESOURCE_CLAIM
 from mooring.apiserver.validation.resource_claim_status import claim_status_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
 USER = {"resource": "pods", "name": "p", "uid": "u"}
@@ -84,7 +85,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
     ],
 )
 def test_what_is_wrong_with_an_allocation(status: dict[str, Any], faults: list[str]) -> None:
-    assert told(claim_status_faults(claim(**status), claim())) == faults
+    assert messages(claim_status_faults(claim(**status), claim())) == faults
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_what_is_wrong_with_an_allocation(status: dict[str, Any], faults: list[s
 )
 def test_what_is_wrong_with_a_report(device: dict[str, Any], faults: list[str]) -> None:
     new = claim(**ALLOCATED, devices=[{**DEVICE, **device}])
-    found = told(claim_status_faults(new, claim(**ALLOCATED)))
+    found = messages(claim_status_faults(new, claim(**ALLOCATED)))
     assert found[: len(faults)] == [f"status.devices[0]{fault}" for fault in faults]
     assert len(found) == len(faults) or "conditions" in device
 

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.resource_quota import quota_spec_faults, quota_status_faults, scopes_update_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 MISFIT = "unsupported scope applied to resource"
 
@@ -32,8 +32,8 @@ MISFIT = "unsupported scope applied to resource"
     ],
 )
 def test_what_is_counted(hard: Document, faults: list[str]) -> None:
-    assert told(quota_spec_faults({"hard": hard}, "spec")) == faults
-    assert told(quota_status_faults({"hard": hard})) == [fault.replace("spec", "status", 1) for fault in faults]
+    assert messages(quota_spec_faults({"hard": hard}, "spec")) == faults
+    assert messages(quota_status_faults({"hard": hard})) == [fault.replace("spec", "status", 1) for fault in faults]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
     ],
 )
 def test_selectors(requirement: Document, faults: list[str]) -> None:
-    found = told(quota_spec_faults({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
+    found = messages(quota_spec_faults({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
     assert found == [f"spec.scopeSelector.matchExpressions.{fault}" for fault in faults]
 
 
@@ -101,4 +101,6 @@ def test_a_plain_scope_is_there_or_not() -> None:
 
 def test_scopes_stay() -> None:
     assert scopes_update_faults({"scopes": ["a", "b"]}, {"scopes": ["b", "a"]}) == []
-    assert told(scopes_update_faults({}, {"scopes": ["a"]})) == ["spec.scopes: Invalid value: null: field is immutable"]
+    assert messages(scopes_update_faults({}, {"scopes": ["a"]})) == [
+        "spec.scopes: Invalid value: null: field is immutable"
+    ]

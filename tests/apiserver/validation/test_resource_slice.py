@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.resource_slice import resource_slice_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 WAYS = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 COUNTERS = {"name": "s", "counters": {"m": {"value": "1"}}}
@@ -84,7 +84,7 @@ def spec(**parts: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_with_a_slice(parts: dict[str, Any], faults: list[str]) -> None:
-    assert told(resource_slice_faults(spec(**parts), None, "spec")) == faults
+    assert messages(resource_slice_faults(spec(**parts), None, "spec")) == faults
 
 
 def test_one_term_selects_nodes() -> None:
@@ -100,7 +100,7 @@ def test_what_a_change_may_not_touch() -> None:
     pool = {"name": "q", "generation": 2, "resourceSliceCount": 3}
     assert resource_slice_faults(spec(pool={**pool, "name": "p"}), spec(), "spec") == []
     changed = spec(driver="e.example.com", pool=pool, nodeName=None, allNodes=True)
-    assert told(resource_slice_faults(changed, spec(), "spec")) == [
+    assert messages(resource_slice_faults(changed, spec(), "spec")) == [
         'spec.pool.name: Invalid value: "q": field is immutable',
         'spec.driver: Invalid value: "e.example.com": field is immutable',
         "spec.nodeName: Invalid value: null: field is immutable",

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.resource_slice_device import device_faults
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 PER_DEVICE = "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 ONE_WAY = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {PER_DEVICE}"
 
 
 def faults_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **parts: Any) -> list[str]:
-    return told(device_faults({"name": "d", **parts}, old, "d", is_per_device))
+    return messages(device_faults({"name": "d", **parts}, old, "d", is_per_device))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.runtime_class import runtime_class_faults, runtime_class_update_faults
-from tests.apiserver.workload_builders import body, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body
 
 TWICE = [{"key": "a", "operator": "Exists"}] * 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.apiserver.validation.scale import scale_faults
-from tests.apiserver.workload_builders import messages
+from tests.apiserver.field_errors import messages
 
 
 def test_a_scale_has_a_name_and_no_fewer_than_no_replicas() -> None:

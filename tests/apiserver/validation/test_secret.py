@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import SECRET
 from mooring.apiserver.validation.secret import secret_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 REDACTED = 'Invalid value: "<secret contents redacted>"'
 
@@ -47,9 +48,9 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
     ],
 )
 def test_types_ask_for_keys(kind: str, texts: Document, faults: list[str]) -> None:
-    assert told(secret_faults(document(SECRET, type=kind, stringData=texts))) == faults
+    assert messages(secret_faults(document(SECRET, type=kind, stringData=texts))) == faults
 
 
 def test_all_of_it_must_fit() -> None:
-    faults = told(secret_faults(document(SECRET, stringData={"a": "x" * 1_048_577})))
+    faults = messages(secret_faults(document(SECRET, stringData={"a": "x" * 1_048_577})))
     assert faults == ["data: Too long: may not be more than 1048576 bytes"]

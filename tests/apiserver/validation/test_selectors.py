@@ -1,12 +1,12 @@
-"""What is wrong with selectors."""
+"""Tests of validation.selectors."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.selectors import label_selector_faults, plain_selector_matches
-from tests.apiserver.pod_builders import messages
+from mooring.apiserver.validation.selectors import conditions_faults, label_selector_faults, plain_selector_matches
+from tests.apiserver.field_errors import messages
 
 BAD_VALUE: Document = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
@@ -46,3 +46,43 @@ def test_values_and_operators_can_be_overlooked() -> None:
 def test_plain_selectors() -> None:
     assert plain_selector_matches({"a": "b"}, {"a": "b", "c": "d"})
     assert not plain_selector_matches({"a": "b"}, {})
+
+
+SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message": "", "lastTransitionTime": "2020"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param(
+            {"status": "Maybe"},
+            ['c[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"'],
+            id="an unknown status",
+        ),
+        pytest.param({"lastTransitionTime": None}, ["c[0].lastTransitionTime: Required value"], id="no time"),
+        pytest.param({"reason": ""}, ["c[0].reason: Required value"], id="no reason"),
+        pytest.param(
+            {"reason": "R" * 1025}, ["c[0].reason: Too long: may not be more than 1024 bytes"], id="a long reason"
+        ),
+        pytest.param(
+            {"message": "m" * 32769}, ["c[0].message: Too long: may not be more than 32768 bytes"], id="a long story"
+        ),
+        pytest.param(
+            {"observedGeneration": -1},
+            ["c[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero"],
+            id="before the first generation",
+        ),
+    ],
+)
+def test_one(changes: Document, faults: list[str]) -> None:
+    assert messages(conditions_faults([{**SOUND, **changes}], "c")) == faults
+
+
+def test_a_reason_is_one_word() -> None:
+    (fault,) = messages(conditions_faults([{**SOUND, "reason": "not one"}], "c"))
+    assert fault.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
+
+
+def test_each_type_is_told_once() -> None:
+    assert messages(conditions_faults([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']

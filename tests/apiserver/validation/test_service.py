@@ -1,4 +1,4 @@
-"""A service has ports that can be told apart, and of everything else only what its type has."""
+"""A service has ports that can be messages apart, and of everything else only what its type has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
 from mooring.apiserver.validation.service import needs_health_check, service_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 PORTS = [{"port": 80}]
 BALANCERS = "may only be used when `type` is 'LoadBalancer'"
@@ -107,7 +108,7 @@ def spec_of(**fields: object) -> Document:
     ],
 )
 def test_services(fields: Document, faults: list[str]) -> None:
-    found = told(service_faults(document(SERVICE, spec=spec_of(**fields)), None))
+    found = messages(service_faults(document(SERVICE, spec=spec_of(**fields)), None))
     assert len(found) == len(faults), found
     assert all(message.startswith(wanted) for message, wanted in zip(found, faults, strict=True)), found
 
@@ -116,7 +117,7 @@ def test_ranges_in_an_annotation_are_ranges_too() -> None:
     key = "service.beta.kubernetes.io/load-balancer-source-ranges"
     metadata = {"annotations": {key: "10.0.0.0/8, x"}}
     service = document(SERVICE, metadata, spec=spec_of(type="LoadBalancer"))
-    assert told(service_faults(service, None)) == [
+    assert messages(service_faults(service, None)) == [
         f'metadata.annotations[{key}]: Invalid value: "x": must be a valid CIDR value, '
         "(e.g. 10.9.8.0/24 or 2001:db8::/64)"
     ]

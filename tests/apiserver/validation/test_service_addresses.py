@@ -11,7 +11,7 @@ from mooring.apiserver.validation.service_addresses import (
     cluster_ips_update_faults,
     families_update_faults,
 )
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
 
@@ -66,7 +66,7 @@ FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
     ],
 )
 def test_addresses(spec: Document, faults: list[str]) -> None:
-    assert told(cluster_ips_faults(spec, None)) == faults
+    assert messages(cluster_ips_faults(spec, None)) == faults
 
 
 def test_an_address_that_was_there_may_stay() -> None:
@@ -148,4 +148,4 @@ def test_families_stay(new: list[str], old: list[str], details: list[str]) -> No
 )
 def test_balancers(kind: str, ingress: Document, faults: list[str]) -> None:
     service = {"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": [ingress]}}}
-    assert told(balancer_status_faults(service, {"status": {}})) == faults
+    assert messages(balancer_status_faults(service, {"status": {}})) == faults

@@ -11,7 +11,8 @@ from mooring.apiserver.validation.stateful_set import (
     stateful_set_status_faults,
     stateful_set_update_faults,
 )
-from tests.apiserver.workload_builders import body, created, defaulted, messages
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, created, defaulted
 
 CLAIM = {
     "metadata": {"name": "data"},

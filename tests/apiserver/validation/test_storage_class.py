@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.kinds import STORAGE_CLASS
 from mooring.apiserver.validation.storage_class import storage_class_faults, storage_class_update_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 QUALIFIED = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -33,7 +34,7 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
         pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="somebody must provision"),
         pytest.param({"provisioner": "Example.com/P"}, [], id="the case does not matter"),
         pytest.param(
-            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="told in lower case"
+            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="messages in lower case"
         ),
         pytest.param({"reclaimPolicy": ""}, [], id="an empty policy is none"),
         pytest.param(
@@ -81,7 +82,7 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_with_a_class(parts: dict[str, Any], faults: list[str]) -> None:
-    assert told(storage_class_faults(storage_class(**parts))) == faults
+    assert messages(storage_class_faults(storage_class(**parts))) == faults
 
 
 @pytest.mark.parametrize(
@@ -105,4 +106,4 @@ def test_what_is_wrong_with_a_class(parts: dict[str, Any], faults: list[str]) ->
     ],
 )
 def test_what_a_change_may_not_touch(parts: dict[str, Any], faults: list[str]) -> None:
-    assert told(storage_class_update_faults(storage_class(**parts), storage_class())) == faults
+    assert messages(storage_class_update_faults(storage_class(**parts), storage_class())) == faults

@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.kinds import VOLUME_ATTACHMENT
 from mooring.apiserver.validation.volume_attachment import volume_attachment_faults, volume_attachment_update_faults
-from tests.apiserver.core_documents import document, told
+from tests.apiserver.core_documents import document
+from tests.apiserver.field_errors import messages
 
 INLINE = {"accessModes": ["ReadWriteOnce"], "csi": {"driver": "d.example.com", "volumeHandle": "h"}}
 ONE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -47,7 +48,7 @@ def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, A
     ],
 )
 def test_what_is_wrong_with_an_attachment(obj: dict[str, Any], faults: list[str]) -> None:
-    assert told(volume_attachment_faults(obj)) == faults
+    assert messages(volume_attachment_faults(obj)) == faults
 
 
 def test_a_volume_needs_a_name() -> None:

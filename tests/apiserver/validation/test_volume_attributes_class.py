@@ -10,7 +10,7 @@ from mooring.apiserver.validation.volume_attributes_class import (
     volume_attributes_class_faults,
     volume_attributes_class_update_faults,
 )
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
 
@@ -28,12 +28,12 @@ GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
     ],
 )
 def test_what_is_wrong_with_a_class(obj: dict[str, Any], faults: list[str]) -> None:
-    assert told(volume_attributes_class_faults(obj)) == faults
+    assert messages(volume_attributes_class_faults(obj)) == faults
 
 
 def test_nothing_changes() -> None:
     assert volume_attributes_class_update_faults(GOOD, GOOD) == []
-    assert told(volume_attributes_class_update_faults({"driverName": "x", "parameters": {}}, GOOD)) == [
+    assert messages(volume_attributes_class_update_faults({"driverName": "x", "parameters": {}}, GOOD)) == [
         "driverName: Forbidden: updates to driverName are forbidden.",
         "parameters: Forbidden: updates to parameters are forbidden.",
     ]

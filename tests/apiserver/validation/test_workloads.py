@@ -16,7 +16,7 @@ from mooring.apiserver.validation.workloads import (
     selector_matcher,
     selector_value,
 )
-from tests.apiserver.workload_builders import messages
+from tests.apiserver.field_errors import messages
 
 PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' "

@@ -30,8 +30,8 @@ from mooring.apiserver.admission.pod_security_levels import (
 )
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.registry.refusals import internal, invalid_kind
+from mooring.apiserver.validation.fields import Fault, invalid
 
 PODS_CHECKED_MAX = 3_000
 

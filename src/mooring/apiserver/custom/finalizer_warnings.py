@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.validation.syntax import qualified_name_faults
+from mooring.apiserver.validation.names import qualified_name_faults
 
 _STANDARD = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _ADVICE = "to avoid accidental conflicts with other finalizer writers"

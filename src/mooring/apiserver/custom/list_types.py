@@ -12,7 +12,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import Fault, duplicate, invalid
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 

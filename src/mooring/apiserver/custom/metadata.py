@@ -12,9 +12,9 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import Fault, invalid, required
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults
-from mooring.apiserver.validation.syntax import dns_1035_label_faults
+from mooring.apiserver.validation.names import dns_1035_label_faults
 from mooring.apiserver.wire.custom_bodies import custom_metadata
 from mooring.apiserver.wire.examine import DecodingError
 

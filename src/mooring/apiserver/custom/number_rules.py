@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH
-from mooring.apiserver.faults import Fault, Verbatim, invalid
+from mooring.apiserver.validation.fields import Fault, Verbatim, invalid
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1

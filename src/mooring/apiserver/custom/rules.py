@@ -25,7 +25,7 @@ from mooring.apiserver.custom.rule_compiling import CompiledRule, compiled_rules
 from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
 from mooring.apiserver.custom.rule_values import cel_value
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import NO_VALUE, Fault, FaultKind, invalid
+from mooring.apiserver.validation.fields import NO_VALUE, Fault, FaultKind, invalid
 
 BUDGET = 10_000_000
 MESSAGE_BYTES_MAX = 5 * 1024

@@ -25,9 +25,9 @@ from mooring.apiserver.custom.metadata import embedded_faults
 from mooring.apiserver.custom.scaling import actual_faults, wanted_faults
 from mooring.apiserver.custom.value_rules import value_faults
 from mooring.apiserver.custom.version import CustomVersion
-from mooring.apiserver.faults import Fault, FaultKind, invalid
 from mooring.apiserver.registry.refusals import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
+from mooring.apiserver.validation.fields import Fault, FaultKind, invalid
 from mooring.apiserver.validation.metadata import object_meta_update_faults
 from mooring.apiserver.wire.custom_bodies import go_numbers
 

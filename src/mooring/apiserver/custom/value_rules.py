@@ -21,7 +21,7 @@ from mooring.api.field_errors import NO_PATH, quoted
 from mooring.apiserver.custom.correlation import Pair, same_json
 from mooring.apiserver.custom.formats import check_of, known_format
 from mooring.apiserver.custom.number_rules import NumberRules, is_whole
-from mooring.apiserver.faults import (
+from mooring.apiserver.validation.fields import (
     Fault,
     go_json,
     invalid,

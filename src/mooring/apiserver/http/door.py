@@ -42,7 +42,7 @@ from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.registry.store_trouble import refusal
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.validation.syntax import path_segment_faults
+from mooring.apiserver.validation.names import path_segment_faults
 from mooring.client.errors import (
     BadRequestError,
     ClientError,

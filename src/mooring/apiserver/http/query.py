@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from mooring.api.document import Document
 from mooring.api.durations import parse_duration
 from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.faults import Fault, forbidden, not_supported, required
 from mooring.apiserver.registry.delete_options import META_GROUP, dry_run_faults
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.validation.fields import Fault, forbidden, not_supported, required
 from mooring.apiserver.validation.metadata import field_manager_faults
 from mooring.client.errors import BadRequestError
 from mooring.client.local_selection import matcher_of

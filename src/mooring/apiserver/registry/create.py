@@ -12,7 +12,6 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -24,6 +23,7 @@ from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults, object_name_faults
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError

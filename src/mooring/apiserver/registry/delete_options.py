@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported
 from mooring.apiserver.registry.delete import DeleteOptions
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported
 
 META_GROUP = "meta.k8s.io"
 

@@ -17,8 +17,8 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault, forbidden, invalid
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid
 from mooring.apiserver.wire.go_times import TimeFault, canonical_time
 from mooring.client.errors import BadRequestError
 from mooring.client.local_refusals import not_found

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from mooring.api import kinds
 from mooring.api.kinds import Kind
-from mooring.apiserver.faults import go_value
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.validation.fields import go_value
 from mooring.apiserver.wire.json_syntax import syntax_fault
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.interface import Listing, Selection, Watch

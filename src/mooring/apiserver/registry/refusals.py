@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import EVENT, Kind
-from mooring.apiserver.faults import Fault, Verbatim, aggregated, invalid
+from mooring.apiserver.validation.fields import Fault, Verbatim, aggregated, invalid
 from mooring.client.errors import (
     BadRequestError,
     Cause,

@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.faults import Fault
+from mooring.apiserver.validation.fields import Fault
 
 BYTES_MAX = 16 * 1024 * 1024
 SPEC_BYTES_MAX = 64 * 1024

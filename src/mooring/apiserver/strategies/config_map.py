@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.config_map import config_map_faults, immutable_data_faults
+from mooring.apiserver.validation.fields import Fault
 
 
 class ConfigMapStrategy(Strategy):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.controller_revision import (
     controller_revision_faults,
     revision_data_faults,
     revision_number_faults,
 )
+from mooring.apiserver.validation.fields import Fault
 
 
 class ControllerRevisionStrategy(Strategy):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_cron_job
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.job import job_warnings
 from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.validation.cron_job import cron_job_faults, cron_job_name_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.values import means_the_same
 
 _JOB = "spec.jobTemplate.spec"
 _ZONE_IN_SCHEDULE = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.storage import default_csi_driver
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.csi_driver import csi_driver_faults, csi_driver_update_faults
+from mooring.apiserver.validation.fields import Fault
 
 _GATED = "preventPodSchedulingIfMissing"
 _TOKENS_SEEN = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.csi_node import csi_node_faults, csi_node_update_faults
+from mooring.apiserver.validation.fields import Fault
 
 
 class CSINodeStrategy(Strategy):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS, node_selector_term_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.csi_storage_capacity import (
@@ -12,6 +11,7 @@ from mooring.apiserver.validation.csi_storage_capacity import (
     storage_capacity_faults,
     storage_capacity_update_faults,
 )
+from mooring.apiserver.validation.fields import Fault
 
 
 class CSIStorageCapacityStrategy(Strategy):

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.custom_resource_definition import default_definition
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.custom_names import names_faults
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 
 _EMPTY_STATUS = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}

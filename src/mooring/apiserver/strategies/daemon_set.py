@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import TEMPLATE_GENERATION, default_daemon_set
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
 from mooring.apiserver.strategies.workload import WorkloadStrategy
 from mooring.apiserver.strategy import StatusStrategy, Strategy
@@ -19,7 +18,8 @@ from mooring.apiserver.validation.daemon_set import (
     daemon_set_status_faults,
     daemon_set_update_faults,
 )
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.values import means_the_same
 
 
 class DaemonSetStrategy(WorkloadStrategy):

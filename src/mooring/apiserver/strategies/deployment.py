@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import check_rollback_revision, default_deployment
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.deployment import (
@@ -15,7 +14,8 @@ from mooring.apiserver.validation.deployment import (
     deployment_status_faults,
     deployment_update_faults,
 )
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.values import means_the_same
 
 
 class DeploymentStrategy(WorkloadStrategy):

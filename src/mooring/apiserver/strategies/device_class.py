@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.device_class import device_class_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.values import means_the_same
 
 
 class DeviceClassStrategy(Strategy):

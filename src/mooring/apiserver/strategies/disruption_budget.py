@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.validation.disruption_budget import (
     disruption_budget_faults,
     disruption_budget_status_faults,
 )
+from mooring.apiserver.validation.fields import Fault
 
 
 class DisruptionBudgetStrategy(Strategy):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.small_kinds import default_endpoint_slice
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.endpoint_slice import FQDN, endpoint_slice_faults, endpoint_slice_update_faults
+from mooring.apiserver.validation.fields import Fault
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.endpoints import default_endpoints
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.endpoints import subsets_faults
+from mooring.apiserver.validation.fields import Fault
 
 MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 CONTROLLER_NAME = "endpoint-controller"

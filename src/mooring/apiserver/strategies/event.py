@@ -14,9 +14,9 @@ from mooring.api.document import Document
 from mooring.api.event_forms import served_field, stored_form
 from mooring.api.kinds import CORE_EVENT
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Dependents, Strategy
 from mooring.apiserver.validation.event import event_faults, event_update_faults, strict_event_faults
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 
 _SELECTABLE_REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

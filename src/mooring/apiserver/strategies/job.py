@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_job
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
 from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.job import (
     COMPLETIONS_MANY,
     CONTROLLER_UID,
@@ -28,7 +28,7 @@ from mooring.apiserver.validation.job import (
     job_update_faults,
 )
 from mooring.apiserver.validation.job_status import job_status_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 from mooring.apiserver.validation.workloads import template_labels
 
 PODS_PRESERVED = (

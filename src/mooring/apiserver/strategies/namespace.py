@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.namespace import NAME_LABEL, default_namespace
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import (
     name_is_dns_label,
 )

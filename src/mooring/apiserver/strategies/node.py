@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.node import default_node
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import range_warnings
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.node import node_faults, node_update_faults
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.persistent_volume import default_persistent_volume
-from mooring.apiserver.faults import Fault, required
 from mooring.apiserver.strategies.node_label_warnings import node_selector_term_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.fields import Fault, required
 from mooring.apiserver.validation.persistent_volume import (
     MOUNT_OPTIONS_ANNOTATION,
     has_bad_label_values,

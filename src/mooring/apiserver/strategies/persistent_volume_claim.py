@@ -13,8 +13,8 @@ from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_milli
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.persistent_volume_claim import default_claim
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.persistent_volume_claim import (
     STORAGE_CLASS_ANNOTATION,
     claim_spec_faults,

@@ -16,13 +16,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod import default_pod, default_rest_of_pod, default_spec_of_pod
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, SpecResult
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_spec_fields, drop_disabled_status_fields
 from mooring.apiserver.strategies.pod_prepare import merge_label_keys, move_apparmor_annotations, note_gates
 from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_spec_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import ip_warnings
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.pod import new_pod_faults
 from mooring.apiserver.validation.pod_ephemeral import ephemeral_containers_update_faults, is_static, static_faults
 from mooring.apiserver.validation.pod_options import STRICT_POD
@@ -31,7 +31,7 @@ from mooring.apiserver.validation.pod_ratchet import options_after
 from mooring.apiserver.validation.pod_resize import resize_faults
 from mooring.apiserver.validation.pod_status import pod_status_faults
 from mooring.apiserver.validation.pod_update import annotations_only_faults, leaves_spec, pod_update_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 _KEPT_METADATA = (
     "deletionTimestamp",

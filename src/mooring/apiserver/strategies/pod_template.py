@@ -9,12 +9,12 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod import default_pod_template
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
 from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.pod_template import pod_template_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 
 class PodTemplateStrategy(Strategy):

@@ -19,13 +19,13 @@ from mooring.apiserver.strategies.pod_warnings_ports import port_warnings
 from mooring.apiserver.strategies.pod_warnings_volumes import overlap_warnings, volume_warnings
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.containers_walk import every_container
+from mooring.apiserver.validation.names import dns_label_faults
 from mooring.apiserver.validation.pod_annotations import (
     APPARMOR_PREFIX,
     SECCOMP_CONTAINER_PREFIX,
     SECCOMP_POD_ANNOTATION,
 )
 from mooring.apiserver.validation.security_profiles import apparmor_of_annotation
-from mooring.apiserver.validation.syntax import dns_label_faults
 
 _DEPRECATED_ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": (

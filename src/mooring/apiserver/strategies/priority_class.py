@@ -8,8 +8,8 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.small_kinds import default_priority_class
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.priority_class import priority_class_faults, priority_class_update_faults
 
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.small_kinds import default_role_binding
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.names import path_segment_faults
 from mooring.apiserver.validation.rbac import (
     aggregation_faults,
     role_binding_faults,
     role_change_faults,
     rules_faults,
 )
-from mooring.apiserver.validation.syntax import path_segment_faults
 
 
 class _RbacStrategy(Strategy):

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_replica_set
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.replica_set import (
     replica_set_faults,
     replica_set_status_faults,
     replica_set_update_faults,
 )
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 
 class ReplicaSetStrategy(WorkloadStrategy):

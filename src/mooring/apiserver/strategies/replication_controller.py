@@ -15,16 +15,16 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.replication_controller import default_replication_controller
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
 from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_template_warnings
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.replication_controller import (
     non_convertible_faults,
     replication_controller_faults,
     replication_controller_status_faults,
 )
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 
 class ReplicationControllerStrategy(Strategy):

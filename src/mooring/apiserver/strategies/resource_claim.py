@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.devices import default_resource_claim
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.strategies.status_metadata import keep_metadata
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.resource_claim import claim_spec_faults
 from mooring.apiserver.validation.resource_claim_status import allocated_devices, claim_status_faults, device_key
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import internal_value, means_the_same
 
 
 class ResourceClaimStrategy(Strategy):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.devices import default_resource_claim_template
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.resource_claim import claim_template_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import internal_value, means_the_same
 
 
 class ResourceClaimTemplateStrategy(Strategy):

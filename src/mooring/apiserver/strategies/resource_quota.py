@@ -8,8 +8,8 @@ from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod_containers import round_amounts
-from mooring.apiserver.faults import Fault, required
 from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.validation.fields import Fault, required
 from mooring.apiserver.validation.resource_quota import (
     quota_spec_faults,
     quota_status_faults,

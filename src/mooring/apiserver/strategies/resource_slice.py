@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.resource_slice import resource_slice_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 _MAPPINGS = "nodeAllocatableResourceMappings"
 _LISTS = ("ints", "bools", "strings", "versions")

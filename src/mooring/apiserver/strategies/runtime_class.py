@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.runtime_class import runtime_class_faults, runtime_class_update_faults
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.secret import default_secret
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.secret_warnings import key_pair_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.config_map import immutable_data_faults
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import immutable_faults
 from mooring.apiserver.validation.secret import TLS, secret_faults
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.service import default_service, is_externally_accessible
-from mooring.apiserver.faults import Fault, forbidden, invalid
 from mooring.apiserver.strategies.service_warnings import balancer_status_warnings, service_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid
 from mooring.apiserver.validation.metadata import name_is_dns_label
 from mooring.apiserver.validation.service import balancer_class_faults, needs_health_check, service_faults
 from mooring.apiserver.validation.service_addresses import (

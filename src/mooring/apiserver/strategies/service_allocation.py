@@ -18,7 +18,6 @@ from ipaddress import IPv4Address, IPv4Network
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.registry.refusals import internal, invalid_kind, plain_error
 from mooring.apiserver.strategies.service_families import settle_families
 from mooring.apiserver.strategies.service_ranges import (
@@ -35,6 +34,7 @@ from mooring.apiserver.strategies.service_repair import (
     normalize_cluster_ips,
 )
 from mooring.apiserver.validation.addresses import parse_ip
+from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.service import needs_health_check
 from mooring.apiserver.validation.service_addresses import is_headless
 from mooring.kit.entropy import Entropy

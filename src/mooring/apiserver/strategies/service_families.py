@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.registry.refusals import invalid_kind
 from mooring.apiserver.validation.addresses import IPV4, IPV6, family_of
+from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.service_addresses import NO_ADDRESS, SINGLE_STACK, cluster_ips_faults
 from mooring.client.errors import InvalidError
 

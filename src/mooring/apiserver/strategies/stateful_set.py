@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_stateful_set
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.persistent_volume_claim import claim_spec_warnings
 from mooring.apiserver.strategies.workload import WorkloadStrategy
 from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import name_is_dns_label
-from mooring.apiserver.validation.semantic_equality import means_the_same
 from mooring.apiserver.validation.stateful_set import (
     stateful_set_collision_faults,
     stateful_set_faults,
     stateful_set_status_faults,
     stateful_set_update_faults,
 )
+from mooring.apiserver.validation.values import means_the_same
 
 _KEEPS_ALL = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.storage import default_storage_class
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.storage_class import storage_class_faults, storage_class_update_faults
 
 

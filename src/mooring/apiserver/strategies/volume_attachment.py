@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.storage import default_volume_attachment
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategies.status_metadata import keep_metadata
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.volume_attachment import volume_attachment_faults, volume_attachment_update_faults
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.volume_attributes_class import (
     volume_attributes_class_faults,
     volume_attributes_class_update_faults,

@@ -7,7 +7,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
 from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.syntax import dns_label_faults
+from mooring.apiserver.validation.names import dns_label_faults
 
 
 class WorkloadStrategy(Strategy):

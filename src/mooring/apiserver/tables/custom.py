@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import since
+from mooring.apiserver.tables.cells import since
+from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column
 from mooring.apiserver.tables.json_path import JsonPath, JsonPathError
-from mooring.apiserver.tables.kind_table import NAME, Cell, KindTable, column
 from mooring.kit.clock import TimestampError
 
 AGE_COLUMN: Document = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.event_forms import stored_form
-from mooring.apiserver.tables.ages import UNKNOWN, since
-from mooring.apiserver.tables.kind_table import NAME, Cell, KindTable, column, wide
+from mooring.apiserver.tables.cells import UNKNOWN, since
+from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, wide
 
 
 def _core_event(event: Document, now_s: float) -> list[Cell]:

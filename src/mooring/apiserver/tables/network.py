@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.tables.texts import NONE, SHOWN_MAX, UNSET, cut_short, labels_text
+from mooring.apiserver.tables.cells import NONE, SHOWN_MAX, UNSET, age, cut_short, labels_text
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
 
 
 def _service(service: Document, now_s: float) -> list[Cell]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import UNKNOWN, age
-from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.tables.texts import NONE
+from mooring.apiserver.tables.cells import NONE, UNKNOWN, age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

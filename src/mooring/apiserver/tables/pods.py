@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import age, since
-from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.tables.texts import NONE
+from mooring.apiserver.tables.cells import NONE, age, since
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
 from mooring.kit.clock import parse_rfc3339
 
 _UNREACHABLE = "NodeLost"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
 
 
 def _only_age(obj: Document, now_s: float) -> list[Cell]:

@@ -15,7 +15,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.tables import events, network, nodes, pods, policies, storage, workloads
-from mooring.apiserver.tables.kind_table import DEFAULT_TABLE, KindTable
+from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
 
 _TABLES: Mapping[Kind, KindTable] = {
     kind: table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
-from mooring.apiserver.tables.texts import NONE, UNSET, access_modes_text
+from mooring.apiserver.tables.cells import NONE, UNSET, access_modes_text, age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
 
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")

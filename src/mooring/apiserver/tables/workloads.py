@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import age, between, since
-from mooring.apiserver.tables.kind_table import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
-from mooring.apiserver.tables.texts import (
+from mooring.apiserver.tables.cells import (
     NONE,
     UNSET,
+    age,
     bare_selector_text,
+    between,
     containers_and_images,
     labels_text,
     selector_text,
+    since,
     template_spec,
 )
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
 
 
 def _parts(obj: Document) -> tuple[str, Document, Document]:

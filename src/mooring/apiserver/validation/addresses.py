@@ -16,7 +16,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 from typing import NamedTuple
 
 from mooring.api.field_errors import quoted
-from mooring.apiserver.faults import Fault, invalid
+from mooring.apiserver.validation.fields import Fault, invalid
 
 IP_WANTED = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.selectors import label_name_faults, label_selector_faults, label_values_faults
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.affinity import match_label_keys_faults
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.resources import positive_faults
 from mooring.apiserver.validation.selectors import label_name_faults, label_selector_faults

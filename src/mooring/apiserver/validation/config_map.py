@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, too_long
-from mooring.apiserver.validation.syntax import config_key_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, too_long
+from mooring.apiserver.validation.names import config_key_faults
 
 DATA_BYTES_MAX = 1024 * 1024
 IMMUTABLE_WHEN_SAID = "field is immutable when `immutable` is set"

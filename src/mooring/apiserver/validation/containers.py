@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, not_found, required
 from mooring.apiserver.validation.containers_common import (
     container_faults,
     container_image_space_faults,
     restart_policy_faults,
 )
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_found, required
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.probes import lifecycle_faults, probes_faults
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.containers_environment import environment_faults, environment_imports_faults
 from mooring.apiserver.validation.containers_mounts import devices_faults, mounts_faults
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_many
+from mooring.apiserver.validation.names import dns_label_faults, port_name_faults, port_number_faults
 from mooring.apiserver.validation.resources import resource_requirements_faults
 from mooring.apiserver.validation.security import security_context_faults
-from mooring.apiserver.validation.syntax import dns_label_faults, port_name_faults, port_number_faults
 
 if TYPE_CHECKING:
     from mooring.apiserver.validation.containers import PodGround

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.faults import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
-from mooring.apiserver.validation.syntax import (
+from mooring.apiserver.validation.names import (
+    backstep_faults,
     config_key_faults,
     dns_label_faults,
     dns_subdomain_faults,
     qualified_name_faults,
     relaxed_environment_name_faults,
 )
-from mooring.apiserver.validation.volumes_paths import backstep_faults
 
 ENVIRONMENT_FIELDS = (
     "metadata.name",

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_found, not_supported, required
-from mooring.apiserver.validation.volumes_paths import backstep_faults, descending_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_found, not_supported, required
+from mooring.apiserver.validation.names import backstep_faults, descending_faults
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIONS = ("Disabled", "Enabled", "IfPossible")

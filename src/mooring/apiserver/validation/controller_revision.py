@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, required
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.workloads import nonnegative_faults
 

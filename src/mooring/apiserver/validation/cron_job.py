@@ -12,7 +12,7 @@ import re
 
 from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_fault
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.job import job_spec_faults
 from mooring.apiserver.validation.workloads import nonnegative_faults, selector_value
 

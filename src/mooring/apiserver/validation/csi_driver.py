@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import immutable_faults
 
 GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")

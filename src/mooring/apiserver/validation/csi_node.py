@@ -10,12 +10,12 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid, required
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import qualified_name_faults
 from mooring.apiserver.validation.persistent_volume_sources import csi_driver_name_faults
 from mooring.apiserver.validation.resources import non_negative_faults
-from mooring.apiserver.validation.syntax import qualified_name_faults
+from mooring.apiserver.validation.values import internal_value
 
 NODE_ID_BYTES_MAX = 256
 

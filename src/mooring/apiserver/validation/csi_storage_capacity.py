@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
-from mooring.apiserver.faults import Fault, invalid
+from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import dns_subdomain_faults
 from mooring.apiserver.validation.resources import NOT_NEGATIVE
 from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
 
 
 def storage_capacity_faults(obj: Document, tolerates_values: bool = False) -> list[Fault]:

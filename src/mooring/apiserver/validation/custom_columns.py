@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import Fault, duplicate, invalid, required, too_many
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required, too_many
 
 SELECTABLE_FIELDS_MAX = 8
 _TYPES = ("boolean", "date", "integer", "number", "string")

@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, urlsplit
 from cryptography import x509
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.syntax import dns_1035_label_faults, dns_subdomain_faults, port_number_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_1035_label_faults, dns_subdomain_faults, port_number_faults
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 _FORM = "; desired format: https://host[/path]"

@@ -19,7 +19,7 @@ from mooring.apiserver.custom.pruning import prune
 from mooring.apiserver.custom.rules import rules_of
 from mooring.apiserver.custom.schema import META_FIELDS, Schema
 from mooring.apiserver.custom.value_rules import ValueRules, value_faults
-from mooring.apiserver.faults import Fault, aggregated, invalid
+from mooring.apiserver.validation.fields import Fault, aggregated, invalid
 
 _INDEX = 0
 

@@ -17,7 +17,6 @@ from mooring.api.document import Document
 from mooring.apiserver.custom.conditions import is_true
 from mooring.apiserver.custom.formats import known_format
 from mooring.apiserver.custom.schema import any_schema, read_schema, schemas_in
-from mooring.apiserver.faults import Fault, invalid, required
 from mooring.apiserver.validation.custom_columns import (
     SELECTABLE_FIELDS_MAX,
     column_faults,
@@ -35,9 +34,10 @@ from mooring.apiserver.validation.custom_names import names_faults
 from mooring.apiserver.validation.custom_schema import TYPES, SchemaWishes, schema_faults
 from mooring.apiserver.validation.custom_status import approval_faults, preserving_faults, status_faults
 from mooring.apiserver.validation.custom_structural import structural_faults, unsupported
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import NameCheck, immutable_faults, name_is_dns_subdomain
-from mooring.apiserver.validation.syntax import dns_1035_label_faults, dns_subdomain_faults
+from mooring.apiserver.validation.names import dns_1035_label_faults, dns_subdomain_faults
+from mooring.apiserver.validation.values import internal_value
 
 WARNING_LENGTH_MAX = 256
 

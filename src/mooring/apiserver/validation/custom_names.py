@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid
-from mooring.apiserver.validation.syntax import dns_1035_label_faults
+from mooring.apiserver.validation.fields import Fault, invalid
+from mooring.apiserver.validation.names import dns_1035_label_faults
 
 _MIXED_CASE = "may have mixed case, but should otherwise match: "
 

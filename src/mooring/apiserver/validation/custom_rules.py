@@ -21,7 +21,7 @@ from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.rule_compiling import CompiledRule, cardinality_max, compiled_rules
 from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
 from mooring.apiserver.custom.schema import Schema, read_schema
-from mooring.apiserver.faults import Fault, forbidden, internal, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, forbidden, internal, invalid, not_supported, required
 
 RULE_COST_MAX = 10_000_000
 SCHEMA_COST_MAX = 100_000_000

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import META_FIELDS, read_schema
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
 from mooring.apiserver.validation.custom_defaults import default_faults
 from mooring.apiserver.validation.custom_lists import list_faults, map_set_faults
 from mooring.apiserver.validation.custom_rules import RuleScope, rule_faults, rule_text_faults, total_cost_faults
 from mooring.apiserver.validation.custom_structural import structural_faults, unsupported
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.values import internal_value
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 

@@ -7,8 +7,8 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.apiserver.custom.defaulting import copied
 from mooring.apiserver.custom.naming import APPROVED_ANNOTATION, approval_of, is_protected
-from mooring.apiserver.faults import Fault, invalid, required
 from mooring.apiserver.validation.custom_names import names_faults
+from mooring.apiserver.validation.fields import Fault, invalid, required
 
 
 def status_faults(definition: Document) -> list[Fault]:

@@ -18,7 +18,7 @@ from typing import Any
 from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import schemas_in
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _UNSUPPORTED = ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions")

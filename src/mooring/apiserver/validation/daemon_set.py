@@ -9,8 +9,8 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.deployment import rolling_value
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.workloads import (

@@ -7,7 +7,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.replica_set import ABOVE_READY, ABOVE_REPLICAS, selected_template_faults
 from mooring.apiserver.validation.workloads import (
     above_100_percent_faults,

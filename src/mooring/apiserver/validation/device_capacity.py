@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.quantity import parse_quantity, quantity_nano, quantity_value
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
 from mooring.apiserver.validation.device_names import set_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
 
 AMOUNTS_COUNT_MAX = 10
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.resource_names import is_extended_resource
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.validation.device_names import each_faults
 from mooring.apiserver.validation.device_selectors import CONFIGS_COUNT_MAX, configuration_faults, selectors_faults
+from mooring.apiserver.validation.fields import Fault, invalid
 
 
 def device_class_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:

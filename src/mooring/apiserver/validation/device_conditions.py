@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid
 from mooring.apiserver.validation.device_names import each_faults
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid
 from mooring.apiserver.validation.selectors import label_name_faults
 
 CONDITIONS_COUNT_MAX = 4

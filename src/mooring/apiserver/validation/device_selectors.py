@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, internal, invalid, required, too_long
 from mooring.apiserver.validation.device_names import driver_faults, each_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, internal, invalid, required, too_long
 
 SELECTORS_COUNT_MAX = 32
 CONFIGS_COUNT_MAX = 32

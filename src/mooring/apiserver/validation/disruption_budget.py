@@ -7,9 +7,8 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported
-from mooring.apiserver.validation.conditions import conditions_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported
+from mooring.apiserver.validation.selectors import conditions_faults, label_selector_faults
 from mooring.apiserver.validation.workloads import (
     above_100_percent_faults,
     int_or_percent_faults,

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.faults import Fault, duplicate, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.addresses import IPV4, IPV6, endpoint_ip_faults, family_of, ip_faults, parse_ip
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
 from mooring.apiserver.validation.selectors import label_name_faults
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults
 
 FQDN = "FQDN"
 ADDRESSES_MAX = 100

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.addresses import endpoint_ip_faults, ip_faults
-from mooring.apiserver.validation.syntax import (
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.names import (
     dns_label_faults,
     dns_subdomain_faults,
     port_number_faults,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, Kind
-from mooring.apiserver.faults import Fault, invalid, required
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import immutable_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults, qualified_name_faults
+from mooring.apiserver.validation.names import dns_subdomain_faults, qualified_name_faults
+from mooring.apiserver.validation.values import internal_value
 
 SHORT_TEXT_BYTES_MAX = 128
 MESSAGE_BYTES_MAX = 1024

@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.job_policies import (
     capitalised,
     failure_policy_faults,
@@ -23,10 +22,10 @@ from mooring.apiserver.validation.job_policies import (
 )
 from mooring.apiserver.validation.job_status import is_condition_true
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
 from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults, matching_rule
+from mooring.apiserver.validation.values import internal_value, means_the_same
 from mooring.apiserver.validation.workloads import (
     immutable_selector_faults,
     labels_value,

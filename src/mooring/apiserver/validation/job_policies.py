@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.faults import (
+from mooring.apiserver.validation.fields import (
     Fault,
     FaultKind,
     duplicate,

@@ -11,7 +11,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, FaultKind, duplicate, invalid, required
+from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, invalid, required
 from mooring.apiserver.validation.job_indexes import IndexesError, count_indexes, first_overlap
 from mooring.apiserver.validation.job_policies import capitalised
 from mooring.apiserver.validation.metadata import IMMUTABLE

@@ -9,8 +9,8 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
-from mooring.apiserver.validation.syntax import qualified_name_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.names import qualified_name_faults
 
 _STRATEGIES = ("OldestEmulationVersion",)
 

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.names import qualified_name_faults
 from mooring.apiserver.validation.resources import (
     NameFaults,
     allows_overcommit,
     container_resource_name_faults,
     resource_name_faults,
 )
-from mooring.apiserver.validation.syntax import qualified_name_faults
 
 POD, CONTAINER, CLAIM = "Pod", "Container", "PersistentVolumeClaim"
 STANDARD_TYPES = (POD, CONTAINER, CLAIM)

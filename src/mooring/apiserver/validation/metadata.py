@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.faults import Fault, forbidden, go_json, invalid, required, too_long
-from mooring.apiserver.validation.syntax import (
+from mooring.apiserver.validation.fields import Fault, forbidden, go_json, invalid, required, too_long
+from mooring.apiserver.validation.names import (
     dns_1035_label_faults,
     dns_label_faults,
     dns_subdomain_faults,

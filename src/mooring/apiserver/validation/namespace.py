@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid
+from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from mooring.apiserver.validation.syntax import qualified_name_faults
+from mooring.apiserver.validation.names import qualified_name_faults
 
 KUBERNETES_FINALIZER = "kubernetes"
 ACTIVE, TERMINATING = "Active", "Terminating"

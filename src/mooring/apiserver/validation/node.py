@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.faults import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_faults
-from mooring.apiserver.validation.internal_value import internal_value
-from mooring.apiserver.validation.json_text import json_fault
+from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import DNS_SUBDOMAIN_LENGTH_MAX, qualified_name_faults
 from mooring.apiserver.validation.node_config import config_source_faults, config_status_faults
 from mooring.apiserver.validation.resources import positive_faults, resource_quantity_faults
-from mooring.apiserver.validation.syntax import DNS_SUBDOMAIN_LENGTH_MAX, qualified_name_faults
+from mooring.apiserver.validation.values import internal_value, json_fault
 
 TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"

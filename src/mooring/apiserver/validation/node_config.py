@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
-from mooring.apiserver.validation.internal_value import internal_value
-from mooring.apiserver.validation.syntax import config_key_faults, dns_label_faults, dns_subdomain_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.names import config_key_faults, dns_label_faults, dns_subdomain_faults
+from mooring.apiserver.validation.values import internal_value
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"
 _CHECKS: dict[str, Callable[[str], Sequence[str]]] = {

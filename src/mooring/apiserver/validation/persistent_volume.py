@@ -12,13 +12,13 @@ from posixpath import normpath
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
 from mooring.api.quantity import quantity_value
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.affinity import node_selector_faults
-from mooring.apiserver.validation.internal_value import internal_diff, internal_value
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
+from mooring.apiserver.validation.names import dns_subdomain_faults
 from mooring.apiserver.validation.persistent_volume_sources import SOURCES, sources_faults
 from mooring.apiserver.validation.resources import positive_quantity_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
+from mooring.apiserver.validation.values import internal_diff, internal_value
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SINGLE_POD = "ReadWriteOncePod"

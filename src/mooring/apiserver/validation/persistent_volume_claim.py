@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.api.resource_names import NATIVE_PREFIX
-from mooring.apiserver.faults import Fault, Verbatim, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.internal_value import internal_diff
+from mooring.apiserver.validation.fields import Fault, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
 from mooring.apiserver.validation.persistent_volume import (
     VOLUME_MODES,
     access_modes_faults,
@@ -22,8 +22,7 @@ from mooring.apiserver.validation.persistent_volume import (
 )
 from mooring.apiserver.validation.resources import positive_quantity_faults, resource_quantity_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults, qualified_name_faults
+from mooring.apiserver.validation.values import internal_diff, means_the_same
 
 STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 RESIZE_STATUSES = (

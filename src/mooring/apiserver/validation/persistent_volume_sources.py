@@ -13,9 +13,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults, range_rule
-from mooring.apiserver.validation.volumes_paths import backstep_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.names import backstep_faults, dns_label_faults, dns_subdomain_faults, range_rule
 from mooring.apiserver.validation.volumes_sources import NAMED_SOURCES, driver_name_faults, host_path_faults
 
 _TOO_LONG_PORTAL = (

@@ -7,8 +7,8 @@ Goes out   faults, in Kubernetes' order; those of the metadata come before, from
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden
 from mooring.apiserver.validation.containers_common import container_image_space_faults
+from mooring.apiserver.validation.fields import Fault, forbidden
 from mooring.apiserver.validation.pod_annotations import pod_annotations_faults, profiles_match_faults
 from mooring.apiserver.validation.pod_options import STRICT_POD, PodOptions
 from mooring.apiserver.validation.pod_spec import pod_spec_faults

@@ -14,8 +14,8 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.faults import Fault, forbidden, invalid
 from mooring.apiserver.validation.containers_walk import every_container
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid
 from mooring.apiserver.validation.pod_options import STRICT, PodOptions
 from mooring.apiserver.validation.pod_spec import MIRROR_ANNOTATION
 from mooring.apiserver.validation.pod_tolerations import tolerations_faults

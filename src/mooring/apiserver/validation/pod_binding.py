@@ -7,7 +7,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, not_supported, required
+from mooring.apiserver.validation.fields import Fault, not_supported, required
 
 
 def binding_faults(binding: Document) -> list[Fault]:

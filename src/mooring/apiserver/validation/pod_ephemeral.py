@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.faults import Fault, forbidden
-from mooring.apiserver.validation.internal_value import internal_diff
+from mooring.apiserver.validation.fields import Fault, forbidden
 from mooring.apiserver.validation.pod import pod_faults
 from mooring.apiserver.validation.pod_annotations import pod_annotations_update_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.pod_spec import MIRROR_ANNOTATION, WHOLE_OBJECT
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import internal_diff, means_the_same
 
 _PATH = "spec.ephemeralContainers"
 

@@ -7,10 +7,10 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.addresses import ip_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.names import dns_subdomain_faults, underscored_subdomain_faults
 from mooring.apiserver.validation.pod_options import PodOptions
-from mooring.apiserver.validation.syntax import dns_subdomain_faults, underscored_subdomain_faults
 
 NAME_SERVERS_MAX = 3
 SEARCH_PATHS_MAX = 32

@@ -13,12 +13,12 @@ from mooring.api.label_syntax import label_value_faults
 from mooring.api.resource_names import HUGE_PAGES_PREFIX
 from mooring.apiserver.validation.affinity import match_label_keys_faults, term_selectors_faults
 from mooring.apiserver.validation.containers_walk import every_container
+from mooring.apiserver.validation.names import unreserved_faults
 from mooring.apiserver.validation.pod_annotations import has_valid_deletion_cost
 from mooring.apiserver.validation.pod_options import STRICT, STRICT_POD, PodOptions
 from mooring.apiserver.validation.resources import is_whole_pages
 from mooring.apiserver.validation.security_profiles import host_sysctl_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.volumes_paths import unreserved_faults
 
 
 def options_after(old: Document | None, is_pod: bool) -> PodOptions:

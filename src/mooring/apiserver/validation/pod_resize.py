@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid
 from mooring.apiserver.validation.pod import pod_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.pod_quality import quality_of_service
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 _RESIZABLE = ("cpu", "memory")
 _ONLY_THESE = "only cpu and memory resources are mutable"

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from mooring.api.document import Document
 from mooring.api.quantity import Quantity, parse_quantity, quantity_nano
 from mooring.api.resource_names import HUGE_PAGES_PREFIX
-from mooring.apiserver.faults import Fault, forbidden, invalid
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.resources import pod_resource_name_faults, resource_requirements_faults
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, not_found, not_supported, required
 from mooring.apiserver.validation.affinity import affinity_faults
 from mooring.apiserver.validation.affinity_spread import spread_constraints_faults
 from mooring.apiserver.validation.containers import (
@@ -19,8 +18,14 @@ from mooring.apiserver.validation.containers import (
     ordinary_containers_faults,
 )
 from mooring.apiserver.validation.containers_walk import every_container
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_found, not_supported, required
 from mooring.apiserver.validation.metadata import labels_faults
+from mooring.apiserver.validation.names import (
+    dns_label_faults,
+    dns_subdomain_faults,
+    qualified_name_faults,
+    range_faults,
+)
 from mooring.apiserver.validation.pod_network import (
     dns_config_faults,
     dns_policy_faults,
@@ -34,12 +39,7 @@ from mooring.apiserver.validation.pod_tolerations import tolerations_faults
 from mooring.apiserver.validation.resources import resource_requirements_faults
 from mooring.apiserver.validation.security import host_users_faults, pod_security_context_faults
 from mooring.apiserver.validation.security_windows import host_process_faults, operating_system_faults
-from mooring.apiserver.validation.syntax import (
-    dns_label_faults,
-    dns_subdomain_faults,
-    qualified_name_faults,
-    range_faults,
-)
+from mooring.apiserver.validation.values import internal_value
 from mooring.apiserver.validation.volumes import volumes_faults
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, internal, invalid
 from mooring.apiserver.validation.addresses import are_of_both_families, ip_faults, parse_ip
-from mooring.apiserver.validation.internal_value import internal_values
+from mooring.apiserver.validation.fields import Fault, forbidden, internal, invalid
 from mooring.apiserver.validation.metadata import immutable_faults
+from mooring.apiserver.validation.names import dns_subdomain_faults, qualified_name_faults
 from mooring.apiserver.validation.pod_annotations import pod_annotations_update_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.pod_status_devices import (
@@ -24,7 +24,7 @@ from mooring.apiserver.validation.pod_status_devices import (
     extended_claim_faults,
 )
 from mooring.apiserver.validation.security import id_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults, qualified_name_faults
+from mooring.apiserver.validation.values import internal_values
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _STATUSES = (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
 
 HEALTH_MESSAGE_LENGTH_MAX = 1024
 

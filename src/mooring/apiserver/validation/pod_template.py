@@ -7,7 +7,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden
+from mooring.apiserver.validation.fields import Fault, forbidden
 from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
 from mooring.apiserver.validation.pod_annotations import pod_annotations_faults, profiles_match_faults
 from mooring.apiserver.validation.pod_ratchet import options_after

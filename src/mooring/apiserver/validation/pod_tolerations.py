@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
 from mooring.api.quantity import INT64_MAX, INT64_MIN
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.selectors import label_name_faults
 

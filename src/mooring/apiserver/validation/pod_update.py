@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
-from mooring.apiserver.validation.internal_value import internal_diff, internal_value, internal_values
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.names import range_faults
 from mooring.apiserver.validation.pod import pod_faults
 from mooring.apiserver.validation.pod_annotations import pod_annotations_faults, pod_annotations_update_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.pod_ratchet import options_after
 from mooring.apiserver.validation.pod_spec import DEADLINE_S_MAX, MIRROR_ANNOTATION
 from mooring.apiserver.validation.pod_tolerations import added_tolerations_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
-from mooring.apiserver.validation.syntax import range_faults
+from mooring.apiserver.validation.values import internal_diff, internal_value, internal_values, means_the_same
 
 _CHANGEABLE = ",".join(
     (

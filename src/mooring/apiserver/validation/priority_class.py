@@ -7,7 +7,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 
 SYSTEM_PREFIX = "system-"

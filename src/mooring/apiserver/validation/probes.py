@@ -9,9 +9,9 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import http_header_name_faults, port_name_faults, port_number_faults
 from mooring.apiserver.validation.resources import non_negative_faults
-from mooring.apiserver.validation.syntax import http_header_name_faults, port_name_faults, port_number_faults
 
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")

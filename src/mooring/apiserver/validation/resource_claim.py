@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.faults import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.device_names import each_faults, full_device_name_faults, label_faults, set_faults
 from mooring.apiserver.validation.device_selectors import CONFIGS_COUNT_MAX, configuration_faults, selectors_faults
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_subdomain_faults
 from mooring.apiserver.validation.selectors import label_name_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
 from mooring.apiserver.validation.volumes_claims import template_metadata_faults
 
 REQUESTS_COUNT_MAX = 32

@@ -13,10 +13,8 @@ from __future__ import annotations
 from functools import partial
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required, too_long, too_many
 from mooring.apiserver.validation.addresses import interface_address_faults
 from mooring.apiserver.validation.affinity import node_selector_faults
-from mooring.apiserver.validation.conditions import conditions_faults
 from mooring.apiserver.validation.device_conditions import binding_conditions_faults
 from mooring.apiserver.validation.device_names import (
     driver_faults,
@@ -31,7 +29,7 @@ from mooring.apiserver.validation.device_selectors import (
     configuration_faults,
     json_object_faults,
 )
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.resource_claim import (
     RequestNames,
@@ -39,7 +37,8 @@ from mooring.apiserver.validation.resource_claim import (
     request_reference_faults,
     request_references_faults,
 )
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.selectors import conditions_faults
+from mooring.apiserver.validation.values import internal_value, means_the_same
 
 USERS_COUNT_MAX = 256
 RESULTS_COUNT_MAX = 32

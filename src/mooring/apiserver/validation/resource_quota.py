@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from mooring.api.document import Document
 from mooring.api.resource_names import HUGE_PAGES_PREFIX
-from mooring.apiserver.faults import Fault, invalid, required
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.resources import (
     QUOTA_HUGE_PAGES_PREFIX,
@@ -15,6 +14,7 @@ from mooring.apiserver.validation.resources import (
     resource_name_faults,
     resource_quantity_faults,
 )
+from mooring.apiserver.validation.values import internal_value
 
 _POD_RESOURCES = frozenset({"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
 _CLAIM_RESOURCES = frozenset({"persistentvolumeclaims", "requests.storage"})

@@ -10,7 +10,6 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, required
 from mooring.apiserver.validation.affinity import node_selector_faults
 from mooring.apiserver.validation.device_names import (
     driver_faults,
@@ -18,10 +17,11 @@ from mooring.apiserver.validation.device_names import (
     pool_name_faults,
     set_faults,
 )
-from mooring.apiserver.validation.internal_value import internal_values
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import immutable_faults
+from mooring.apiserver.validation.names import dns_subdomain_faults
 from mooring.apiserver.validation.resource_slice_device import counters_faults, device_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
+from mooring.apiserver.validation.values import internal_values
 
 DEVICES_COUNT_MAX = 128
 INTRICATE_DEVICES_COUNT_MAX = 64

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.faults import Fault, invalid, not_supported, required, too_long, too_many
 from mooring.apiserver.validation.affinity import node_selector_faults
 from mooring.apiserver.validation.device_capacity import shared_capacity_faults, whole_capacity_faults
 from mooring.apiserver.validation.device_conditions import binding_conditions_faults
@@ -25,10 +24,11 @@ from mooring.apiserver.validation.device_names import (
     qualified_device_name_faults,
     set_faults,
 )
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long, too_many
+from mooring.apiserver.validation.names import dns_subdomain_faults
 from mooring.apiserver.validation.resource_claim import EFFECTS
 from mooring.apiserver.validation.selectors import label_name_faults
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
+from mooring.apiserver.validation.values import internal_value
 
 PROPERTIES_COUNT_MAX = 32
 VALUES_COUNT_MAX = 48

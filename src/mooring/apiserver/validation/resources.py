@@ -27,17 +27,9 @@ from mooring.api.resource_names import (
     is_extended_resource,
     is_pod_level_resource,
 )
-from mooring.apiserver.faults import (
-    Fault,
-    FaultKind,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_label_faults, qualified_name_faults
 from mooring.apiserver.validation.pod_options import STRICT, PodOptions
-from mooring.apiserver.validation.syntax import dns_label_faults, qualified_name_faults
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 POSITIVE = "must be greater than zero"

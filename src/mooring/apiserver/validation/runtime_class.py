@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid, required
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, labels_faults
+from mooring.apiserver.validation.names import dns_label_faults
 from mooring.apiserver.validation.pod_options import STRICT
 from mooring.apiserver.validation.pod_tolerations import tolerations_faults
 from mooring.apiserver.validation.resources import resource_requirements_faults
-from mooring.apiserver.validation.syntax import dns_label_faults
+from mooring.apiserver.validation.values import internal_value
 
 
 def runtime_class_faults(obj: Document) -> list[Fault]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from base64 import b64decode
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, required, too_long
 from mooring.apiserver.validation.config_map import DATA_BYTES_MAX, decoded_length
-from mooring.apiserver.validation.json_text import json_fault
-from mooring.apiserver.validation.syntax import config_key_faults
+from mooring.apiserver.validation.fields import Fault, invalid, required, too_long
+from mooring.apiserver.validation.names import config_key_faults
+from mooring.apiserver.validation.values import json_fault
 
 OPAQUE = "Opaque"
 TLS = "kubernetes.io/tls"

@@ -9,13 +9,13 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
 from mooring.apiserver.validation.containers_walk import every_container
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.names import range_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.security_profiles import apparmor_faults, seccomp_faults, sysctls_faults
 from mooring.apiserver.validation.security_windows import windows_options_faults
-from mooring.apiserver.validation.syntax import range_faults
+from mooring.apiserver.validation.values import internal_value
 
 ID_MAX = 2**31 - 1
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.names import descending_faults
 from mooring.apiserver.validation.pod_options import PodOptions
-from mooring.apiserver.validation.volumes_paths import descending_faults
+from mooring.apiserver.validation.values import internal_value
 
 SYSCTL_LENGTH_MAX = 253
 LOCALHOST_PROFILE_LENGTH_MAX = 4095

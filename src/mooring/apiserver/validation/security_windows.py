@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.containers_walk import every_container
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_subdomain_faults
 
 CREDENTIAL_SPEC_KIB_MAX = 64
 DOMAIN_LENGTH_MAX = 256

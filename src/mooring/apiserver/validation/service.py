@@ -12,18 +12,18 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.defaults.service import is_externally_accessible
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.addresses import endpoint_ip_faults, ip_faults, range_faults
 from mooring.apiserver.validation.endpoints import PROTOCOLS
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import labels_faults
-from mooring.apiserver.validation.service_addresses import cluster_ips_faults, is_headless
-from mooring.apiserver.validation.syntax import (
+from mooring.apiserver.validation.names import (
     dns_label_faults,
     dns_subdomain_faults,
     port_name_faults,
     port_number_faults,
     qualified_name_faults,
 )
+from mooring.apiserver.validation.service_addresses import cluster_ips_faults, is_headless
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES = ("ClientIP", "None")

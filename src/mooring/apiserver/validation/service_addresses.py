@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.addresses import IPV4, IPV6, are_of_both_families, family_of, ip_faults, parse_ip
-from mooring.apiserver.validation.syntax import dns_subdomain_faults
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_subdomain_faults
 
 NO_ADDRESS = "None"
 FAMILIES = (IPV4, IPV6)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, duplicate, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import immutable_faults
+from mooring.apiserver.validation.names import qualified_name_faults
 from mooring.apiserver.validation.selectors import label_name_faults
-from mooring.apiserver.validation.syntax import qualified_name_faults
 
 PARAMETERS_BYTES_MAX = 256 * 1024
 PARAMETERS_COUNT_MAX = 512

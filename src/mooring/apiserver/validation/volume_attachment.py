@@ -10,13 +10,12 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, required, too_long
-from mooring.apiserver.validation.internal_value import internal_value
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import dns_subdomain_faults, range_rule
 from mooring.apiserver.validation.persistent_volume import volume_spec_faults
 from mooring.apiserver.validation.persistent_volume_sources import csi_driver_name_faults
-from mooring.apiserver.validation.semantic_equality import means_the_same
-from mooring.apiserver.validation.syntax import dns_subdomain_faults, range_rule
+from mooring.apiserver.validation.values import internal_value, means_the_same
 
 METADATA_BYTES_MAX = 256 * 1024
 MESSAGE_BYTES_MAX = 1024

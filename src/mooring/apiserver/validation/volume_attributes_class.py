@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, required
+from mooring.apiserver.validation.fields import Fault, forbidden, required
 from mooring.apiserver.validation.storage_class import parameters_faults, provisioner_faults
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_nano
-from mooring.apiserver.faults import Fault, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.containers_common import pull_policy_faults
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
 from mooring.apiserver.validation.pod_options import PodOptions
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults
 from mooring.apiserver.validation.volumes_claims import claim_template_faults
 from mooring.apiserver.validation.volumes_files import (
     config_map_volume_faults,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, required
 from mooring.apiserver.validation.containers_environment import (
     FILE_FIELDS,
     field_reference_faults,
     resource_reference_faults,
 )
-from mooring.apiserver.validation.volumes_paths import file_mode_faults, unreserved_faults
+from mooring.apiserver.validation.fields import Fault, invalid, required
+from mooring.apiserver.validation.names import file_mode_faults, unreserved_faults
 
 
 def secret_volume_faults(source: Document, path: str) -> list[Fault]:

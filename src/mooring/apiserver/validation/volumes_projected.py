@@ -10,10 +10,10 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
+from mooring.apiserver.validation.names import file_mode_faults, unreserved_faults
 from mooring.apiserver.validation.pod_options import PodOptions
 from mooring.apiserver.validation.volumes_files import downward_file_faults, key_faults
-from mooring.apiserver.validation.volumes_paths import file_mode_faults, unreserved_faults
 
 TOKEN_LIFE_S_MIN = 600
 TOKEN_LIFE_S_MAX = 2**32

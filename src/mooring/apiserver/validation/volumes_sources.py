@@ -12,9 +12,15 @@ import re
 from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.syntax import dns_label_faults, dns_subdomain_faults, range_faults, range_rule
-from mooring.apiserver.validation.volumes_paths import backstep_faults, descending_faults
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.names import (
+    backstep_faults,
+    descending_faults,
+    dns_label_faults,
+    dns_subdomain_faults,
+    range_faults,
+    range_rule,
+)
 
 DRIVER_NAME_LENGTH_MAX = 63
 TENANT_LENGTH_MAX = 64

@@ -15,9 +15,9 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import NOTHING, LabelMatcher, compile_selector
 from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
 from mooring.apiserver.defaults.empty_labels import WithEmptyLabels
-from mooring.apiserver.faults import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.syntax import percent_faults
+from mooring.apiserver.validation.names import percent_faults
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 PERCENT_MAX = 100

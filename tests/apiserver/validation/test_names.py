@@ -1,15 +1,10 @@
-"""What paths in a pod may look like."""
+"""Tests of validation.names."""
 
 from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.validation.volumes_paths import (
-    backstep_faults,
-    descending_faults,
-    file_mode_faults,
-    unreserved_faults,
-)
+from mooring.apiserver.validation.names import backstep_faults, descending_faults, file_mode_faults, unreserved_faults
 
 
 @pytest.mark.parametrize(

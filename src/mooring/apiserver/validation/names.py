@@ -1,9 +1,8 @@
-"""What names, ports and other texts may look like.
+"""Formats of strings: DNS labels and subdomains, qualified names, ports, percentages, paths.
 
-Comes in   a value
-Goes out   what is wrong with it, as a list of Kubernetes' sentences; an empty list when nothing is
+Input: a string. Output: messages that say what is wrong with it, in the words of kube-apiserver.
 
- 1. Lengths are counted in bytes, although some sentences say characters: that is how Go counts.
+1. Lengths are counted in bytes, as Go does, although some messages say characters.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import re
 from functools import lru_cache
 
 from mooring.api.label_syntax import label_key_faults
+from mooring.apiserver.validation.fields import Fault, invalid
 
 DNS_LABEL_LENGTH_MAX = 63
 DNS_SUBDOMAIN_LENGTH_MAX = 253
@@ -199,3 +199,28 @@ def _directory_faults(value: str) -> tuple[str, ...]:
     if value == "..":
         return ("must not be '..'",)
     return ("must not start with '..'",) if value.startswith("..") else ()
+
+
+def backstep_faults(value: str, path: str) -> list[Fault]:
+    """A path that may not climb."""
+    return [invalid(path, value, "must not contain '..'")] if ".." in value and ".." in value.split("/") else []
+
+
+def descending_faults(value: str, path: str) -> list[Fault]:
+    """A path below something: relative, and it may not climb."""
+    faults = [invalid(path, value, "must be a relative path")] if value.startswith("/") else []
+    return faults + backstep_faults(value, path)
+
+
+def unreserved_faults(value: str, path: str) -> list[Fault]:
+    """A path below something whose first part is not one that kubelets keep for themselves."""
+    faults = descending_faults(value, path)
+    if value.startswith("..") and not value.startswith("../"):
+        faults.append(invalid(path, value, "must not start with '..'"))
+    return faults
+
+
+def file_mode_faults(mode: int | None, path: str) -> list[Fault]:
+    if mode is None or 0 <= mode <= 0o777:
+        return []
+    return [invalid(path, mode, "must be a number between 0 and 0777 (octal), both inclusive")]

@@ -1,12 +1,10 @@
-"""Faults: what is wrong with a field of an object, in Kubernetes' words.
+"""Field errors: what is wrong with a field of an object, in the words of kube-apiserver.
 
-Comes in   a field's path, the value found, and what is wrong with it
-Goes out   a `Fault`, which becomes one cause of a 422 answer
+Input: the path of a field, its value, and what is wrong with it. Output: a field error, one cause of a 422 response.
 
- 1. A fault is a value, not an exception: validators collect all of them.
- 2. Paths are plain texts (`spec.containers[0].image`, `metadata.labels`, `data[key]`); validators extend them with
-    f-strings on the way down.
- 3. Values are printed as Go prints them: texts quoted, numbers and flags plain, everything else as JSON.
+1. A field error is a value, not an exception: validation collects all of them.
+2. Paths are plain texts (`spec.containers[0].image`, `metadata.labels`, `data[key]`), extended with f-strings.
+3. Values print as in Go: texts quoted, numbers and booleans plain, everything else as JSON.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""The table of one kind: its columns, and how an object becomes a row of cells.
+"""Columns of a kind and the function that turns an object into a row of cells.
 
-Comes in   short descriptions of columns, and functions that fill cells
-Goes out   a `KindTable`
-
- 1. A row has a cell for each column, those of lower priority too: who prints, leaves out what is too wide.
+1. A row has a cell for each column, including those of lower priority. The client leaves out what it does not show.
 """
 
 from __future__ import annotations
