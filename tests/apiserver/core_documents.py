@@ -1,7 +1,7 @@
 """Objects of the core kinds, of storage and of devices as strategies see them, and what is said about them.
 
 document(SERVICE, spec={"ports": [{"port": 80}]})     canonical and defaulted, named `v` in the namespace `web`
-created(SERVICE, document)                            what becomes of it: faults messages, or the document prepared
+created(SERVICE, document)                            what becomes of it: messages of errors, or the document prepared
 changed(SERVICE, old, spec={...})                     the same for an old object of which some parts are replaced
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.kinds import CSI_DRIVER, STORAGE_CLASS, VOLUME_ATTACHMENT
-from mooring.apiserver.defaults.storage import default_csi_driver
+from mooring.apiserver.kinds.csi_driver import default_csi_driver
 from tests.apiserver.core_documents import document
 
 

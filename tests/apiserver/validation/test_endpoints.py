@@ -1,4 +1,4 @@
-"""Endpoints need addresses that can be reached, and ports that can be messages apart."""
+"""Endpoints need addresses that can be reached, and ports that can be told apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: taints that can be messages apart, amounts that can be, address ranges that never change."""
+"""Nodes: taints that can be told apart, amounts that can be, address ranges that never change."""
 
 from __future__ import annotations
 

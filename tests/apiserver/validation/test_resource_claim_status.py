@@ -1,4 +1,4 @@
-"""What a claim was given never changes, who uses it is messages once, and drivers report on what was given."""
+"""What a claim was given never changes, who uses it is told once, and drivers report on what was given."""
 
 from __future__ import annotations
 

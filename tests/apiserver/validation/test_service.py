@@ -1,4 +1,4 @@
-"""A service has ports that can be messages apart, and of everything else only what its type has."""
+"""A service has ports that can be told apart, and of everything else only what its type has."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.defaults.persistent_volume_claim import default_claim
 from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.persistent_volume_claim import default_claim
 from mooring.client.errors import BadRequestError
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"

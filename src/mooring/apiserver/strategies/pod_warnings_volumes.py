@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.strategies.persistent_volume_claim import claim_spec_warnings
+from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_warnings
 
 _OUT_OF_USE = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",

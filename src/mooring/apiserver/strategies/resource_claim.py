@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.devices import default_resource_claim
-from mooring.apiserver.strategies.status_metadata import keep_metadata
+from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_stateful_set
-from mooring.apiserver.strategies.persistent_volume_claim import claim_spec_warnings
+from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_warnings
 from mooring.apiserver.strategies.workload import WorkloadStrategy
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.validation.fields import Fault

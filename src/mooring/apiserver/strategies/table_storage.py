@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from mooring.api import kinds
 from mooring.api.kinds import Kind
-from mooring.apiserver.strategies.csi_driver import CSIDriverStrategy
-from mooring.apiserver.strategies.csi_node import CSINodeStrategy
-from mooring.apiserver.strategies.csi_storage_capacity import CSIStorageCapacityStrategy
+from mooring.apiserver.kinds.csi_driver import CSIDriverStrategy
+from mooring.apiserver.kinds.csi_node import CSINodeStrategy
+from mooring.apiserver.kinds.csi_storage_capacity import CSIStorageCapacityStrategy
+from mooring.apiserver.kinds.storage_class import StorageClassStrategy
+from mooring.apiserver.kinds.volume_attachment import VolumeAttachmentStrategy
+from mooring.apiserver.kinds.volume_attributes_class import VolumeAttributesClassStrategy
 from mooring.apiserver.strategies.device_class import DeviceClassStrategy
 from mooring.apiserver.strategies.resource_claim import ResourceClaimStrategy
 from mooring.apiserver.strategies.resource_claim_template import ResourceClaimTemplateStrategy
 from mooring.apiserver.strategies.resource_slice import ResourceSliceStrategy
-from mooring.apiserver.strategies.storage_class import StorageClassStrategy
-from mooring.apiserver.strategies.volume_attachment import VolumeAttachmentStrategy
-from mooring.apiserver.strategies.volume_attributes_class import VolumeAttributesClassStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required, too_long, too_many
 from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
-from mooring.apiserver.validation.persistent_volume_sources import csi_driver_name_faults
 
 POOL_NAME_BYTES_MAX = 253
 IDENTIFIER_BYTES_MAX = 32

@@ -11,10 +11,10 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
 from mooring.apiserver.validation.names import dns_label_faults
-from mooring.apiserver.validation.persistent_volume_claim import claim_spec_faults
 from mooring.apiserver.validation.pod_annotations import pod_annotations_faults
 from mooring.apiserver.validation.pod_ratchet import options_after
 from mooring.apiserver.validation.pod_template import pod_template_faults

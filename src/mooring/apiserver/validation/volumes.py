@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_nano
+from mooring.apiserver.kinds.volume_sources import NAMED_SOURCES, csi_faults, host_path_faults
 from mooring.apiserver.validation.containers_common import pull_policy_faults
 from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
@@ -25,7 +26,6 @@ from mooring.apiserver.validation.volumes_files import (
     secret_volume_faults,
 )
 from mooring.apiserver.validation.volumes_projected import projected_volume_faults
-from mooring.apiserver.validation.volumes_sources import NAMED_SOURCES, csi_faults, host_path_faults
 
 ISCSI_NAME_LENGTH_MAX = 64
 

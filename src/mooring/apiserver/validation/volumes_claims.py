@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.schema.tables import struct_named
+from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults
 from mooring.apiserver.validation.fields import Fault, forbidden
 from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
-from mooring.apiserver.validation.persistent_volume_claim import claim_spec_faults
 
 
 def claim_template_faults(template: Document, path: str) -> list[Fault]:

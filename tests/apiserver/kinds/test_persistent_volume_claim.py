@@ -1,4 +1,4 @@
-"""A claim says how much it wants and how, and keeps to it."""
+"""Tests of kinds.persistent_volume_claim."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM
-from mooring.apiserver.validation.persistent_volume_claim import (
+from mooring.apiserver.kinds.persistent_volume_claim import (
     claim_spec_faults,
     claim_status_faults,
     claim_update_faults,
+    default_claim,
     tolerance_for,
 )
-from tests.apiserver.core_documents import document
+from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
+
+
+def test_claims() -> None:
+    resources = {"requests": {"storage": "1.0001"}, "limits": {"storage": "2"}}
+    claim: Document = {"spec": {"resources": resources}, "status": {"capacity": {"storage": "0.0001"}}}
+    default_claim(claim)
+    default_claim(claim)
+    assert claim["spec"] == {
+        "resources": {"requests": {"storage": "1001m"}, "limits": {"storage": "2"}},
+        "volumeMode": "Filesystem",
+    }
+    assert claim["status"] == {"phase": "Pending", "capacity": {"storage": "1m"}}
+
 
 SPEC: Document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
 CLAIM: Document = {"kind": "PersistentVolumeClaim", "name": "a"}
@@ -165,4 +179,81 @@ def test_a_status_counts_storage() -> None:
         '"NodeResizePending"',
         'status.allocatedResourceStatuses: Unsupported value: "cpu": supported values: "storage"',
         'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+    ]
+
+
+PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC: Document = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM: Document = {"apiGroup": None, "kind": "PersistentVolumeClaim", "name": "a"}
+OTHER: Document = {"apiGroup": "example.com", "kind": "Image", "name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("given", "source", "reference"),
+    [
+        pytest.param({}, None, None, id="nothing"),
+        pytest.param(
+            {"dataSource": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
+            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
+            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
+            id="a claim, the old way",
+        ),
+        pytest.param(
+            {"dataSourceRef": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
+            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
+            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
+            id="a claim, the new way",
+        ),
+        pytest.param({"dataSource": OTHER}, None, None, id="the old way knows only claims and snapshots"),
+        pytest.param({"dataSourceRef": OTHER}, OTHER, OTHER, id="the new way knows everything"),
+        pytest.param(
+            {"dataSourceRef": {**PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM, "namespace": "b"}},
+            None,
+            None,
+            id="but nothing elsewhere",
+        ),
+    ],
+)
+def test_sources(given: Document, source: Document | None, reference: Document | None) -> None:
+    claim = document(
+        PERSISTENT_VOLUME_CLAIM, spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, **given}, status={"phase": "Bound"}
+    )
+    assert created(PERSISTENT_VOLUME_CLAIM, claim) == []
+    assert (claim["spec"].get("dataSource"), claim["spec"].get("dataSourceRef")) == (source, reference)
+    assert claim["status"] == {"phase": "Pending"}
+
+
+def test_a_claim_that_was_stored_with_one_field_is_seen_with_both() -> None:
+    old = document(
+        PERSISTENT_VOLUME_CLAIM,
+        spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSource": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
+    )
+    faults, claim = changed(
+        PERSISTENT_VOLUME_CLAIM,
+        old,
+        spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSourceRef": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
+    )
+    assert faults == []
+    assert claim["spec"]["dataSource"] == PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM
+
+
+def test_the_status_has_its_own_door() -> None:
+    old = document(PERSISTENT_VOLUME_CLAIM, spec=PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC)
+    faults, claim = changed(PERSISTENT_VOLUME_CLAIM, old, "status", spec={}, status={"phase": "Bound"})
+    assert (faults, claim["spec"], claim["status"]) == ([], old["spec"], {"phase": "Bound"})
+
+
+def test_parts_of_bytes_are_told() -> None:
+    metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
+    resources = {"requests": {"storage": "1500m"}, "limits": {"storage": "2500m"}}
+    claim = document(
+        PERSISTENT_VOLUME_CLAIM, metadata, spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "resources": resources}
+    )
+    assert strategy(PERSISTENT_VOLUME_CLAIM).warnings_on_create(claim, call(PERSISTENT_VOLUME_CLAIM)) == [
+        "metadata.annotations[volume.beta.kubernetes.io/storage-class]: "
+        'deprecated since v1.8; use "storageClassName" attribute instead',
+        'spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer',
+        'spec.resources.limits[storage]: fractional byte value "2500m" is invalid, must be an integer',
     ]

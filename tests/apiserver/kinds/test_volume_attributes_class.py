@@ -1,4 +1,4 @@
-"""Classes of volume attributes name a driver and parameters, and never change."""
+"""Tests of kinds.volume_attributes_class."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.volume_attributes_class import (
+from mooring.api.kinds import VOLUME_ATTRIBUTES_CLASS
+from mooring.apiserver.kinds.volume_attributes_class import (
     volume_attributes_class_faults,
     volume_attributes_class_update_faults,
 )
+from tests.apiserver.core_documents import changed, created, document
 from tests.apiserver.field_errors import messages
 
 GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
@@ -36,4 +38,14 @@ def test_nothing_changes() -> None:
     assert messages(volume_attributes_class_update_faults({"driverName": "x", "parameters": {}}, GOOD)) == [
         "driverName: Forbidden: updates to driverName are forbidden.",
         "parameters: Forbidden: updates to parameters are forbidden.",
+    ]
+
+
+def test_a_change_is_forbidden_before_it_is_judged() -> None:
+    made = document(VOLUME_ATTRIBUTES_CLASS, driverName="a", parameters={"b": "c"})
+    assert created(VOLUME_ATTRIBUTES_CLASS, made) == []
+    faults, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})
+    assert faults == [
+        "parameters: Forbidden: updates to parameters are forbidden.",
+        "parameters: Required value: must contain at least one key/value pair",
     ]

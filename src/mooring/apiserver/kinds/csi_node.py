@@ -1,19 +1,20 @@
-"""What is wrong with a CSINode: the drivers that run on a node.
+"""CSINode (storage.k8s.io/v1).
 
-Comes in   a CSINode, and what it was
-Goes out   faults
-
- 1. Drivers come and go, but while one is there only the number of its volumes changes.
- 2. What is wrong with a topology key is told of the whole driver.
+1. Drivers may be added and removed. Of a driver that stays only the number of volumes may change.
+2. Errors of a topology key name the whole driver.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import qualified_name_faults
-from mooring.apiserver.validation.persistent_volume_sources import csi_driver_name_faults
 from mooring.apiserver.validation.resources import non_negative_faults
 from mooring.apiserver.validation.values import internal_value
 
@@ -72,3 +73,23 @@ def _without_count(driver: Document) -> Document:
 
 def _fixed_part(driver: Document) -> tuple[object, object]:
     return driver.get("nodeID", ""), driver.get("topologyKeys") or []
+
+
+def _csi_node_cells(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], len((obj.get("spec") or {}).get("drivers") or ()), age(obj, now_s)]
+
+
+CSI_NODE_TABLE = KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node_cells)
+
+
+class CSINodeStrategy(Strategy):
+    allows_unconditional_update = False
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return csi_node_faults(obj["spec"], "spec")
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new object, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += csi_node_faults(obj["spec"], "spec")
+        return faults + csi_node_update_faults(obj["spec"], old["spec"], "spec")

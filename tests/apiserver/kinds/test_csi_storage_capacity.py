@@ -1,4 +1,4 @@
-"""A capacity is that of a class in a topology, both fixed."""
+"""Tests of kinds.csi_storage_capacity."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.csi_storage_capacity import (
+from mooring.api.kinds import CSI_STORAGE_CAPACITY
+from mooring.apiserver.kinds.csi_storage_capacity import (
     has_bad_selector,
     storage_capacity_faults,
     storage_capacity_update_faults,
 )
+from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
 ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
@@ -42,4 +44,22 @@ def test_what_a_change_may_not_touch() -> None:
     assert messages(storage_capacity_update_faults(changed, old)) == [
         'nodeTopology: Invalid value: {"matchLabels":{"a":"2","b":"1"}}: field is immutable',
         'storageClassName: Invalid value: "slow": field is immutable',
+    ]
+
+
+def test_old_labels_are_warned_of() -> None:
+    topology = {
+        "matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}],
+        "matchLabels": {"beta.kubernetes.io/os": "linux"},
+    }
+    made = document(CSI_STORAGE_CAPACITY, storageClassName="fast", nodeTopology=topology)
+    assert created(CSI_STORAGE_CAPACITY, made) == []
+    assert strategy(CSI_STORAGE_CAPACITY).warnings_on_create(made, call(CSI_STORAGE_CAPACITY)) == [
+        "nodeTopology.matchExpressions[0].key: beta.kubernetes.io/arch is deprecated since v1.14; "
+        'use "kubernetes.io/arch" instead',
+        'nodeTopology.matchLabels.beta.kubernetes.io/os: deprecated since v1.14; use "kubernetes.io/os" instead',
+    ]
+    assert changed(CSI_STORAGE_CAPACITY, made, capacity="1Gi")[0] == []
+    assert changed(CSI_STORAGE_CAPACITY, made, storageClassName="slow")[0] == [
+        'storageClassName: Invalid value: "slow": field is immutable'
     ]

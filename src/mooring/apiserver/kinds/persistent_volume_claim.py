@@ -1,30 +1,49 @@
-"""What is wrong with a PersistentVolumeClaim.
+"""PersistentVolumeClaim (v1).
 
-1. The spec never changes, with these exceptions: the volume is named once; a storage class is named once, or moves from
-   the annotation to the field; a bound claim may ask for more space, or for other attributes.
-2. What a failed growth left behind may be given back: a claim may shrink as long as it stays above what it has.
+1. The spec is immutable with these exceptions: the volume is named once; the storage class is named once, or moves from
+   the annotation to the field; a bound claim may request more storage or another VolumeAttributesClass.
+2. After a failed expansion a claim may shrink, but not below its capacity.
+3. `dataSource` and `dataSourceRef` mirror each other. `dataSource` keeps only claims and snapshots; other references
+   are dropped without an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.quantity import quantity_nano
+from mooring.api.field_errors import quoted
+from mooring.api.quantity import quantity_milli, quantity_nano
 from mooring.api.resource_names import NATIVE_PREFIX
-from mooring.apiserver.validation.fields import Fault, Verbatim, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
-from mooring.apiserver.validation.persistent_volume import (
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.kinds.persistent_volume import (
+    ACCESS_MODES_COLUMN,
+    ATTRIBUTES_CLASS_COLUMN,
+    CAPACITY_COLUMN,
+    STATUS_COLUMN,
+    STORAGE_CLASS_ANNOTATION,
+    STORAGE_CLASS_COLUMN,
+    VOLUME_MODE_COLUMN,
     VOLUME_MODES,
     access_modes_faults,
     basic_quantity_faults,
+    phase_cell,
+    storage_cell,
+    storage_class_cell,
+    text_or_unset,
 )
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.tables.cells import access_modes_text, age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.fields import Fault, Verbatim, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
 from mooring.apiserver.validation.resources import positive_quantity_faults, resource_quantity_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.values import internal_diff, means_the_same
 
-STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 RESIZE_STATUSES = (
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -37,6 +56,26 @@ _SORTED_RESIZE_STATUSES = tuple(sorted(RESIZE_STATUSES))
 _ONLY_FOR_BOUND = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
+
+_KNOWN_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+
+
+def default_claim(claim: Document) -> None:
+    status = claim["status"]
+    status.setdefault("phase", "Pending")
+    default_claim_spec(claim["spec"])
+    for field in ("capacity", "allocatedResources"):
+        if field in status:
+            round_amounts(status[field])
+
+
+def default_claim_spec(spec: Document) -> None:
+    """Also for the templates of claims in other kinds."""
+    spec.setdefault("volumeMode", "Filesystem")
+    resources = spec.get("resources") or {}
+    for field in ("limits", "requests"):
+        if field in resources:
+            round_amounts(resources[field])
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +265,124 @@ def _class_annotation(claim: Document) -> str | None:
 def _tidy(spec: Document) -> Document:
     """Without an empty name of a volume, which is none."""
     return spec if spec.get("volumeName") else {field: value for field, value in spec.items() if field != "volumeName"}
+
+
+def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
+    spec, status = claim.get("spec") or {}, claim.get("status") or {}
+    volume = spec.get("volumeName", "")
+    return [
+        claim["metadata"]["name"],
+        phase_cell(claim, status),
+        volume,
+        storage_cell(status.get("capacity")) if volume else "",
+        access_modes_text(status.get("accessModes")) if volume else "",
+        storage_class_cell(claim, spec),
+        text_or_unset(spec.get("volumeAttributesClassName")),
+        age(claim, now_s),
+        text_or_unset(spec.get("volumeMode")),
+    ]
+
+
+PERSISTENT_VOLUME_CLAIM_TABLE = KindTable(
+    (
+        NAME,
+        STATUS_COLUMN,
+        column("Volume", "The volume that it has."),
+        CAPACITY_COLUMN,
+        ACCESS_MODES_COLUMN,
+        STORAGE_CLASS_COLUMN,
+        ATTRIBUTES_CLASS_COLUMN,
+        AGE,
+        VOLUME_MODE_COLUMN,
+    ),
+    _persistent_volume_claim_cells,
+)
+
+
+class PersistentVolumeClaimStrategy(Strategy):
+    """Writing a claim."""
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": PersistentVolumeClaimStatusStrategy(self.kind, self)}
+
+    def default(self, obj: Document) -> None:
+        default_claim(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["status"] = {"phase": "Pending"}
+        settle_data_sources(obj["spec"], {})
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return claim_spec_faults(obj["spec"], "spec")
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+        settle_data_sources(obj["spec"], old["spec"])
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        old_spec = dict(old["spec"])
+        _mirror_data_sources(old_spec)
+        old = {**old, "spec": old_spec}
+        faults = self.meta_update_faults(obj, old)
+        faults += self.meta_faults(obj)
+        faults += claim_spec_faults(obj["spec"], "spec", tolerance_for(old))
+        return faults + claim_update_faults(obj, old)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        warnings = []
+        if STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
+            path = f"metadata.annotations[{STORAGE_CLASS_ANNOTATION}]"
+            warnings.append(f'{path}: deprecated since v1.8; use "storageClassName" attribute instead')
+        return warnings + claim_spec_warnings(obj["spec"], "spec")
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return self.warnings_on_create(obj, call)
+
+
+class PersistentVolumeClaimStatusStrategy(StatusStrategy):
+    """Writing how far a claim has come."""
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return claim_status_faults(obj)
+
+
+def claim_spec_warnings(spec: Document, path: str) -> list[str]:
+    """Also for the templates of claims in other kinds."""
+    warnings = []
+    for field in ("requests", "limits"):
+        size = ((spec.get("resources") or {}).get(field) or {}).get("storage")
+        if size is not None and quantity_milli(size) % 1000:
+            here = f"{path}.resources.{field}[storage]"
+            warnings.append(f"{here}: fractional byte value {quoted(size)} is invalid, must be an integer")
+    return warnings
+
+
+def settle_data_sources(spec: Document, old_spec: Document) -> None:
+    """Drop what cannot be a source, then make the two fields agree."""
+    drop_disabled_claim_fields(spec, old_spec)
+    has_old = "dataSource" in old_spec or "dataSourceRef" in old_spec
+    if not has_old and "dataSourceRef" not in spec and "dataSource" in spec:
+        source = spec["dataSource"]
+        if (source.get("apiGroup") or "", source.get("kind", "")) not in _KNOWN_SOURCES:
+            del spec["dataSource"]
+    _mirror_data_sources(spec)
+
+
+def drop_disabled_claim_fields(spec: Document, old_spec: Document) -> None:
+    """A source in another namespace is a feature that is off: without a word, it is no source. Also for the templates
+    of claims in other kinds."""
+    if (spec.get("dataSourceRef") or {}).get("namespace") and "dataSourceRef" not in old_spec:
+        del spec["dataSourceRef"]
+
+
+def _mirror_data_sources(spec: Document) -> None:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = _reference(source)
+    elif reference is not None and source is None and not reference.get("namespace"):
+        spec["dataSource"] = _reference(reference)
+
+
+def _reference(source: Document) -> Document:
+    return {"apiGroup": source.get("apiGroup"), "kind": source.get("kind", ""), "name": source.get("name", "")}

@@ -1,4 +1,4 @@
-"""An attachment names an attacher, a node and one volume; its wish never changes."""
+"""Tests of kinds.volume_attachment."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import VOLUME_ATTACHMENT
-from mooring.apiserver.validation.volume_attachment import volume_attachment_faults, volume_attachment_update_faults
-from tests.apiserver.core_documents import document
+from mooring.apiserver.kinds.volume_attachment import (
+    keep_metadata,
+    volume_attachment_faults,
+    volume_attachment_update_faults,
+)
+from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
 INLINE = {"accessModes": ["ReadWriteOnce"], "csi": {"driver": "d.example.com", "volumeHandle": "h"}}
@@ -63,3 +67,32 @@ def test_the_wish_never_changes() -> None:
     assert volume_attachment_update_faults(attachment({"attached": True}), attachment()) == []
     (fault,) = volume_attachment_update_faults(attachment(nodeName="m"), attachment())
     assert (fault.field, fault.detail) == ("spec", "field is immutable")
+
+
+SPEC = {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+
+
+def test_a_new_attachment_is_detached() -> None:
+    made = document(VOLUME_ATTACHMENT, spec=SPEC, status={"attached": True})
+    assert created(VOLUME_ATTACHMENT, made) == []
+    assert made["status"] == {"attached": False}
+
+
+def test_each_door_changes_its_own_part() -> None:
+    old = document(VOLUME_ATTACHMENT, spec=SPEC)
+    faults, new = changed(VOLUME_ATTACHMENT, old, status={"attached": True})
+    assert (faults, new["status"]) == ([], {"attached": False})
+    parts = {"status": {"attached": True}, "spec": {**SPEC, "nodeName": "m"}}
+    faults, new = changed(VOLUME_ATTACHMENT, old, "status", metadata={"labels": {"a": "b"}}, **parts)
+    assert (faults, new["status"], new["spec"]) == ([], {"attached": True}, SPEC)
+    assert "labels" not in new["metadata"]
+    faults, _ = changed(VOLUME_ATTACHMENT, old, "status", status={"detachError": {"errorCode": -1}})
+    assert [fault.partition(":")[0] for fault in faults] == ["status.detachError.errorCode"]
+    assert strategy(VOLUME_ATTACHMENT, "status").ignored_fields == (("metadata",), ("spec",))
+
+
+def test_metadata_stays_but_for_managers() -> None:
+    old = {"metadata": {"name": "a", "labels": {"x": "y"}}}
+    new = {"metadata": {"name": "a", "finalizers": ["b/c"], "managedFields": [{}]}}
+    keep_metadata(new, old)
+    assert new == {"metadata": {"name": "a", "labels": {"x": "y"}, "managedFields": [{}]}}

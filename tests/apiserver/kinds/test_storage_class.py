@@ -1,4 +1,4 @@
-"""Storage classes name a provisioner, and keep what they promised."""
+"""Tests of kinds.storage_class."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import STORAGE_CLASS
-from mooring.apiserver.validation.storage_class import storage_class_faults, storage_class_update_faults
-from tests.apiserver.core_documents import document
+from mooring.apiserver.kinds.storage_class import storage_class_faults, storage_class_update_faults
+from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
 QUALIFIED = (
@@ -34,7 +34,7 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
         pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="somebody must provision"),
         pytest.param({"provisioner": "Example.com/P"}, [], id="the case does not matter"),
         pytest.param(
-            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="messages in lower case"
+            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="told in lower case"
         ),
         pytest.param({"reclaimPolicy": ""}, [], id="an empty policy is none"),
         pytest.param(
@@ -107,3 +107,21 @@ def test_what_is_wrong_with_a_class(parts: dict[str, Any], faults: list[str]) ->
 )
 def test_what_a_change_may_not_touch(parts: dict[str, Any], faults: list[str]) -> None:
     assert messages(storage_class_update_faults(storage_class(**parts), storage_class())) == faults
+
+
+OLD_LABEL = [{"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}]
+
+
+def test_old_labels_are_warned_of() -> None:
+    made = document(STORAGE_CLASS, provisioner="a/b", allowedTopologies=OLD_LABEL)
+    assert created(STORAGE_CLASS, made) == []
+    wanted = [
+        'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]
+    assert strategy(STORAGE_CLASS).warnings_on_create(made, call(STORAGE_CLASS)) == wanted
+    assert strategy(STORAGE_CLASS).warnings_on_update(made, made, call(STORAGE_CLASS)) == wanted
+
+
+def test_a_change_must_be_right_and_allowed() -> None:
+    faults, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
+    assert faults == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']

@@ -1,15 +1,15 @@
-"""What is wrong with a CSIStorageCapacity: how much room a class has in a part of the cluster.
+"""CSIStorageCapacity (storage.k8s.io/v1).
 
-Comes in   a capacity, and what it was
-Goes out   faults
-
- 1. What was asked for (class and topology) never changes; what was answered (the sizes) does.
+1. Storage class and topology are immutable; the sizes may change.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS, node_selector_term_warnings
+from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_subdomain_faults
@@ -45,3 +45,32 @@ def _with_sorted_labels(selector: Document | None) -> Document | None:
     if not selector or "matchLabels" not in selector:
         return selector
     return {**selector, "matchLabels": dict(sorted(selector["matchLabels"].items()))}
+
+
+class CSIStorageCapacityStrategy(Strategy):
+    allows_unconditional_update = False
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return storage_capacity_faults(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new object, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += storage_capacity_faults(obj, tolerates_values=has_bad_selector(old))
+        faults += self.meta_update_faults(obj, old)
+        return faults + storage_capacity_update_faults(obj, old)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+
+def _warnings(obj: Document) -> list[str]:
+    selector = obj.get("nodeTopology") or {}
+    return node_selector_term_warnings(selector, "nodeTopology") + [
+        f"nodeTopology.matchLabels.{key}: {DEPRECATED_NODE_LABELS[key]}"
+        for key in selector.get("matchLabels") or ()
+        if key in DEPRECATED_NODE_LABELS
+    ]

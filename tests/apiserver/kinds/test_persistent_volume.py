@@ -1,4 +1,4 @@
-"""A volume has a size, a way to be used and one source, and keeps them."""
+"""Tests of kinds.persistent_volume."""
 
 from __future__ import annotations
 
@@ -6,14 +6,42 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME
-from mooring.apiserver.validation.persistent_volume import (
+from mooring.apiserver.kinds.persistent_volume import (
+    default_persistent_volume,
     has_bad_label_values,
     volume_faults,
     volume_spec_faults,
     volume_update_faults,
 )
-from tests.apiserver.core_documents import document
+from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "wanted"),
+    [
+        ("hostPath", {"path": "/a"}, {"path": "/a", "type": ""}),
+        ("rbd", {"pool": "p"}, {"pool": "p", "user": "admin", "keyring": "/etc/ceph/keyring"}),
+        ("iscsi", {}, {"iscsiInterface": "default"}),
+        ("azureDisk", {}, {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
+        ("scaleIO", {"fsType": "ext4"}, {"storageMode": "ThinProvisioned", "fsType": "ext4"}),
+        ("nfs", {"path": "/a"}, {"path": "/a"}),
+    ],
+)
+def test_volumes(source: str, given: Document, wanted: Document) -> None:
+    volume: Document = {"spec": {source: dict(given), "capacity": {"storage": "1.0001"}}, "status": {}}
+    default_persistent_volume(volume)
+    default_persistent_volume(volume)
+    assert volume == {
+        "spec": {
+            source: wanted,
+            "capacity": {"storage": "1001m"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "volumeMode": "Filesystem",
+        },
+        "status": {"phase": "Pending"},
+    }
+
 
 SPEC: Document = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
 INLINE = "in the context of inline volumes"
@@ -153,3 +181,63 @@ def test_changes(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME, spec={**SPEC, **old, **new})
     assert [fault.field for fault in volume_update_faults(after, before)] == fields
+
+
+PERSISTENT_VOLUME_STRATEGY_SPEC: Document = {
+    "accessModes": ["ReadWriteOnce"],
+    "capacity": {"storage": "1Gi"},
+    "hostPath": {"path": "/x"},
+}
+EARLIER, LATER = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
+
+
+def test_a_new_volume_is_pending() -> None:
+    volume = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC, status={"phase": "Bound"})
+    assert created(PERSISTENT_VOLUME, volume) == []
+    assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
+
+
+def test_a_change_is_judged_twice() -> None:
+    old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
+    faults, volume = changed(
+        PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
+    )
+    assert faults == ["spec.accessModes: Required value"] * 2
+    assert volume["status"] == old["status"]
+
+
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param({"phase": "Pending"}, EARLIER, id="the same phase since then"),
+        pytest.param({"phase": "Pending", "lastPhaseTransitionTime": LATER}, LATER, id="somebody knows better"),
+        pytest.param({"phase": "Bound"}, NOW, id="another phase since now"),
+        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": EARLIER}, NOW, id="a time that was left over"),
+        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": LATER}, LATER, id="a time of one's own"),
+    ],
+)
+def test_when_the_phase_changed(status: Document, since: str) -> None:
+    old = document(
+        PERSISTENT_VOLUME,
+        spec=PERSISTENT_VOLUME_STRATEGY_SPEC,
+        status={"phase": "Pending", "lastPhaseTransitionTime": EARLIER},
+    )
+    faults, volume = changed(PERSISTENT_VOLUME, old, "status", spec={}, status=status)
+    assert faults == []
+    assert volume["spec"] == old["spec"]
+    assert volume["status"] == {"phase": status["phase"], "lastPhaseTransitionTime": since}
+
+
+def test_what_is_outdated_is_told() -> None:
+    terms = [{"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}]
+    spec = {**PERSISTENT_VOLUME_STRATEGY_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
+    metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
+    volume = document(PERSISTENT_VOLUME, metadata, spec={**spec, "persistentVolumeReclaimPolicy": "Recycle"})
+    warnings = strategy(PERSISTENT_VOLUME).warnings_on_create(volume, call(PERSISTENT_VOLUME))
+    assert [warning.partition(":")[0] for warning in warnings] == [
+        "metadata.annotations[volume.beta.kubernetes.io/storage-class]",
+        "spec.persistentVolumeReclaimPolicy",
+        "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key",
+        "spec.rbd",
+    ]
+    assert strategy(PERSISTENT_VOLUME).warnings_on_update(volume, volume, call(PERSISTENT_VOLUME)) == warnings

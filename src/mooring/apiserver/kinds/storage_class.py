@@ -1,9 +1,6 @@
-"""What is wrong with a storage class, and with the parts that it shares with a class of volume attributes.
+"""StorageClass (storage.k8s.io/v1).
 
-Comes in   a class, and what it was
-Goes out   faults
-
- 1. A class is a promise to its claims: who provisions, how, and when a volume is bound never change.
+1. Provisioner, parameters, reclaim policy and binding mode are immutable.
 """
 
 from __future__ import annotations
@@ -11,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import immutable_faults
 from mooring.apiserver.validation.names import qualified_name_faults
@@ -22,6 +24,13 @@ RECLAIM_POLICIES = ("Delete", "Retain")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 
 _FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+
+_DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+def default_storage_class(obj: Document) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
 
 
 def storage_class_faults(obj: Document) -> list[Fault]:
@@ -91,3 +100,60 @@ def _topology_faults(key: str, values: Sequence[str], path: str) -> list[Fault]:
         duplicate(f"{path}.values[{index}]", value) for index, value in enumerate(values) if value in values[:index]
     ]
     return faults + label_name_faults(key, f"{path}.key")
+
+
+def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    is_default = any(annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)
+    return [
+        f"{metadata['name']} (default)" if is_default else metadata["name"],
+        obj.get("provisioner", ""),
+        obj["reclaimPolicy"] if obj.get("reclaimPolicy") is not None else "Delete",
+        obj["volumeBindingMode"] if obj.get("volumeBindingMode") is not None else "Immediate",
+        bool(obj.get("allowVolumeExpansion")),
+        age(obj, now_s),
+    ]
+
+
+STORAGE_CLASS_TABLE = KindTable(
+    (
+        NAME,
+        column("Provisioner", "Who makes its volumes."),
+        column("ReclaimPolicy", "What becomes of them after their claims."),
+        column("VolumeBindingMode", "When a claim gets its volume."),
+        column("AllowVolumeExpansion", "Whether volumes may grow."),
+        AGE,
+    ),
+    _storage_class_cells,
+)
+
+
+class StorageClassStrategy(Strategy):
+    def default(self, obj: Document) -> None:
+        default_storage_class(obj)
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return storage_class_faults(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new class, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += storage_class_faults(obj)
+        faults += self.meta_update_faults(obj, old)
+        return faults + storage_class_update_faults(obj, old)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+
+def _warnings(obj: Document) -> list[str]:
+    return [
+        f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
+        for index, term in enumerate(obj.get("allowedTopologies") or ())
+        for position, expression in enumerate(term.get("matchLabelExpressions") or ())
+        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
+    ]

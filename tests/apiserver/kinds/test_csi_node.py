@@ -1,4 +1,4 @@
-"""A CSINode lists drivers, each once; while one is there only the number of its volumes changes."""
+"""Tests of kinds.csi_node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.csi_node import csi_node_faults, csi_node_update_faults
+from mooring.api.kinds import CSI_NODE
+from mooring.apiserver.kinds.csi_node import csi_node_faults, csi_node_update_faults
+from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
 
@@ -38,7 +40,7 @@ def driver(**parts: Any) -> dict[str, Any]:
         pytest.param(
             [driver(topologyKeys=["a", "a"])],
             ['spec.drivers[0]: Duplicate value: "a"'],
-            id="topology is messages of the driver",
+            id="topology is told of the driver",
         ),
     ],
 )
@@ -62,3 +64,13 @@ def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: 
     for fault in faults:
         assert (fault.field, fault.detail) == ("spec.drivers", "field is immutable")
         assert '"NodeID":' in fault.body
+
+
+def test_drivers_come_and_go() -> None:
+    made = document(CSI_NODE, spec={"drivers": []})
+    assert created(CSI_NODE, made) == []
+    faults, new = changed(CSI_NODE, made, spec={"drivers": [{"name": "a", "nodeID": "b"}]})
+    assert faults == []
+    faults, _ = changed(CSI_NODE, new, spec={"drivers": [{"name": "a", "nodeID": "c"}]})
+    assert [fault.partition(":")[0] for fault in faults] == ["spec.drivers"]
+    assert not strategy(CSI_NODE).allows_unconditional_update

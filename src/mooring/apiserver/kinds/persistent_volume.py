@@ -1,24 +1,39 @@
-"""What is wrong with a PersistentVolume, or with the volume that stands inside a VolumeAttachment.
+"""PersistentVolume (v1).
 
-1. A volume has exactly one source, and it never changes; its node affinity only from nothing to something, or from the
-   old names of labels to the new ones.
-2. Paths are kube-apiserver's, which does not always write them as the field is written.
+1. A volume has exactly one source, which is immutable. Node affinity may change from absent to present, and from
+   deprecated label names to their successors.
+2. Some field paths differ from the fields, because kube-apiserver prints them that way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from posixpath import normpath
 
 from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
 from mooring.api.quantity import quantity_value
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, sources_faults
+from mooring.apiserver.strategies.node_label_warnings import node_selector_term_warnings
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.tables.cells import UNSET, access_modes_text, age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
 from mooring.apiserver.validation.affinity import node_selector_faults
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
 from mooring.apiserver.validation.names import dns_subdomain_faults
-from mooring.apiserver.validation.persistent_volume_sources import SOURCES, sources_faults
 from mooring.apiserver.validation.resources import positive_quantity_faults
 from mooring.apiserver.validation.values import internal_diff, internal_value
+
+_SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
+    "hostPath": {"type": ""},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "iscsi": {"iscsiInterface": "default"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SINGLE_POD = "ReadWriteOncePod"
@@ -50,6 +65,43 @@ _MOUNT_OPTION_SOURCES = (
     "azureDisk",
     "photonPersistentDisk",
 )
+
+
+STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+_DEPRECATED_ANNOTATIONS = {
+    STORAGE_CLASS_ANNOTATION: 'deprecated since v1.8; use "storageClassName" attribute instead',
+    MOUNT_OPTIONS_ANNOTATION: 'deprecated since v1.31; use "mountOptions" attribute instead',
+}
+_DEPRECATED_SOURCES = {
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+
+
+def default_persistent_volume(volume: Document) -> None:
+    volume["status"].setdefault("phase", "Pending")
+    default_volume_spec(volume["spec"])
+
+
+def default_volume_spec(spec: Document) -> None:
+    """Also for the volume inside a VolumeAttachment, but for its policy and mode."""
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    default_volume_source(spec)
+    if "capacity" in spec:
+        round_amounts(spec["capacity"])
+
+
+def default_volume_source(spec: Document) -> None:
+    for source, defaults in _SOURCE_DEFAULTS.items():
+        if source in spec:
+            for field, value in defaults.items():
+                spec[source].setdefault(field, value)
 
 
 def volume_faults(volume: Document, tolerates_label_values: bool = False) -> list[Fault]:
@@ -222,8 +274,8 @@ def _attributes_class_faults(spec: Document, path: str) -> list[Fault]:
 
 
 def _source_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
-    source = {field: spec[field] for field in SOURCES if field in spec}
-    old_source = {field: old_spec[field] for field in SOURCES if field in old_spec}
+    source = {field: spec[field] for field in PERSISTENT_SOURCES if field in spec}
+    old_source = {field: old_spec[field] for field in PERSISTENT_SOURCES if field in old_spec}
     csi, old_csi = source.get("csi"), old_source.get("csi")
     if csi and old_csi and "controllerExpandSecretRef" in csi and "controllerExpandSecretRef" not in old_csi:
         # The secret for growing may be added later.
@@ -253,3 +305,134 @@ def _is_same_affinity(new: object, old: object) -> bool:
             _is_same_affinity(first, second) for first, second in zip(new, old, strict=True)
         )
     return new == old
+
+
+def _persistent_volume_cells(volume: Document, now_s: float) -> list[Cell]:
+    spec, status = volume.get("spec") or {}, volume.get("status") or {}
+    claim = spec.get("claimRef")
+    return [
+        volume["metadata"]["name"],
+        storage_cell(spec.get("capacity")),
+        access_modes_text(spec.get("accessModes")),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        phase_cell(volume, status),
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim is not None else "",
+        storage_class_cell(volume, spec),
+        text_or_unset(spec.get("volumeAttributesClassName")),
+        status.get("reason", ""),
+        age(volume, now_s),
+        text_or_unset(spec.get("volumeMode")),
+    ]
+
+
+def phase_cell(obj: Document, status: Document) -> str:
+    return "Terminating" if obj["metadata"].get("deletionTimestamp") else status.get("phase", "")
+
+
+def storage_cell(amounts: Document | None) -> str:
+    return str((amounts or {}).get("storage", "0"))
+
+
+def storage_class_cell(obj: Document, spec: Document) -> str:
+    annotations = obj["metadata"].get("annotations") or {}
+    return str(
+        annotations[STORAGE_CLASS_ANNOTATION]
+        if STORAGE_CLASS_ANNOTATION in annotations
+        else spec.get("storageClassName") or ""
+    )
+
+
+def text_or_unset(text: str | None) -> str:
+    return UNSET if text is None else text
+
+
+STATUS_COLUMN = column("Status", "Whether it is free, bound or about to go.")
+CAPACITY_COLUMN = column("Capacity", "How much fits into it.")
+ACCESS_MODES_COLUMN = column("Access Modes", "Who may use it at the same time, and how.")
+STORAGE_CLASS_COLUMN = column("StorageClass", "The class that it is of.")
+ATTRIBUTES_CLASS_COLUMN = column("VolumeAttributesClass", "The class of its attributes.")
+VOLUME_MODE_COLUMN = wide("VolumeMode", "Whether it is a file system or a raw device.")
+
+PERSISTENT_VOLUME_TABLE = KindTable(
+    (
+        NAME,
+        CAPACITY_COLUMN,
+        ACCESS_MODES_COLUMN,
+        column("Reclaim Policy", "What becomes of it after its claim."),
+        STATUS_COLUMN,
+        column("Claim", "The claim that it is for."),
+        STORAGE_CLASS_COLUMN,
+        ATTRIBUTES_CLASS_COLUMN,
+        column("Reason", "Why it failed, if it did."),
+        AGE,
+        VOLUME_MODE_COLUMN,
+    ),
+    _persistent_volume_cells,
+)
+
+
+class PersistentVolumeStrategy(Strategy):
+    """Writing a volume."""
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": PersistentVolumeStatusStrategy(self.kind, self)}
+
+    def default(self, obj: Document) -> None:
+        default_persistent_volume(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": call.now}
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return volume_faults(obj)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        tolerates = has_bad_label_values(old)
+        name = obj["metadata"].get("name", "")
+        faults = self.meta_faults(obj)
+        faults += volume_spec_faults(obj["spec"], name, "spec", tolerates_label_values=tolerates)
+        # The volume is judged twice, as one of those that can be and as one that another can become.
+        return [*faults, *mount_options_faults(obj), *faults, *volume_update_faults(obj, old)]
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+
+class PersistentVolumeStatusStrategy(StatusStrategy):
+    """Writing the phase, and when it last changed."""
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        status, old_status = obj["status"], old["status"]
+        since, old_since = status.get("lastPhaseTransitionTime"), old_status.get("lastPhaseTransitionTime")
+        if status.get("phase") == old_status.get("phase"):
+            if since is None:
+                keep(status, old_status, "lastPhaseTransitionTime")
+        elif since is None or since == old_since:
+            status["lastPhaseTransitionTime"] = call.now
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
+
+
+def _warnings(volume: Document) -> list[str]:
+    spec, annotations = volume["spec"], volume["metadata"].get("annotations") or {}
+    warnings = [
+        f"metadata.annotations[{key}]: {text}" for key, text in _DEPRECATED_ANNOTATIONS.items() if key in annotations
+    ]
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        warnings.append(
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended "
+            "approach is to use dynamic provisioning."
+        )
+    terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+    for index, term in enumerate(terms):
+        warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    return warnings + [f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if field in spec]
