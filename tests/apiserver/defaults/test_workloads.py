@@ -10,13 +10,13 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.defaults.workloads import (
     TEMPLATE_GENERATION,
-    default_cron_job,
     default_daemon_set,
     default_deployment,
-    default_job,
     default_replica_set,
     default_stateful_set,
 )
+from mooring.apiserver.kinds.cron_job import default_cron_job
+from mooring.apiserver.kinds.job.strategy import default_job
 from mooring.client.errors import BadRequestError
 from tests.apiserver.workload_builders import body, defaulted
 

@@ -13,19 +13,14 @@ Goes out   the same, filled in place
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.api.field_errors import quoted
 from mooring.apiserver.defaults.pod import default_pod_template
 from mooring.apiserver.kinds.persistent_volume_claim import default_claim
+from mooring.apiserver.kinds.workloads import HISTORY_MAX, int64_fault
 from mooring.client.errors import BadRequestError
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 ROLLBACK_REVISION = "deprecated.deployment.rollback.revision"
-HISTORY_MAX = 10
 PROGRESS_DEADLINE_S = 600
-BACKOFF_MAX = 6
-INT32_MAX = 2**31 - 1
-SUCCEEDED_JOBS_KEPT = 3
-FAILED_JOBS_KEPT = 1
 
 
 def default_deployment(obj: Document) -> None:
@@ -47,7 +42,7 @@ def default_deployment(obj: Document) -> None:
 def check_rollback_revision(metadata: Document) -> None:
     """An annotation that kube-apiserver makes a number of on the way in."""
     revision = (metadata.get("annotations") or {}).get(ROLLBACK_REVISION)
-    if revision and (fault := _int64_fault(revision)):
+    if revision and (fault := int64_fault(revision)):
         raise BadRequestError(
             'Deployment in version "v1" cannot be handled as a Deployment: '
             f"failed to parse annotation[{ROLLBACK_REVISION}]={revision} as int64: {fault}"
@@ -75,7 +70,7 @@ def default_daemon_set(obj: Document) -> None:
         rolling.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
     annotations = obj["metadata"].setdefault("annotations", {})
-    if fault := _int64_fault(annotations.setdefault(TEMPLATE_GENERATION, "0")):
+    if fault := int64_fault(annotations.setdefault(TEMPLATE_GENERATION, "0")):
         raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {fault}')
     default_pod_template(spec["template"])
 
@@ -100,48 +95,3 @@ def default_stateful_set(obj: Document) -> None:
     for claim in spec.get("volumeClaimTemplates") or ():
         claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
         default_claim(claim)
-
-
-def default_job(obj: Document) -> None:
-    spec, metadata = obj["spec"], obj["metadata"]
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    if "backoffLimit" not in spec:
-        spec["backoffLimit"] = INT32_MAX if "backoffLimitPerIndex" in spec else BACKOFF_MAX
-    labels = (spec["template"].get("metadata") or {}).get("labels")
-    if labels and not metadata.get("labels"):
-        metadata["labels"] = labels
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
-    spec.setdefault("manualSelector", False)
-    _default_job_template(spec)
-
-
-def default_cron_job(obj: Document) -> None:
-    spec = obj["spec"]
-    if not spec.get("concurrencyPolicy"):
-        spec["concurrencyPolicy"] = "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
-    spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
-    _default_job_template(spec["jobTemplate"]["spec"])
-
-
-def _int64_fault(text: str) -> str:
-    """What Go says of a text that is not a number of 64 bits; empty if it is."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdigit():
-        return f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax"
-    if not -(2**63) <= int(text) < 2**63:
-        return f"strconv.ParseInt: parsing {quoted(text)}: value out of range"
-    return ""
-
-
-def _default_job_template(spec: Document) -> None:
-    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
-        for pattern in rule.get("onPodConditions") or ():
-            if not pattern.get("status"):
-                pattern["status"] = "True"
-    default_pod_template(spec["template"])

@@ -66,7 +66,6 @@ _MOUNT_OPTION_SOURCES = (
     "photonPersistentDisk",
 )
 
-
 STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 _DEPRECATED_ANNOTATIONS = {

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import TEMPLATE_GENERATION, default_daemon_set
+from mooring.apiserver.kinds.workloads import WorkloadStrategy
 from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
-from mooring.apiserver.strategies.workload import WorkloadStrategy
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.validation.daemon_set import (
     daemon_set_faults,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import check_rollback_revision, default_deployment
-from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
+from mooring.apiserver.kinds.workloads import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.deployment import (
     deployment_faults,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_replica_set
-from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
+from mooring.apiserver.kinds.workloads import WorkloadStrategy, pod_name_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.replica_set import (

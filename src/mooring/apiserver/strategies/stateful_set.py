@@ -8,7 +8,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.workloads import default_stateful_set
 from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_warnings
-from mooring.apiserver.strategies.workload import WorkloadStrategy
+from mooring.apiserver.kinds.workloads import WorkloadStrategy
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import name_is_dns_label

@@ -23,13 +23,13 @@ from mooring.api.kinds import (
     STATEFUL_SET,
     Kind,
 )
+from mooring.apiserver.kinds.cron_job import CronJobStrategy
+from mooring.apiserver.kinds.job.strategy import JobStrategy
 from mooring.apiserver.strategies.controller_revision import ControllerRevisionStrategy
-from mooring.apiserver.strategies.cron_job import CronJobStrategy
 from mooring.apiserver.strategies.daemon_set import DaemonSetStrategy
 from mooring.apiserver.strategies.deployment import DeploymentStrategy
 from mooring.apiserver.strategies.disruption_budget import DisruptionBudgetStrategy
 from mooring.apiserver.strategies.endpoint_slice import EndpointSliceStrategy
-from mooring.apiserver.strategies.job import JobStrategy
 from mooring.apiserver.strategies.lease import LeaseStrategy
 from mooring.apiserver.strategies.priority_class import PriorityClassStrategy
 from mooring.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy

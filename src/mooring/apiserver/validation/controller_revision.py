@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.workloads import nonnegative_faults
 from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.workloads import nonnegative_faults
 
 
 def controller_revision_faults(obj: Document) -> list[Fault]:

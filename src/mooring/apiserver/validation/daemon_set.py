@@ -9,11 +9,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.deployment import rolling_value
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
-from mooring.apiserver.validation.pod_template import pod_template_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.workloads import (
+from mooring.apiserver.kinds.workloads import (
     above_100_percent_faults,
     decremented_faults,
     immutable_selector_faults,
@@ -26,6 +22,10 @@ from mooring.apiserver.validation.workloads import (
     restart_faults,
     selector_matcher,
 )
+from mooring.apiserver.validation.deployment import rolling_value
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.pod_template import pod_template_faults
+from mooring.apiserver.validation.selectors import label_selector_faults
 
 _COUNTS = (
     "currentNumberScheduled",

@@ -7,9 +7,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.replica_set import ABOVE_READY, ABOVE_REPLICAS, selected_template_faults
-from mooring.apiserver.validation.workloads import (
+from mooring.apiserver.kinds.workloads import (
     above_100_percent_faults,
     above_faults,
     decremented_faults,
@@ -19,6 +17,8 @@ from mooring.apiserver.validation.workloads import (
     nonnegative_faults,
     nonnegative_fields_faults,
 )
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.replica_set import ABOVE_READY, ABOVE_REPLICAS, selected_template_faults
 
 _COUNTS = (
     "observedGeneration",

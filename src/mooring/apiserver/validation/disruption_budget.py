@@ -7,13 +7,9 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.workloads import above_100_percent_faults, int_or_percent_faults, nonnegative_fields_faults
 from mooring.apiserver.validation.fields import Fault, invalid, not_supported
 from mooring.apiserver.validation.selectors import conditions_faults, label_selector_faults
-from mooring.apiserver.validation.workloads import (
-    above_100_percent_faults,
-    int_or_percent_faults,
-    nonnegative_fields_faults,
-)
 
 _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.workloads import selector_matcher
 from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import path_segment_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.workloads import selector_matcher
 
 GROUP = "rbac.authorization.k8s.io"
 

@@ -9,10 +9,7 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.pod_template import pod_template_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.workloads import (
+from mooring.apiserver.kinds.workloads import (
     above_faults,
     immutable_selector_faults,
     is_empty_selector,
@@ -23,6 +20,9 @@ from mooring.apiserver.validation.workloads import (
     selector_matcher,
     selector_value,
 )
+from mooring.apiserver.validation.fields import Fault, invalid, required
+from mooring.apiserver.validation.pod_template import pod_template_faults
+from mooring.apiserver.validation.selectors import label_selector_faults
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
 ABOVE_READY = "cannot be greater than readyReplicas"

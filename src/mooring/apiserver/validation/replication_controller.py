@@ -7,11 +7,11 @@ Goes out   faults
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.workloads import MISMATCH, template_labels
 from mooring.apiserver.validation.fields import Fault, FaultKind, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.resources import non_negative_faults
 from mooring.apiserver.validation.selectors import plain_selector_matches
-from mooring.apiserver.validation.workloads import MISMATCH, template_labels
 
 NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.workloads import nonnegative_faults
 from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain, object_meta_faults
-from mooring.apiserver.validation.workloads import nonnegative_faults
 
 
 def scale_faults(scale: Document) -> list[Fault]:

@@ -12,15 +12,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
-from mooring.apiserver.validation.names import dns_label_faults
-from mooring.apiserver.validation.pod_annotations import pod_annotations_faults
-from mooring.apiserver.validation.pod_ratchet import options_after
-from mooring.apiserver.validation.pod_template import pod_template_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.values import means_the_same
-from mooring.apiserver.validation.workloads import (
+from mooring.apiserver.kinds.workloads import (
     above_100_percent_faults,
     above_faults,
     decremented_faults,
@@ -34,6 +26,14 @@ from mooring.apiserver.validation.workloads import (
     selector_matcher,
     selector_value,
 )
+from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
+from mooring.apiserver.validation.names import dns_label_faults
+from mooring.apiserver.validation.pod_annotations import pod_annotations_faults
+from mooring.apiserver.validation.pod_ratchet import options_after
+from mooring.apiserver.validation.pod_template import pod_template_faults
+from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.values import means_the_same
 
 MUTABLE = (
     "replicas",

@@ -42,14 +42,14 @@ from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationContr
 from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.defaults.replication_controller import default_replication_controller
 from mooring.apiserver.defaults.workloads import (
-    default_cron_job,
     default_daemon_set,
     default_deployment,
-    default_job,
     default_replica_set,
     default_stateful_set,
 )
-from mooring.apiserver.validation.job import JOB_NAME, LEGACY_JOB_NAME
+from mooring.apiserver.kinds.cron_job import default_cron_job
+from mooring.apiserver.kinds.job.spec import JOB_NAME, LEGACY_JOB_NAME
+from mooring.apiserver.kinds.job.strategy import default_job
 from mooring.apiserver.wire.decode import decode_body
 from mooring.cli.checks import faults_of
 from mooring.cli.kinds import WORKLOADS

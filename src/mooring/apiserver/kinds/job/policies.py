@@ -1,15 +1,13 @@
-"""What is wrong with the policies of a job: which failures count, what success is, when a pod is replaced.
-
-Comes in   a job's spec
-Goes out   faults
-"""
+"""Validation of a Job's failure, success and replacement policies, and of index lists (`1,3-5,7`)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
+from mooring.apiserver.kinds.workloads import nonnegative_faults
 from mooring.apiserver.validation.fields import (
     Fault,
     FaultKind,
@@ -20,9 +18,9 @@ from mooring.apiserver.validation.fields import (
     too_long,
     too_many,
 )
-from mooring.apiserver.validation.job_indexes import IndexesError, count_indexes
 from mooring.apiserver.validation.selectors import label_name_faults
-from mooring.apiserver.validation.workloads import nonnegative_faults
+
+_is_integer = re.compile("[+-]?[0-9]+").fullmatch
 
 FAILURE_RULES_MAX = 20
 EXIT_CODES_MAX = 255
@@ -34,6 +32,71 @@ _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
 _STATUSES = ("False", "True", "Unknown")
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
+
+
+class IndexesError(ValueError):
+    """A text of indexes that cannot be read."""
+
+
+def count_indexes(text: str, completions: int) -> int:
+    """How many indexes a text names. Raises `IndexesError`."""
+    total = 0
+    last: int | None = None
+    for part in text.split(",") if text else ():
+        first, final = _interval(part, completions)
+        if last is not None and last >= first:
+            raise IndexesError(f"non-increasing order, previous: {last}, current: {first}")
+        total += final - first + 1
+        last = final
+    return total
+
+
+def first_overlap(one: str, other: str, completions: int) -> int | None:
+    """The first index that both texts name; parts that cannot be read are passed over."""
+    ours, theirs = _readable(one, completions), _readable(other, completions)
+    our, their = 0, 0
+    while our < len(ours) and their < len(theirs):
+        (start, end), (other_start, other_end) = ours[our], theirs[their]
+        if start <= other_end and other_start <= end:
+            return max(start, other_start)
+        if start <= other_start:
+            our += 1
+        else:
+            their += 1
+    return None
+
+
+def _readable(text: str, completions: int) -> list[tuple[int, int]]:
+    intervals = []
+    for part in text.split(",") if text else ():
+        try:
+            intervals.append(_interval(part, completions))
+        except IndexesError:
+            continue
+    return intervals
+
+
+def _interval(text: str, completions: int) -> tuple[int, int]:
+    limits = text.split("-")
+    if len(limits) > 2:
+        raise IndexesError(
+            f"the fragment {quoted(text)} violates the requirement that an index interval can have at most two parts "
+            "separated by '-'"
+        )
+    numbers = [_index(limit, completions) for limit in limits]
+    first, final = numbers[0], numbers[-1]
+    if len(numbers) == 2 and first >= final:
+        raise IndexesError(f"non-increasing order, previous: {first}, current: {final}")
+    return first, final
+
+
+def _index(text: str, completions: int) -> int:
+    if not _is_integer(text):
+        raise IndexesError(f"cannot convert string to integer for index: {quoted(text)}")
+    number = int(text)
+    if number >= completions:
+        raise IndexesError(f"too large index: {quoted(text)}")
+    return number
 
 
 def capitalised(value: object) -> object:

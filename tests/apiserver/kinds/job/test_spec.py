@@ -1,4 +1,4 @@
-"""What is wrong with jobs, new and changed."""
+"""Tests of kinds.job.spec."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Jobs, created and changed."""
+"""Tests of kinds.job.strategy."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.kinds import JOB
-from mooring.apiserver.strategies.job import JobStrategy
+from mooring.apiserver.kinds.job.strategy import JobStrategy
 from mooring.apiserver.strategy import Dependents
 from tests.apiserver.workload_builders import UID, body, changed, created, updated
 

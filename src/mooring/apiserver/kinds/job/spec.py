@@ -1,11 +1,8 @@
-"""What is wrong with a job: its spec, alone or as the template of a cron job, and what may change about it.
+"""Validation of a Job's spec, in a Job or in a CronJob's template, and of its updates.
 
-Comes in   a job, or a job's spec
-Goes out   faults
-
- 1. An update is judged twice, as a new job and as a change, because kube-apiserver does: a fault of the spec is told
-    twice in the causes.
- 2. The pods of a suspended job that has none may be placed and sized anew; everything else in a template is fixed.
+1. An update is validated as a new Job and as a change, as in kube-apiserver: a spec error appears twice in the causes.
+2. While a Job is suspended and has no pods, the scheduling directives and resources of its template may change.
+   Everything else in the template is immutable.
 """
 
 from __future__ import annotations
@@ -13,20 +10,14 @@ from __future__ import annotations
 import re
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.job_policies import (
+from mooring.apiserver.kinds.job.policies import (
     capitalised,
     failure_policy_faults,
     replacement_policy_faults,
     success_policy_faults,
 )
-from mooring.apiserver.validation.job_status import is_condition_true
-from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
-from mooring.apiserver.validation.pod_template import pod_template_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
-from mooring.apiserver.validation.values import internal_value, means_the_same
-from mooring.apiserver.validation.workloads import (
+from mooring.apiserver.kinds.job.status import is_condition_true
+from mooring.apiserver.kinds.workloads import (
     immutable_selector_faults,
     labels_value,
     mismatch_faults,
@@ -35,6 +26,12 @@ from mooring.apiserver.validation.workloads import (
     selector_value,
     template_labels,
 )
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
+from mooring.apiserver.validation.pod_template import pod_template_faults
+from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.values import internal_value, means_the_same
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"

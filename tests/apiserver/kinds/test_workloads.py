@@ -1,4 +1,4 @@
-"""Counts, percentages and selectors of workloads."""
+"""Tests of kinds.workloads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.defaults.empty_labels import WithEmptyLabels
-from mooring.apiserver.validation.workloads import (
+from mooring.apiserver.kinds.workloads import (
     above_100_percent_faults,
     decremented_faults,
     int_or_percent,
     int_or_percent_faults,
     mismatch_faults,
     nonnegative_faults,
+    pod_name_warnings,
     selector_matcher,
     selector_value,
 )
@@ -107,3 +108,11 @@ def test_a_selector_is_shown_in_the_order_of_its_type() -> None:
 )
 def test_collisions_are_only_counted_up(new: Document, old: Document, faults: list[str]) -> None:
     assert messages(decremented_faults(new, old, "s")) == faults
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [pytest.param("web", 0, id="a label"), pytest.param("web.v2", 1, id="dots"), pytest.param("w" * 64, 1, id="long")],
+)
+def test_names_that_make_bad_hostnames(name: str, count: int) -> None:
+    assert len(pod_name_warnings(name)) == count

@@ -1,9 +1,6 @@
-"""What the kinds that make pods have in common: counts, budgets, and a selector that must fit its template.
+"""Shared parts of kinds with a pod template: counts, percentages, selectors, warnings, columns.
 
-Comes in   numbers, `25%`-or-number values, selectors and pod templates, each with its path
-Goes out   faults, and the matcher of a sound selector
-
- 1. Values are printed as Go prints them: selectors with their fields in order, labels sorted, absent labels as `null`.
+1. Values in errors print as in Go: selectors with their fields in order, labels sorted, absent labels as `null`.
 """
 
 from __future__ import annotations
@@ -12,17 +9,24 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
+from mooring.api.field_errors import quoted
 from mooring.api.labels import NOTHING, LabelMatcher, compile_selector
 from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.empty_labels import WithEmptyLabels
+from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
+from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import percent_faults
+from mooring.apiserver.validation.names import dns_label_faults, percent_faults
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 PERCENT_MAX = 100
 MISMATCH = "`selector` does not match template `labels`"
 RESTART_ALWAYS = "Always"
+HISTORY_MAX = 10
 
 
 def nonnegative_faults(value: int | None, path: str) -> list[Fault]:
@@ -156,3 +160,91 @@ def selector_value(selector: Document | None) -> Document | None:
 
 def labels_value(labels: Mapping[str, str] | None) -> Document | None:
     return None if labels is None else dict(sorted(labels.items()))
+
+
+class WorkloadStrategy(Strategy):
+    """A kind whose spec holds a pod template.
+
+    Where `shares_parts` is said, everything that is filled in or judged here is the spec, or is in `default_metadata`.
+    """
+
+    def empty_status(self) -> Document:
+        """What Go writes of a status in which nothing is set."""
+        return {}
+
+    def template(self, obj: Document) -> Document:
+        template: Document = obj["spec"]["template"]
+        return template
+
+    def default_metadata(self, metadata: Document) -> None:
+        """Fill in metadata; only where `shares_parts`."""
+
+    def default_update(self, obj: Document, old: Document) -> None:
+        if self.shares_parts and obj["spec"] is old["spec"]:
+            self.default_metadata(obj["metadata"])
+        else:
+            self.default(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["status"] = self.empty_status()
+        obj["metadata"]["generation"] = 1
+        drop_disabled_template_fields(self.template(obj), None)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        if obj["spec"] is not old["spec"]:
+            drop_disabled_template_fields(self.template(obj), self.template(old))
+        super().prepare_for_update(obj, old, call)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return pod_template_warnings(self.template(obj), "spec.template")
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        if obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return pod_template_warnings(self.template(obj), "spec.template")
+
+
+def pod_name_warnings(name: str) -> list[str]:
+    """The name becomes a part of the names and hostnames of pods."""
+    texts = dns_label_faults(name)
+    if not texts:
+        return []
+    return [
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+        f"a DNS label is recommended: [{' '.join(texts)}]"
+    ]
+
+
+def name_spec_status(obj: Document) -> tuple[str, Document, Document]:
+    return obj["metadata"]["name"], obj.get("spec") or {}, obj.get("status") or {}
+
+
+def replica_counts(obj: Document) -> tuple[int, int, int]:
+    _, spec, status = name_spec_status(obj)
+    return spec.get("replicas") or 0, status.get("replicas", 0), status.get("readyReplicas", 0)
+
+
+CONTAINERS_COLUMN = wide("Containers", "The names of the containers of its pods.")
+IMAGES_COLUMN = wide("Images", "What these containers run.")
+SELECTOR_COLUMN = wide("Selector", "Which pods are its own.")
+REPLICA_COLUMNS = (
+    NAME,
+    integer("Desired", "How many pods it should have."),
+    integer("Current", "How many it has."),
+    integer("Ready", "How many of them are ready."),
+    AGE,
+    CONTAINERS_COLUMN,
+    IMAGES_COLUMN,
+    SELECTOR_COLUMN,
+)
+READY_COLUMN = column("Ready", "How many of its pods are ready, of how many wanted.")
+
+
+def int64_fault(text: str) -> str:
+    """What Go says of a text that is not a number of 64 bits; empty if it is."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isascii() or not digits.isdigit():
+        return f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax"
+    if not -(2**63) <= int(text) < 2**63:
+        return f"strconv.ParseInt: parsing {quoted(text)}: value out of range"
+    return ""

@@ -1,11 +1,11 @@
-"""What is wrong with the status of jobs."""
+"""Tests of kinds.job.status."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.job_status import is_condition_true, job_status_faults
+from mooring.apiserver.kinds.job.status import is_condition_true, job_status_faults
 from tests.apiserver.field_errors import messages
 
 EARLY, LATE = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"

@@ -1,21 +1,17 @@
-"""What is wrong with the status of a job: what it says, and how it came to say it.
+"""Validation of a Job's status.
 
-Comes in   a job as it shall be and as it was
-Goes out   faults
-
- 1. Jobs may be run by somebody else's controller, so the way to the end is guarded: what has ended stays ended,
-    counters do not go back, and a job ends only after the condition that announces it.
- 2. Most rules are asked only if what they speak of has changed: a status that is already wrong can still be mended.
+1. A Job may be managed by an external controller, so status changes are validated: a finished Job stays finished,
+   counters never decrease, and a Job finishes only after the condition that announces it.
+2. Most rules apply only to fields that changed, so that an invalid stored status can be repaired.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.job.policies import IndexesError, capitalised, count_indexes, first_overlap
+from mooring.apiserver.kinds.workloads import nonnegative_fields_faults
 from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, invalid, required
-from mooring.apiserver.validation.job_indexes import IndexesError, count_indexes, first_overlap
-from mooring.apiserver.validation.job_policies import capitalised
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.workloads import nonnegative_fields_faults
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL = ("Failed", "Complete", "FailureTarget")

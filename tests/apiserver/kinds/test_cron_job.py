@@ -1,4 +1,4 @@
-"""What is wrong with cron jobs."""
+"""Tests of kinds.cron_job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.workload_builders import GONE, body, created, updated
+from tests.apiserver.workload_builders import GONE, body, changed, created, updated
 
 IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 
@@ -80,3 +80,27 @@ def test_a_time_zone_that_was_in_the_schedule_may_stay() -> None:
     assert updated(body("CronJob", spec__schedule=zoned, spec__timeZone="UTC"), old).faults == [
         f'spec.schedule: Invalid value: "{zoned}": cannot use both timeZone field and TZ or CRON_TZ in schedule'
     ]
+
+
+def test_the_jobs_of_a_cron_job_are_not_defaulted_yet() -> None:
+    obj = created(body("CronJob")).obj
+    assert obj["status"] == {}
+    assert "completions" not in obj["spec"]["jobTemplate"]["spec"]
+
+
+def test_a_time_zone_in_the_schedule_is_warned_of() -> None:
+    zoned = "TZ=UTC 0 * * * *"
+    old = created(body("CronJob", spec__schedule=zoned)).obj
+    assert updated(body("CronJob", spec__schedule=zoned), old).warnings == [
+        "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
+        "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+    ]
+
+
+def test_any_status_will_do() -> None:
+    old = created(body("CronJob")).obj
+    status = {"active": [{"name": "j"}]}
+    raw = {**changed(old, status=status, spec__suspend=True), "kind": "CronJob", "apiVersion": "batch/v1"}
+    outcome = updated(raw, old, "status")
+    assert outcome.faults == []
+    assert outcome.obj["spec"]["suspend"] is False

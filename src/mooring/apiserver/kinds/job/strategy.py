@@ -1,9 +1,10 @@
-"""Jobs.
+"""Job (batch/v1): defaults, table and strategy.
 
-1. A job selects its pods by its own uid, unless somebody asks for a selector made by hand.
-2. What a job is stored with after all is validated is defaulted once more, so a job that nobody labelled carries the
-   labels of its pods, the generated ones included.
-3. Whoever deletes a job without saying what becomes of its pods is told.
+1. A Job selects its pods by its own uid, unless it asks for a manual selector.
+2. A Job without labels shares the label map of its pod template, so labels that the strategy adds to the template
+   appear on the Job, too.
+3. The defaults run again after validation, so that the Job carries the generated labels.
+4. Deleting a Job without a propagation policy returns a warning.
 """
 
 from __future__ import annotations
@@ -12,12 +13,8 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.workloads import default_job
-from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
-from mooring.apiserver.strategies.workload import WorkloadStrategy, pod_name_warnings
-from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
-from mooring.apiserver.validation.fields import Fault
-from mooring.apiserver.validation.job import (
+from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.job.spec import (
     COMPLETIONS_MANY,
     CONTROLLER_UID,
     JOB_NAME,
@@ -27,9 +24,25 @@ from mooring.apiserver.validation.job import (
     job_faults,
     job_update_faults,
 )
-from mooring.apiserver.validation.job_status import job_status_faults
+from mooring.apiserver.kinds.job.status import job_status_faults
+from mooring.apiserver.kinds.workloads import (
+    CONTAINERS_COLUMN,
+    IMAGES_COLUMN,
+    SELECTOR_COLUMN,
+    WorkloadStrategy,
+    name_spec_status,
+    pod_name_warnings,
+    template_labels,
+)
+from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
+from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age, between, containers_and_images, selector_text, since, template_spec
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.values import means_the_same
-from mooring.apiserver.validation.workloads import template_labels
+
+BACKOFF_MAX = 6
+INT32_MAX = 2**31 - 1
 
 PODS_PRESERVED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
@@ -38,6 +51,88 @@ PODS_PRESERVED = (
 _TOO_MANY_INDEXES = (
     "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes "
     "might not be able to track completedIndexes when a big number of indexes fail"
+)
+
+
+def default_job(obj: Document) -> None:
+    spec, metadata = obj["spec"], obj["metadata"]
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    if "backoffLimit" not in spec:
+        spec["backoffLimit"] = INT32_MAX if "backoffLimitPerIndex" in spec else BACKOFF_MAX
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = labels
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    default_job_template(spec)
+
+
+def default_job_template(spec: Document) -> None:
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            if not pattern.get("status"):
+                pattern["status"] = "True"
+    default_pod_template(spec["template"])
+
+
+def _job_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, status = name_spec_status(obj)
+    return [
+        name,
+        _job_status_cell(obj, status),
+        _completions_cell(spec, status),
+        _job_duration_cell(status, now_s),
+        age(obj, now_s),
+        *containers_and_images(template_spec(spec.get("template"))),
+        selector_text(spec.get("selector")),
+    ]
+
+
+def _job_status_cell(job: Document, status: Document) -> str:
+    holding: dict[str, bool] = {}
+    for condition in status.get("conditions") or ():
+        holding.setdefault(condition["type"], condition.get("status") == "True")
+    for name in ("Complete", "Failed"):
+        if holding.get(name):
+            return name
+    if job["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    for name in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if holding.get(name):
+            return name
+    return "Running"
+
+
+def _completions_cell(spec: Document, status: Document) -> str:
+    succeeded, wanted, parallelism = status.get("succeeded", 0), spec.get("completions"), spec.get("parallelism")
+    if wanted is not None:
+        return f"{succeeded}/{wanted}"
+    return f"{succeeded}/1 of {parallelism}" if parallelism is not None and parallelism > 1 else f"{succeeded}/1"
+
+
+def _job_duration_cell(status: Document, now_s: float) -> str:
+    start, end = status.get("startTime"), status.get("completionTime")
+    if not start:
+        return ""
+    return between(start, end) if end else since(start, now_s)
+
+
+JOB_TABLE = KindTable(
+    (
+        NAME,
+        column("Status", "How it goes."),
+        column("Completions", "How many pods have succeeded, of how many."),
+        column("Duration", "How long it took, or takes until now."),
+        AGE,
+        CONTAINERS_COLUMN,
+        IMAGES_COLUMN,
+        SELECTOR_COLUMN,
+    ),
+    _job_cells,
 )
 
 
