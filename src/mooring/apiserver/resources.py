@@ -19,11 +19,10 @@ from mooring.api.schema.model import Struct
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.call import Call
-from mooring.apiserver.strategies.scale import scale_of, scaled
+from mooring.apiserver.kinds.scale import scale_faults, scale_of, scaled
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import KindTable
 from mooring.apiserver.validation.fields import Fault
-from mooring.apiserver.validation.scale import scale_faults
 from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import NotFoundError
 

@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.defaults.workloads import (
-    TEMPLATE_GENERATION,
-    default_daemon_set,
-    default_deployment,
-    default_replica_set,
-    default_stateful_set,
-)
 from mooring.apiserver.kinds.cron_job import default_cron_job
+from mooring.apiserver.kinds.daemon_set import TEMPLATE_GENERATION, default_daemon_set
+from mooring.apiserver.kinds.deployment import default_deployment
 from mooring.apiserver.kinds.job.strategy import default_job
+from mooring.apiserver.kinds.replica_set import default_replica_set
+from mooring.apiserver.kinds.stateful_set import default_stateful_set
 from mooring.client.errors import BadRequestError
 from tests.apiserver.workload_builders import body, defaulted
 

@@ -83,22 +83,6 @@ def _resource_slice(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-def _scale(obj: Document, now_s: float) -> list[Cell]:
-    wanted, found = (obj.get(part) or {} for part in ("spec", "status"))
-    return [obj["metadata"]["name"], wanted.get("replicas", 0), found.get("replicas", 0), age(obj, now_s)]
-
-
-SCALE_TABLE = KindTable(
-    (
-        {**NAME, "format": ""},
-        integer("Desired", "How many are wanted."),
-        integer("Available", "How many there are."),
-        AGE,
-    ),
-    _scale,
-)
-"""Of the scales of all kinds that have one."""
-
 _BINDING = KindTable(
     (
         NAME,

@@ -40,16 +40,14 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.defaults.replication_controller import default_replication_controller
-from mooring.apiserver.defaults.workloads import (
-    default_daemon_set,
-    default_deployment,
-    default_replica_set,
-    default_stateful_set,
-)
 from mooring.apiserver.kinds.cron_job import default_cron_job
+from mooring.apiserver.kinds.daemon_set import default_daemon_set
+from mooring.apiserver.kinds.deployment import default_deployment
 from mooring.apiserver.kinds.job.spec import JOB_NAME, LEGACY_JOB_NAME
 from mooring.apiserver.kinds.job.strategy import default_job
+from mooring.apiserver.kinds.replica_set import default_replica_set
+from mooring.apiserver.kinds.replication_controller import default_replication_controller
+from mooring.apiserver.kinds.stateful_set import default_stateful_set
 from mooring.apiserver.wire.decode import decode_body
 from mooring.cli.checks import faults_of
 from mooring.cli.kinds import WORKLOADS

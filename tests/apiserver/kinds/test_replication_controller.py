@@ -1,18 +1,45 @@
-"""What is wrong with replication controllers."""
+"""Tests of kinds.replication_controller."""
 
 from __future__ import annotations
+
+from copy import deepcopy
 
 import pytest
 
 from mooring.api.document import Document
+from mooring.api.kinds import REPLICATION_CONTROLLER
 from mooring.apiserver.defaults.empty_labels import note_empty_labels
-from mooring.apiserver.validation.replication_controller import (
+from mooring.apiserver.kinds.replication_controller import (
+    ReplicationControllerStrategy,
+    default_replication_controller,
     non_convertible_faults,
     replication_controller_faults,
     replication_controller_status_faults,
 )
+from mooring.apiserver.strategy import Dependents
 from tests.apiserver.field_errors import messages
-from tests.apiserver.pod_builders import pod
+from tests.apiserver.pod_builders import call_for, pod
+
+
+def test_the_labels_of_its_pods_are_its_selector_and_its_labels() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    made: Document = {"metadata": {}, "spec": {"template": template}}
+    default_replication_controller(made)
+    assert (made["spec"]["replicas"], made["spec"]["selector"], made["metadata"]["labels"]) == (
+        1,
+        {"a": "b"},
+        {"a": "b"},
+    )
+    given: Document = {
+        "metadata": {"labels": {"c": "d"}},
+        "spec": {"replicas": 0, "selector": {"e": "f"}, "template": template},
+    }
+    default_replication_controller(given)
+    assert (given["spec"]["replicas"], given["spec"]["selector"], given["metadata"]["labels"]) == (
+        0,
+        {"e": "f"},
+        {"c": "d"},
+    )
 
 
 def template(**spec: object) -> Document:
@@ -86,4 +113,50 @@ def test_a_selector_that_was_another_kinds_stays() -> None:
     assert messages(non_convertible_faults(new, old)) == [
         'spec.selector: Invalid value: {"a":"c"}: cannot update non-convertible selector',
         'zeal: Not found: "y": unknown non-convertible field',
+    ]
+
+
+STRATEGY = ReplicationControllerStrategy(REPLICATION_CONTROLLER)
+CALL = call_for(REPLICATION_CONTROLLER)
+
+
+def made() -> Document:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": pod({"nodeSelector": {"beta.kubernetes.io/os": "x"}})["spec"],
+    }
+    obj: Document = {"metadata": {"name": "r", "namespace": "n"}, "spec": {"template": template}}
+    STRATEGY.default(obj)
+    STRATEGY.prepare_for_create(obj, CALL)
+    return obj
+
+
+def test_a_new_one_has_no_pods_yet_and_leaves_them_behind() -> None:
+    obj = made()
+    assert (obj["status"], obj["metadata"]["generation"], STRATEGY.dependents) == (
+        {"replicas": 0},
+        1,
+        Dependents.ORPHAN,
+    )
+    assert messages(STRATEGY.validate(obj, CALL)) == []
+    assert STRATEGY.selectable_fields(obj) == {"status.replicas": "0"}
+
+
+def test_warnings_of_a_change_are_about_the_old_template() -> None:
+    old = made()
+    new = deepcopy(old)
+    del new["spec"]["template"]["spec"]["nodeSelector"]
+    STRATEGY.prepare_for_update(new, old, CALL)
+    assert new["metadata"]["generation"] == 2
+    assert STRATEGY.warnings_on_update(new, old, CALL) == STRATEGY.warnings_on_create(old, CALL) != []
+
+
+def test_a_status_has_figures_that_add_up() -> None:
+    old = made()
+    old["metadata"].update(resourceVersion="1", uid="u")
+    new = deepcopy(old)
+    new["status"] = {"replicas": 1, "readyReplicas": 2}
+    status = STRATEGY.subresources["status"]
+    assert messages(status.validate_update(new, old, CALL)) == [
+        "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas"
     ]

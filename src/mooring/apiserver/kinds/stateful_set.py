@@ -1,18 +1,24 @@
-"""What is wrong with a stateful set.
+"""StatefulSet (apps/v1).
 
-Comes in   a stateful set's spec or status, and what it was
-Goes out   faults
-
- 1. The controller overwrites the hostname and the subdomain of its pods and adds the volumes of its claims: the
-    template is judged as it will be then.
- 2. What cannot be changed is not judged again on an update, and a template that was faulty before is let through.
+1. The controller overwrites hostname and subdomain of its pods and adds the volumes of its claims. The template is
+   validated with these changes.
+2. An update does not validate immutable fields again, and accepts a template that was invalid before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from mooring.api.document import Document
-from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults, claim_spec_warnings, default_claim
 from mooring.apiserver.kinds.workloads import (
+    CONTAINERS_COLUMN,
+    HISTORY_MAX,
+    IMAGES_COLUMN,
+    READY_COLUMN,
+    WorkloadStrategy,
     above_100_percent_faults,
     above_faults,
     decremented_faults,
@@ -20,14 +26,18 @@ from mooring.apiserver.kinds.workloads import (
     int_or_percent_faults,
     is_empty_selector,
     mismatch_faults,
+    name_spec_status,
     nonnegative_faults,
     nonnegative_fields_faults,
     restart_faults,
     selector_matcher,
     selector_value,
 )
+from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age, containers_and_images, template_spec
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
+from mooring.apiserver.validation.metadata import annotations_faults, labels_faults, name_is_dns_label
 from mooring.apiserver.validation.names import dns_label_faults
 from mooring.apiserver.validation.pod_annotations import pod_annotations_faults
 from mooring.apiserver.validation.pod_ratchet import options_after
@@ -58,6 +68,30 @@ _FROZEN = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
+
+_KEEPS_ALL = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+
+
+def default_stateful_set(obj: Document) -> None:
+    spec = obj["spec"]
+    if not spec.get("podManagementPolicy"):
+        spec["podManagementPolicy"] = "OrderedReady"
+    strategy = spec.setdefault("updateStrategy", {})
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    if (rolling := strategy.get("rollingUpdate")) is not None:
+        rolling.setdefault("partition", 0)
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for field in ("whenDeleted", "whenScaled"):
+        if not retention.get(field):
+            retention[field] = "Retain"
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+    default_pod_template(spec["template"])
+    for claim in spec.get("volumeClaimTemplates") or ():
+        claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+        default_claim(claim)
 
 
 def stateful_set_faults(spec: Document, path: str) -> list[Fault]:
@@ -204,3 +238,84 @@ def _as_controlled(spec: Document) -> Document:
         others = [volume for volume in inside.get("volumes") or () if volume.get("name", "") not in added]
         inside["volumes"] = [*added.values(), *others]
     return {**template, "spec": inside}
+
+
+def _stateful_set_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, status = name_spec_status(obj)
+    return [
+        name,
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas') or 0}",
+        age(obj, now_s),
+        *containers_and_images(template_spec(spec.get("template"))),
+    ]
+
+
+STATEFUL_SET_TABLE = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": StatefulSetStatusStrategy(self.kind, self)}
+
+    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
+        return name_is_dns_label(name, is_prefix)
+
+    def empty_status(self) -> Document:
+        return {"replicas": 0, "availableReplicas": 0}
+
+    def default(self, obj: Document) -> None:
+        default_stateful_set(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        super().prepare_for_create(obj, call)
+        _drop_disabled_fields(obj, None)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        _drop_disabled_fields(obj, old)
+        super().prepare_for_update(obj, old, call)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "apps", "StatefulSetSpec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return stateful_set_faults(obj["spec"], "spec")
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return stateful_set_update_faults(obj["spec"], old["spec"], "spec")
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return super().warnings_on_create(obj, call) + _own_warnings(obj["spec"], "")
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        # kube-apiserver spells the path of a claim's spec with a capital here.
+        return super().warnings_on_update(obj, old, call) + _own_warnings(obj["spec"], ".Spec")
+
+
+class StatefulSetStatusStrategy(StatusStrategy):
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        status, old_status = obj.get("status") or {}, old.get("status") or {}
+        faults = stateful_set_status_faults(status, "status")
+        faults += self.meta_update_faults(obj, old)
+        faults += stateful_set_collision_faults(status, old_status, "status")
+        return faults
+
+
+def _drop_disabled_fields(obj: Document, old: Document | None) -> None:
+    """`maxUnavailable` waits behind a feature gate, unless the object already has it."""
+    rolling = obj["spec"]["updateStrategy"].get("rollingUpdate")
+    if rolling is None or "maxUnavailable" not in rolling:
+        return
+    had = (old["spec"]["updateStrategy"].get("rollingUpdate") or {}) if old is not None else {}
+    if "maxUnavailable" not in had:
+        del rolling["maxUnavailable"]
+
+
+def _own_warnings(spec: Document, suffix: str) -> list[str]:
+    warnings: list[str] = []
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        warnings += claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}]{suffix}")
+    if (spec.get("revisionHistoryLimit") or 0) < 0:
+        warnings.append(_KEEPS_ALL)
+    return warnings

@@ -1,28 +1,38 @@
-"""What is wrong with a replica set.
+"""ReplicaSet (apps/v1).
 
-Comes in   a replica set's spec or status, and what it was
-Goes out   faults
-
- 1. The sentence about an empty selector speaks of a deployment: Kubernetes took it over with the rule.
+1. The error for an empty selector names a deployment, because kube-apiserver shares the text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod import default_pod_template
 from mooring.apiserver.kinds.workloads import (
+    REPLICA_COLUMNS,
+    WorkloadStrategy,
     above_faults,
     immutable_selector_faults,
     is_empty_selector,
     mismatch_faults,
+    name_spec_status,
     nonnegative_faults,
     nonnegative_fields_faults,
+    pod_name_warnings,
+    replica_counts,
     restart_faults,
     selector_matcher,
     selector_value,
 )
+from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age, containers_and_images, selector_text, template_spec
+from mooring.apiserver.tables.columns import Cell, KindTable
 from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.values import means_the_same
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
 ABOVE_READY = "cannot be greater than readyReplicas"
@@ -34,6 +44,12 @@ _COUNTS = (
     "observedGeneration",
     "terminatingReplicas",
 )
+
+
+def default_replica_set(obj: Document) -> None:
+    spec = obj["spec"]
+    spec.setdefault("replicas", 1)
+    default_pod_template(spec["template"])
 
 
 def replica_set_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
@@ -77,3 +93,50 @@ def replica_set_status_faults(status: Document, path: str) -> list[Fault]:
     faults += above_faults(status, parts, "replicas", ABOVE_REPLICAS, path)
     faults += above_faults(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
     return faults
+
+
+def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, _ = name_spec_status(obj)
+    return [
+        name,
+        *replica_counts(obj),
+        age(obj, now_s),
+        *containers_and_images(template_spec(spec.get("template"))),
+        selector_text(spec.get("selector")),
+    ]
+
+
+REPLICA_SET_TABLE = KindTable(REPLICA_COLUMNS, _replica_set_cells)
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    shares_parts = True
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": ReplicaSetStatusStrategy(self.kind, self)}
+
+    def empty_status(self) -> Document:
+        return {"replicas": 0}
+
+    def default(self, obj: Document) -> None:
+        default_replica_set(obj)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return replica_set_faults(obj["spec"], None, "spec")
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        spec, old_spec = obj["spec"], old["spec"]
+        return replica_set_update_faults(spec, old_spec, "spec") if spec is not old_spec else []
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)
+
+
+class ReplicaSetStatusStrategy(StatusStrategy):
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return replica_set_status_faults(obj.get("status") or {}, "status")

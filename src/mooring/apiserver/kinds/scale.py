@@ -1,10 +1,6 @@
-"""The scale of an object: how many replicas it has and wants, without the rest.
+"""The Scale subresource (autoscaling/v1).
 
-Comes in   a deployment, replica set, stateful set or replication controller; a scale that somebody wrote
-Goes out   the object's scale; the object with the replicas of the scale
-
- 1. Only `spec.replicas`, and the resourceVersion as a condition, go back to the object.
- 2. What is wrong with a scale is in `validation.scale`; who manages its field is in `apply`.
+1. A write of a Scale changes `spec.replicas` of the object, and uses the resourceVersion as a precondition.
 """
 
 from __future__ import annotations
@@ -13,10 +9,38 @@ from operator import itemgetter
 
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
+from mooring.apiserver.kinds.workloads import nonnegative_faults
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
+from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.metadata import name_is_dns_subdomain, object_meta_faults
 
 SCALE_VERSION = "autoscaling/v1"
 SCALE_KIND = "Scale"
 _SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_faults(scale: Document) -> list[Fault]:
+    faults = object_meta_faults(scale["metadata"], True, name_is_dns_subdomain, "metadata")
+    faults += nonnegative_faults((scale.get("spec") or {}).get("replicas"), "spec.replicas")
+    return faults
+
+
+def _scale_cells(obj: Document, now_s: float) -> list[Cell]:
+    wanted, found = (obj.get(part) or {} for part in ("spec", "status"))
+    return [obj["metadata"]["name"], wanted.get("replicas", 0), found.get("replicas", 0), age(obj, now_s)]
+
+
+SCALE_TABLE = KindTable(
+    (
+        {**NAME, "format": ""},
+        integer("Desired", "How many are wanted."),
+        integer("Available", "How many there are."),
+        AGE,
+    ),
+    _scale_cells,
+)
+"""Of the scales of all kinds that have one."""
 
 
 def scale_of(kind: Kind, obj: Document) -> Document:

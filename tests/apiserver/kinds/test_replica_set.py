@@ -1,4 +1,4 @@
-"""What is wrong with replica sets."""
+"""Tests of kinds.replica_set."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.replica_set import (
-    replica_set_faults,
-    replica_set_status_faults,
-    replica_set_update_faults,
-)
+from mooring.apiserver.kinds.replica_set import replica_set_faults, replica_set_status_faults, replica_set_update_faults
 from tests.apiserver.field_errors import messages
-from tests.apiserver.workload_builders import body, created, defaulted
+from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
 
 
 @pytest.mark.parametrize(
@@ -53,3 +49,23 @@ def test_a_status_adds_up() -> None:
         "status.fullyLabeledReplicas: Invalid value: 2: cannot be greater than status.replicas",
         "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas",
     ]
+
+
+def test_a_new_one_has_counted_nothing() -> None:
+    obj = created(body("ReplicaSet", status={"replicas": 3})).obj
+    assert obj["status"] == {"replicas": 0}
+    assert obj["spec"]["replicas"] == 1
+
+
+def test_annotations_do_not_count_but_the_spec_does() -> None:
+    old = created(body("ReplicaSet")).obj
+    assert updated(body("ReplicaSet", metadata__annotations={"a": "b"}), old).obj["metadata"]["generation"] == 1
+    assert updated(body("ReplicaSet", spec__replicas=2), old).obj["metadata"]["generation"] == 2
+
+
+def test_a_status_update_keeps_the_spec_and_takes_labels() -> None:
+    old = created(body("ReplicaSet")).obj
+    raw = {**changed(old, status={"replicas": 1}, spec__replicas=9, metadata__labels={"a": "b"}), "kind": "ReplicaSet"}
+    obj = updated({**raw, "apiVersion": "apps/v1"}, old, "status").obj
+    assert obj["spec"]["replicas"] == 1
+    assert obj["metadata"]["labels"] == {"a": "b"}

@@ -1,4 +1,4 @@
-"""What is wrong with controller revisions."""
+"""Tests of kinds.controller_revision."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.controller_revision import controller_revision_faults, revision_data_faults
+from mooring.apiserver.kinds.controller_revision import controller_revision_faults, revision_data_faults
 from tests.apiserver.field_errors import messages
-from tests.apiserver.workload_builders import GONE, body
+from tests.apiserver.workload_builders import GONE, body, created, updated
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,11 @@ def test_the_state_is_remembered_for_ever() -> None:
     old, new = body("ControllerRevision"), body("ControllerRevision", data={"a": 2})
     assert messages(revision_data_faults(new, old)) == ['data: Invalid value: {"a":2}: field is immutable']
     assert revision_data_faults(body("ControllerRevision", revision=2), old) == []
+
+
+def test_only_the_number_can_be_changed() -> None:
+    old = created(body("ControllerRevision")).obj
+    assert updated(body("ControllerRevision", revision=2), old).faults == []
+    assert updated(body("ControllerRevision", data={"b": 1}), old).faults == [
+        'data: Invalid value: {"b":1}: field is immutable'
+    ]

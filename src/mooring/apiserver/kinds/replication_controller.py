@@ -1,0 +1,172 @@
+"""ReplicationController (v1).
+
+1. Deleting a controller orphans its pods by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.workloads import (
+    MISMATCH,
+    REPLICA_COLUMNS,
+    name_spec_status,
+    replica_counts,
+    template_labels,
+)
+from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
+from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_template_warnings
+from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
+from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, template_spec
+from mooring.apiserver.tables.columns import Cell, KindTable
+from mooring.apiserver.validation.fields import Fault, FaultKind, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.pod_template import pod_template_faults
+from mooring.apiserver.validation.resources import non_negative_faults
+from mooring.apiserver.validation.selectors import plain_selector_matches
+from mooring.apiserver.validation.values import means_the_same
+
+NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
+
+_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+def default_replication_controller(controller: Document) -> None:
+    spec: Document = controller["spec"]
+    template = spec.get("template")
+    if template is not None:
+        labels = (template.get("metadata") or {}).get("labels")
+        if labels:
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not controller["metadata"].get("labels"):
+                controller["metadata"]["labels"] = dict(labels)
+        default_pod_template(template)
+    spec.setdefault("replicas", 1)
+
+
+def replication_controller_faults(spec: Document, old: Document | None) -> list[Fault]:
+    """What is wrong with a spec."""
+    selector, template = spec.get("selector") or {}, spec.get("template")
+    faults = non_negative_faults(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    if not selector:
+        faults.append(required("spec.selector"))
+    faults += non_negative_faults(spec.get("replicas", 0), "spec.replicas")
+    if template is None:
+        return [*faults, required("spec.template")]
+    labels = template_labels(template)
+    if selector and not plain_selector_matches(selector, labels or {}):
+        faults.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+    faults += pod_template_faults(template, "spec.template", (old or {}).get("template"))
+    policy = template["spec"].get("restartPolicy", "")
+    if policy != "Always":
+        faults.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if template["spec"].get("activeDeadlineSeconds") is not None:
+        detail = "activeDeadlineSeconds in ReplicationController is not Supported"
+        faults.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
+    return faults
+
+
+def replication_controller_status_faults(status: Document) -> list[Fault]:
+    """What is wrong with a status."""
+    faults: list[Fault] = []
+    for field in _COUNTS:
+        faults += non_negative_faults(status.get(field, 0), f"status.{field}")
+    total, ready, available = (status.get(field, 0) for field in ("replicas", "readyReplicas", "availableReplicas"))
+    for field in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
+        if status.get(field, 0) > total:
+            faults.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
+    if available > ready:
+        faults.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
+    return faults
+
+
+def non_convertible_faults(controller: Document, old: Document) -> list[Fault]:
+    """Annotations that say that the object was once another kind, whose selector a controller cannot have."""
+    faults: list[Fault] = []
+    for key, value in (old["metadata"].get("annotations") or {}).items():
+        parts = key.split("/")
+        if not key.startswith(NON_CONVERTIBLE_PREFIX) or len(parts) != 2:
+            continue
+        if "selector" not in parts[1]:
+            faults.append(Fault(FaultKind.NOT_FOUND, parts[1], "unknown non-convertible field", value))
+        elif controller["spec"].get("selector") != old["spec"].get("selector"):
+            selector = controller["spec"].get("selector")
+            faults.append(invalid("spec.selector", selector, "cannot update non-convertible selector"))
+    return faults
+
+
+def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, _ = name_spec_status(obj)
+    return [
+        name,
+        *replica_counts(obj),
+        age(obj, now_s),
+        *containers_and_images(template_spec(spec.get("template"))),
+        labels_text(spec.get("selector")),
+    ]
+
+
+REPLICATION_CONTROLLER_TABLE = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
+
+
+class ReplicationControllerStrategy(Strategy):
+    """How replication controllers are created, changed and selected."""
+
+    dependents: ClassVar[Dependents] = Dependents.ORPHAN
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self._subresources = {"status": ReplicationControllerStatusStrategy(kind, self)}
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return self._subresources
+
+    def default(self, obj: Document) -> None:
+        default_replication_controller(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["metadata"]["generation"] = 1
+        obj["status"] = {"replicas": 0}
+        drop_disabled_template_fields(obj["spec"].get("template"), None)
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return replication_controller_faults(obj["spec"], None)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        use = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        warnings = name_warnings(obj["metadata"].get("name", ""), use)
+        return warnings + pod_template_warnings(obj["spec"].get("template"), "spec.template")
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+        drop_disabled_template_fields(obj["spec"].get("template"), old["spec"].get("template"))
+        self.count_generation(obj, old)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "core", "ReplicationControllerSpec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return replication_controller_faults(obj["spec"], old["spec"]) + non_convertible_faults(obj, old)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        """Kubernetes warns about the old template here, not about the new one."""
+        if obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return pod_template_warnings(old["spec"].get("template"), "spec.template")
+
+    def selectable_fields(self, obj: Document) -> dict[str, str]:
+        return {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))}
+
+
+class ReplicationControllerStatusStrategy(StatusStrategy):
+    """How the controller manager writes the status."""
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return replication_controller_status_faults(obj.get("status") or {})
