@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.validation.rbac import GROUP
+from mooring.apiserver.kinds.role import GROUP
 from tests.apiserver.workload_builders import body, defaulted
 
 

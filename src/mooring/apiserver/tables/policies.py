@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
+from mooring.apiserver.kinds.role_binding import CLUSTER_ROLE_BINDING_TABLE, ROLE_BINDING_TABLE
 from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer, wide
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
 
 
 def _only_age(obj: Document, now_s: float) -> list[Cell]:
@@ -30,22 +31,6 @@ def _quota(obj: Document, now_s: float) -> list[Cell]:
         text = f"{name}: {used.get(name, '0')}/{hard[name]}"
         (limits if name.startswith("limits.") else requests).append(text)
     return [obj["metadata"]["name"], ", ".join(requests), ", ".join(limits), age(obj, now_s)]
-
-
-def _role_binding(obj: Document, now_s: float) -> list[Cell]:
-    role = obj.get("roleRef") or {}
-    subjects = obj.get("subjects") or ()
-    return [
-        obj["metadata"]["name"],
-        f"{role.get('kind', '')}/{role.get('name', '')}",
-        age(obj, now_s),
-        ", ".join(each["name"] for each in subjects if each["kind"] == "User"),
-        ", ".join(each["name"] for each in subjects if each["kind"] == "Group"),
-        ", ".join(f"{each.get('namespace', '')}/{each['name']}" for each in subjects if each["kind"] == _ACCOUNT),
-    ]
-
-
-_ACCOUNT = "ServiceAccount"
 
 
 def _priority_class(obj: Document, now_s: float) -> list[Cell]:
@@ -83,17 +68,6 @@ def _resource_slice(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-_BINDING = KindTable(
-    (
-        NAME,
-        column("Role", "What it allows."),
-        AGE,
-        wide("Users", "Users who may do that."),
-        wide("Groups", "Groups whose members may."),
-        wide("ServiceAccounts", "Service accounts that may."),
-    ),
-    _role_binding,
-)
 _NAME_AND_AGE = KindTable((NAME, AGE), _only_age)
 
 CONFIG_MAP_TABLE = KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map)
@@ -113,10 +87,6 @@ RESOURCE_QUOTA_TABLE = KindTable(
     ),
     _quota,
 )
-
-ROLE_BINDING_TABLE = _BINDING
-
-CLUSTER_ROLE_BINDING_TABLE = _BINDING
 
 PRIORITY_CLASS_TABLE = KindTable(
     (

@@ -1,7 +1,7 @@
-"""What is wrong with roles and their bindings.
+"""Role and ClusterRole (rbac.authorization.k8s.io/v1).
 
-Comes in   roles and bindings, of a namespace or of the cluster
-Goes out   faults
+1. Any name that can be a path segment is valid, because user names become names of roles.
+2. Package `access` checks whether the caller may grant these permissions.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.workloads import selector_matcher
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import name_is_dns_subdomain
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.names import path_segment_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 
@@ -45,31 +46,6 @@ def aggregation_faults(rule: Document | None, old: Document | None) -> list[Faul
     return faults
 
 
-def role_binding_faults(binding: Document, is_namespaced: bool) -> list[Fault]:
-    faults: list[Fault] = []
-    role, kinds = binding.get("roleRef") or {}, ("Role", "ClusterRole") if is_namespaced else ("ClusterRole",)
-    group, kind, name = role.get("apiGroup", ""), role.get("kind", ""), role.get("name", "")
-    if group != GROUP:
-        faults.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
-    if kind not in kinds:
-        faults.append(not_supported("roleRef.kind", kind, kinds))
-    if not name:
-        faults.append(required("roleRef.name"))
-    faults += [invalid("roleRef.name", name, text) for text in path_segment_faults(name)]
-    for index, subject in enumerate(binding.get("subjects") or ()):
-        faults += _subject_faults(subject, is_namespaced, f"subjects[{index}]")
-    return faults
-
-
-def role_change_faults(binding: Document, old: Document) -> list[Fault]:
-    """A binding is for one role, for ever."""
-    role = binding.get("roleRef") or {}
-    if role == old.get("roleRef"):
-        return []
-    shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
-    return [invalid("roleRef", shown, "cannot change roleRef")]
-
-
 def _rule_faults(rule: Document, is_namespaced: bool, path: str) -> list[Fault]:
     faults: list[Fault] = []
     if not rule.get("verbs"):
@@ -88,22 +64,35 @@ def _rule_faults(rule: Document, is_namespaced: bool, path: str) -> list[Fault]:
     return faults
 
 
-def _subject_faults(subject: Document, is_namespaced: bool, path: str) -> list[Fault]:
-    faults: list[Fault] = []
-    kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
-    if not name:
-        faults.append(required(f"{path}.name"))
-    match kind:
-        case "ServiceAccount":
-            if name:
-                faults += [invalid(f"{path}.name", name, text) for text in name_is_dns_subdomain(name, False)]
-            if group:
-                faults.append(not_supported(f"{path}.apiGroup", group, ("",)))
-            if not is_namespaced and not subject.get("namespace"):
-                faults.append(required(f"{path}.namespace"))
-        case "User" | "Group":
-            if group != GROUP:
-                faults.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))
-        case _:
-            faults.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
-    return faults
+class RbacStrategy(Strategy):
+    allows_create_on_update = True
+
+    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
+        return path_segment_faults(name)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new object, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += self.own_faults(obj, old)
+        faults += self.meta_update_faults(obj, old)
+        faults += self.change_faults(obj, old)
+        return faults
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return self.own_faults(obj, None)
+
+    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
+        """What is wrong with the object in itself; `old` is what it was, None for a new one."""
+        raise AssertionError(f"{type(self).__name__} does not say what is wrong with its objects")
+
+    def change_faults(self, obj: Document, old: Document) -> list[Fault]:
+        return []
+
+
+class RoleStrategy(RbacStrategy):
+    """Roles and cluster roles. Only those of the cluster collect the rules of others."""
+
+    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
+        faults = rules_faults(obj.get("rules") or (), self.kind.is_namespaced)
+        faults += aggregation_faults(obj.get("aggregationRule"), old.get("aggregationRule") if old else None)
+        return faults
