@@ -9,10 +9,6 @@ from __future__ import annotations
 from mooring.api.document import Document
 
 
-def default_priority_class(obj: Document) -> None:
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
 def default_endpoint_slice(obj: Document) -> None:
     for port in obj.get("ports") or ():
         port.setdefault("name", "")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
+from mooring.apiserver.kinds.priority_class import PRIORITY_CLASS_TABLE
 from mooring.apiserver.kinds.role_binding import CLUSTER_ROLE_BINDING_TABLE, ROLE_BINDING_TABLE
 from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 
 
 def _only_age(obj: Document, now_s: float) -> list[Cell]:
@@ -31,16 +32,6 @@ def _quota(obj: Document, now_s: float) -> list[Cell]:
         text = f"{name}: {used.get(name, '0')}/{hard[name]}"
         (limits if name.startswith("limits.") else requests).append(text)
     return [obj["metadata"]["name"], ", ".join(requests), ", ".join(limits), age(obj, now_s)]
-
-
-def _priority_class(obj: Document, now_s: float) -> list[Cell]:
-    return [
-        obj["metadata"]["name"],
-        obj.get("value", 0),
-        bool(obj.get("globalDefault")),
-        age(obj, now_s),
-        obj.get("preemptionPolicy") or "",
-    ]
 
 
 def _runtime_class(obj: Document, now_s: float) -> list[Cell]:
@@ -86,17 +77,6 @@ RESOURCE_QUOTA_TABLE = KindTable(
         AGE,
     ),
     _quota,
-)
-
-PRIORITY_CLASS_TABLE = KindTable(
-    (
-        NAME,
-        integer("Value", "The priority of its pods."),
-        boolean("Global-Default", "Whether pods get it that name none."),
-        AGE,
-        column("PreemptionPolicy", "Whether its pods push others away."),
-    ),
-    _priority_class,
 )
 
 RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_class)

@@ -9,29 +9,18 @@ from mooring.apiserver.kinds.cron_job import CRON_JOB_TABLE
 from mooring.apiserver.kinds.daemon_set import DAEMON_SET_TABLE
 from mooring.apiserver.kinds.deployment import DEPLOYMENT_TABLE
 from mooring.apiserver.kinds.job.strategy import JOB_TABLE
+from mooring.apiserver.kinds.pod_disruption_budget import POD_DISRUPTION_BUDGET_TABLE
 from mooring.apiserver.kinds.replica_set import REPLICA_SET_TABLE
 from mooring.apiserver.kinds.replication_controller import REPLICATION_CONTROLLER_TABLE
 from mooring.apiserver.kinds.stateful_set import STATEFUL_SET_TABLE
-from mooring.apiserver.kinds.workloads import name_spec_status
-from mooring.apiserver.tables.cells import age, containers_and_images, labels_text
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
+from mooring.apiserver.tables.cells import containers_and_images, labels_text
+from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column
 
 
 def _pod_template(obj: Document, now_s: float) -> list[Cell]:
     template = obj.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels")
     return [obj["metadata"]["name"], *containers_and_images(template.get("spec")), labels_text(labels)]
-
-
-def _disruption_budget(obj: Document, now_s: float) -> list[Cell]:
-    name, spec, status = name_spec_status(obj)
-    bounds = (spec.get("minAvailable"), spec.get("maxUnavailable"))
-    return [
-        name,
-        *("N/A" if bound is None else str(bound) for bound in bounds),
-        status.get("disruptionsAllowed", 0),
-        age(obj, now_s),
-    ]
 
 
 POD_TEMPLATE_TABLE = KindTable(
@@ -42,17 +31,6 @@ POD_TEMPLATE_TABLE = KindTable(
         column("Pod Labels", "The labels of pods that are made from it."),
     ),
     _pod_template,
-)
-
-POD_DISRUPTION_BUDGET_TABLE = KindTable(
-    (
-        NAME,
-        column("Min Available", "How many pods must be available."),
-        column("Max Unavailable", "How many may be unavailable."),
-        integer("Allowed Disruptions", "How many may be disrupted now."),
-        AGE,
-    ),
-    _disruption_budget,
 )
 
 TABLES = {

@@ -1,4 +1,4 @@
-"""What is wrong with priority classes."""
+"""Tests of kinds.priority_class."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.priority_class import priority_class_faults, priority_class_update_faults
+from mooring.apiserver.kinds.priority_class import priority_class_faults, priority_class_update_faults
 from tests.apiserver.field_errors import messages
-from tests.apiserver.workload_builders import body
+from tests.apiserver.workload_builders import body, created, updated
 
 RESERVED = (
     "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -58,4 +58,17 @@ def test_what_cannot_be_changed() -> None:
     assert messages(priority_class_update_faults(new, old)) == [
         "value: Forbidden: may not be changed in an update.",
         'preemptionPolicy: Invalid value: "PreemptLowerPriority": field is immutable',
+    ]
+
+
+def test_its_generation_stays_the_first() -> None:
+    old = created(body("PriorityClass")).obj
+    obj = updated(body("PriorityClass", description="d"), old).obj
+    assert (old["metadata"]["generation"], obj["metadata"]["generation"]) == (1, 1)
+
+
+def test_finalizers_belong_to_somebody() -> None:
+    assert created(body("PriorityClass", metadata__finalizers=["x", "a.b/c"])).faults == [
+        'metadata.finalizers[0]: Invalid value: "x": '
+        "name is neither a standard finalizer name nor is it fully qualified"
     ]

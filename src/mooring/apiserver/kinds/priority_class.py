@@ -1,12 +1,15 @@
-"""What is wrong with a priority class: who may be how important.
+"""PriorityClass (scheduling.k8s.io/v1).
 
-Comes in   a priority class, and what it was
-Goes out   faults
+1. The generation is always 1: value and preemption policy are immutable.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 
@@ -15,6 +18,10 @@ USER_VALUE_MAX = 1_000_000_000
 SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 _POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def default_priority_class(obj: Document) -> None:
+    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def priority_class_faults(obj: Document) -> list[Fault]:
@@ -54,3 +61,39 @@ def _not_system(name: str, value: int, is_default: bool) -> str:
     if value != wanted:
         return f"value of {name} PriorityClass must be {wanted}"
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
+
+
+def _priority_class_cells(obj: Document, now_s: float) -> list[Cell]:
+    return [
+        obj["metadata"]["name"],
+        obj.get("value", 0),
+        bool(obj.get("globalDefault")),
+        age(obj, now_s),
+        obj.get("preemptionPolicy") or "",
+    ]
+
+
+PRIORITY_CLASS_TABLE = KindTable(
+    (
+        NAME,
+        integer("Value", "The priority of its pods."),
+        boolean("Global-Default", "Whether pods get it that name none."),
+        AGE,
+        column("PreemptionPolicy", "Whether its pods push others away."),
+    ),
+    _priority_class_cells,
+)
+
+
+class PriorityClassStrategy(Strategy):
+    def default(self, obj: Document) -> None:
+        default_priority_class(obj)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        pass
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return priority_class_faults(obj)
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return priority_class_update_faults(obj, old)

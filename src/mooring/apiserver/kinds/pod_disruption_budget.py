@@ -1,0 +1,103 @@
+"""PodDisruptionBudget (policy/v1).
+
+1. Metadata is not validated: any name that can be a path segment is valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.workloads import (
+    above_100_percent_faults,
+    int_or_percent_faults,
+    name_spec_status,
+    nonnegative_fields_faults,
+)
+from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
+from mooring.apiserver.validation.fields import Fault, invalid, not_supported
+from mooring.apiserver.validation.selectors import conditions_faults, label_selector_faults
+
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def disruption_budget_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        faults.append(invalid(path, _shown(spec), "minAvailable and maxUnavailable cannot be both set"))
+    for field in ("minAvailable", "maxUnavailable"):
+        if (value := spec.get(field)) is not None:
+            faults += int_or_percent_faults(value, f"{path}.{field}")
+            faults += above_100_percent_faults(value, f"{path}.{field}")
+    tolerates = old is not None and bool(label_selector_faults(old.get("selector"), ""))
+    faults += label_selector_faults(spec.get("selector"), f"{path}.selector", tolerates_values=tolerates)
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        faults.append(not_supported(f"{path}.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return faults
+
+
+def disruption_budget_status_faults(status: Document, path: str) -> list[Fault]:
+    faults = conditions_faults(status.get("conditions") or (), f"{path}.conditions")
+    faults += nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
+    return faults
+
+
+def _shown(spec: Document) -> Document:
+    return {
+        "MinAvailable": spec.get("minAvailable"),
+        "Selector": spec.get("selector"),
+        "MaxUnavailable": spec.get("maxUnavailable"),
+        "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+    }
+
+
+def _pod_disruption_budget_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, status = name_spec_status(obj)
+    bounds = (spec.get("minAvailable"), spec.get("maxUnavailable"))
+    return [
+        name,
+        *("N/A" if bound is None else str(bound) for bound in bounds),
+        status.get("disruptionsAllowed", 0),
+        age(obj, now_s),
+    ]
+
+
+POD_DISRUPTION_BUDGET_TABLE = KindTable(
+    (
+        NAME,
+        column("Min Available", "How many pods must be available."),
+        column("Max Unavailable", "How many may be unavailable."),
+        integer("Allowed Disruptions", "How many may be disrupted now."),
+        AGE,
+    ),
+    _pod_disruption_budget_cells,
+)
+
+
+class PodDisruptionBudgetStrategy(Strategy):
+    allows_unconditional_update = False
+    validates_metadata = False
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": DisruptionBudgetStatusStrategy(self.kind, self)}
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        super().prepare_for_create(obj, call)
+        obj["status"] = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+
+    def validate(self, obj: Document, call: Call) -> list[Fault]:
+        return disruption_budget_faults(obj["spec"], None, "spec")
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return disruption_budget_faults(obj["spec"], old["spec"], "spec")
+
+
+class DisruptionBudgetStatusStrategy(StatusStrategy):
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return disruption_budget_status_faults(obj.get("status") or {}, "status")
