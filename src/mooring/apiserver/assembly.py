@@ -39,6 +39,7 @@ from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
+from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelets.logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.own_status import OwnStatus
@@ -46,7 +47,6 @@ from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservatio
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
-from mooring.apiserver.strategies.service_allocation import ServiceAllocator
 from mooring.apiserver.strategies.table import STRATEGIES
 from mooring.apiserver.tables.printed import PrintedTables
 from mooring.client.http.tls import unverified_tls

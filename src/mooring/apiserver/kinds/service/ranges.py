@@ -1,11 +1,9 @@
-"""Addresses and ports that services share: two pools of numbers, each given out once.
+"""Pools of cluster IPs and node ports, and values that an update takes over from the stored Service.
 
-Comes in   requests for a certain number, or for any
-Goes out   the number, or an `AllocationRefused` in kube-apiserver's words
-
- 1. A number for somebody who does not care comes from the upper part of a pool, by chance, as long as there is one: the
-    lower part is left to those who choose for themselves.
- 2. A dry run takes nothing. It checks less than a real one, as in Kubernetes: a port may even lie outside the range.
+1. A number that the client does not choose is random, and comes from the upper part of a pool while it has a free one.
+   The lower part is left to clients that choose.
+2. A dry run reserves nothing. It checks less than a real write, as in Kubernetes: a port may lie outside of the range.
+3. A client may send an update without the allocated values. They are filled in from the stored Service.
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from ipaddress import IPv4Address, IPv4Network
 
+from mooring.api.document import Document
+from mooring.apiserver.kinds.service.validation import needs_health_check
 from mooring.kit.entropy import Entropy
 
 DRY_RUN_PORT_FIRST = 32_769
@@ -129,3 +129,59 @@ class ServicePorts:
 def _reserved_count(size: int, *, part: int, most: int, least: int = 16) -> int:
     """How many numbers of a range are left to those who choose."""
     return 0 if size <= least else min(max(size // part, least), most)
+
+
+def normalize_cluster_ips(spec: Document, old_spec: Document | None) -> None:
+    """Make the list of addresses follow the single one, which is all that old clients know."""
+    first, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
+    if old_spec is None:
+        if first and not ips:
+            spec["clusterIPs"] = [first]
+        return
+    old_first, old_ips = old_spec.get("clusterIP", ""), old_spec.get("clusterIPs") or []
+    if first == old_first:
+        if old_ips and not ips:
+            spec["clusterIPs"] = old_ips
+    elif ips == old_ips:
+        if first:
+            spec["clusterIPs"] = [first]
+        else:
+            spec.pop("clusterIPs", None)
+
+
+def fill_from_old(spec: Document, old_spec: Document) -> None:
+    """Fill in what was allocated and is not mentioned."""
+    if "ExternalName" not in (spec.get("type"), old_spec.get("type")):
+        for field in ("clusterIP", "clusterIPs"):
+            if not spec.get(field) and old_spec.get(field):
+                spec[field] = old_spec[field]
+    if _keeps_node_ports(spec) and _keeps_node_ports(old_spec):
+        _fill_node_ports(spec, old_spec)
+    known = old_spec.get("healthCheckNodePort")
+    if known and needs_health_check(spec) and needs_health_check(old_spec) and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = known
+
+
+def allocates_node_ports(spec: Document) -> bool:
+    """Whether every port gets a node port, asked for or not."""
+    kind = spec.get("type")
+    return kind == "NodePort" or (kind == "LoadBalancer" and bool(spec.get("allocateLoadBalancerNodePorts")))
+
+
+def node_ports_of(spec: Document) -> list[int]:
+    return [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+
+
+def _keeps_node_ports(spec: Document) -> bool:
+    kind = spec.get("type")
+    return kind == "NodePort" or (kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts", True))
+
+
+def _fill_node_ports(spec: Document, old_spec: Document) -> None:
+    new_ports = node_ports_of(spec)
+    used = [port for port in node_ports_of(old_spec) if port in new_ports]
+    by_name = {port.get("name", ""): port.get("nodePort", 0) for port in old_spec.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        known = by_name.get(port.get("name", ""), 0)
+        if not port.get("nodePort") and known and known not in used:
+            port["nodePort"] = known

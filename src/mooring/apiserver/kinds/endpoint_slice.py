@@ -1,9 +1,8 @@
-"""What is wrong with an endpoint slice.
+"""EndpointSlice (discovery.k8s.io/v1).
 
-Comes in   an endpoint slice, and what it was
-Goes out   faults
-
- 1. Endpoints that have not changed are not judged again: older servers let in more.
+1. Unchanged endpoints are not validated again: older servers accepted more.
+2. `deprecatedTopology` is read-only; stored values stay until the endpoints change.
+3. The generation counts changes of labels and of everything outside of the metadata.
 """
 
 from __future__ import annotations
@@ -13,7 +12,19 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.validation.addresses import IPV4, IPV6, endpoint_ip_faults, family_of, ip_faults, parse_ip
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import SHOWN_MAX, UNSET, age, cut_short
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.addresses import (
+    IPV4,
+    IPV6,
+    endpoint_ip_faults,
+    family_of,
+    ip_faults,
+    ip_warnings,
+    parse_ip,
+)
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
@@ -27,6 +38,16 @@ HINTS_MAX = 8
 
 _ADDRESS_TYPES = (FQDN, IPV4, IPV6)
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+_HOSTNAME = "kubernetes.io/hostname"
+_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+
+
+def default_endpoint_slice(obj: Document) -> None:
+    for port in obj.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
 
 
 def endpoint_slice_faults(obj: Document, old: Document | None) -> list[Fault]:
@@ -148,3 +169,93 @@ def _hints_faults(hints: Document, path: str) -> list[Fault]:
             seen.add(name)
             faults += [invalid(f"{here}[{index}].name", name, text) for text in name_faults(name)]
     return faults
+
+
+def _endpoint_slice_cells(piece: Document, now_s: float) -> list[Cell]:
+    ports = [_slice_port(port) for port in piece.get("ports") or ()]
+    addresses = [text for each in piece.get("endpoints") or () for text in each.get("addresses") or ()]
+    return [
+        piece["metadata"]["name"],
+        piece.get("addressType", ""),
+        cut_short(ports[:SHOWN_MAX], len(ports)) or UNSET,
+        cut_short(addresses[:SHOWN_MAX], len(addresses)) or UNSET,
+        age(piece, now_s),
+    ]
+
+
+def _slice_port(port: Document) -> str:
+    if port.get("port") is not None:
+        return str(port["port"])
+    return "*" if port.get("name") is None else str(port["name"])
+
+
+ENDPOINT_SLICE_TABLE = KindTable(
+    (
+        NAME,
+        column("AddressType", "What its addresses are."),
+        column("Ports", "The ports of all its endpoints."),
+        column("Endpoints", "Their addresses."),
+        AGE,
+    ),
+    _endpoint_slice_cells,
+)
+
+
+class EndpointSliceStrategy(Strategy):
+    def default(self, obj: Document) -> None:
+        default_endpoint_slice(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        super().prepare_for_create(obj, call)
+        _drop_topology(obj, ())
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        super().prepare_for_update(obj, old, call)
+        if (obj.get("endpoints") or []) != (old.get("endpoints") or []):
+            known = [
+                (endpoint.get("deprecatedTopology") or {}).get(_HOSTNAME, "") for endpoint in old.get("endpoints") or ()
+            ]
+            _drop_topology(obj, [name for name in known if name])
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        metadata, old_metadata = obj["metadata"], old["metadata"]
+        is_same = all(
+            (obj.get(field) or None) == (old.get(field) or None) for field in ("addressType", "endpoints", "ports")
+        )
+        if not is_same or (metadata.get("labels") or {}) != (old_metadata.get("labels") or {}):
+            metadata["generation"] = old_metadata.get("generation", 0) + 1
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return endpoint_slice_faults(obj, None)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new slice: that its metadata may change so is left to the registry."""
+        faults = self.meta_faults(obj)
+        return faults + endpoint_slice_update_faults(obj, old)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        warnings = []
+        if obj.get("addressType") == FQDN:
+            warnings.append("spec.addressType: FQDN endpoints are deprecated")
+        return warnings + _address_warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _address_warnings(obj)
+
+
+def _drop_topology(obj: Document, known_nodes: list[str] | tuple[str, ...]) -> None:
+    for endpoint in obj.get("endpoints") or ():
+        node = (endpoint.pop("deprecatedTopology", None) or {}).get(_HOSTNAME)
+        if node in known_nodes and "nodeName" not in endpoint:
+            endpoint["nodeName"] = node
+
+
+def _address_warnings(obj: Document) -> list[str]:
+    if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) in _CONTROLLERS:
+        return []
+    return [
+        text
+        for index, endpoint in enumerate(obj.get("endpoints") or ())
+        for number, address in enumerate(endpoint.get("addresses") or ())
+        for text in ip_warnings(address, f"endpoints[{index}].addresses[{number}]")
+    ]

@@ -1,4 +1,4 @@
-"""Endpoints need addresses that can be reached, and ports that can be told apart."""
+"""Tests of kinds.endpoints."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
-from mooring.apiserver.validation.endpoints import subsets_faults
-from tests.apiserver.core_documents import document
+from mooring.apiserver.kinds.endpoints import default_endpoints, subsets_faults
+from tests.apiserver.core_documents import call, changed, document, strategy
 from tests.apiserver.field_errors import messages
+
+
+def test_ports_speak_tcp() -> None:
+    endpoints: Document = {"subsets": [{"ports": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}, {}]}
+    default_endpoints(endpoints)
+    assert endpoints["subsets"][0]["ports"] == [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]
+    default_endpoints({})
+
 
 ADDRESSES = [{"ip": "1.2.3.4"}]
 
@@ -47,3 +55,22 @@ def test_subsets(subset: Document, faults: list[str]) -> None:
     found = messages(subsets_faults(document(ENDPOINTS, subsets=[subset])))
     assert len(found) == len(faults)
     assert all(message.startswith(wanted) for message, wanted in zip(found, faults, strict=True)), found
+
+
+BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]
+ODD = [{"notReadyAddresses": [{"ip": "2001:DB8::1"}]}]
+
+
+def test_what_is_as_it_was_is_not_judged_again() -> None:
+    old = document(ENDPOINTS, subsets=BAD)
+    assert changed(ENDPOINTS, old, metadata={"labels": {"a": "b"}})[0] == []
+    assert len(changed(ENDPOINTS, old, subsets=[*BAD, *BAD])[0]) == 2
+
+
+def test_odd_addresses_are_told_unless_the_controller_wrote_them() -> None:
+    how, managed = strategy(ENDPOINTS), {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
+    assert how.warnings_on_create(document(ENDPOINTS, subsets=ODD), call(ENDPOINTS)) == [
+        'subsets[0].notReadyAddresses[0].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
+        '("2001:db8::1")'
+    ]
+    assert how.warnings_on_create(document(ENDPOINTS, managed, subsets=ODD), call(ENDPOINTS)) == []
