@@ -22,10 +22,9 @@ from mooring.apiserver.access.request import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.strategies.resource_claim import drop_reports_on_lost_devices
+from mooring.apiserver.kinds.resource_claim import device_key, drop_reports_on_lost_devices
 from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.fields import forbidden as forbidden_field
-from mooring.apiserver.validation.resource_claim_status import device_key
 from mooring.apiserver.validation.values import means_the_same
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"

@@ -9,13 +9,13 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.kinds.csi_driver import CSIDriverStrategy
 from mooring.apiserver.kinds.csi_node import CSINodeStrategy
 from mooring.apiserver.kinds.csi_storage_capacity import CSIStorageCapacityStrategy
+from mooring.apiserver.kinds.device_class import DeviceClassStrategy
+from mooring.apiserver.kinds.resource_claim import ResourceClaimStrategy
+from mooring.apiserver.kinds.resource_claim_template import ResourceClaimTemplateStrategy
+from mooring.apiserver.kinds.resource_slice import ResourceSliceStrategy
 from mooring.apiserver.kinds.storage_class import StorageClassStrategy
 from mooring.apiserver.kinds.volume_attachment import VolumeAttachmentStrategy
 from mooring.apiserver.kinds.volume_attributes_class import VolumeAttributesClassStrategy
-from mooring.apiserver.strategies.device_class import DeviceClassStrategy
-from mooring.apiserver.strategies.resource_claim import ResourceClaimStrategy
-from mooring.apiserver.strategies.resource_claim_template import ResourceClaimTemplateStrategy
-from mooring.apiserver.strategies.resource_slice import ResourceSliceStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

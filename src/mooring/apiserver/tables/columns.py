@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
+from mooring.apiserver.tables.cells import age
 
 Cell = object
 """A text, a number, a truth value or None."""
@@ -67,3 +68,10 @@ def _made_at(obj: Document, now_s: float) -> list[Cell]:
 
 DEFAULT_TABLE = KindTable((NAME, CREATED_AT), _made_at)
 """For kinds of which there is nothing to tell."""
+
+
+def _name_and_age_cells(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], age(obj, now_s)]
+
+
+NAME_AND_AGE = KindTable((NAME, AGE), _name_and_age_cells)

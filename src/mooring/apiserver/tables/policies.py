@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
+from mooring.apiserver.kinds.device_class import DEVICE_CLASS_TABLE
 from mooring.apiserver.kinds.priority_class import PRIORITY_CLASS_TABLE
+from mooring.apiserver.kinds.resource_claim import RESOURCE_CLAIM_TABLE
+from mooring.apiserver.kinds.resource_claim_template import RESOURCE_CLAIM_TEMPLATE_TABLE
+from mooring.apiserver.kinds.resource_slice import RESOURCE_SLICE_TABLE
 from mooring.apiserver.kinds.role_binding import CLUSTER_ROLE_BINDING_TABLE, ROLE_BINDING_TABLE
 from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-
-
-def _only_age(obj: Document, now_s: float) -> list[Cell]:
-    return [obj["metadata"]["name"], age(obj, now_s)]
+from mooring.apiserver.tables.columns import AGE, NAME, NAME_AND_AGE, Cell, KindTable, column
 
 
 def _config_map(obj: Document, now_s: float) -> list[Cell]:
@@ -38,36 +38,13 @@ def _runtime_class(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], obj.get("handler", ""), age(obj, now_s)]
 
 
-def _resource_claim(obj: Document, now_s: float) -> list[Cell]:
-    status, is_deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
-    states = ["deleted"] if is_deleted else []
-    if status.get("allocation") is not None:
-        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
-    elif not is_deleted:
-        states.append("pending")
-    return [obj["metadata"]["name"], ",".join(states), age(obj, now_s)]
-
-
-def _resource_slice(obj: Document, now_s: float) -> list[Cell]:
-    spec = obj.get("spec") or {}
-    return [
-        obj["metadata"]["name"],
-        spec.get("nodeName") or "",
-        spec.get("driver", ""),
-        (spec.get("pool") or {}).get("name", ""),
-        age(obj, now_s),
-    ]
-
-
-_NAME_AND_AGE = KindTable((NAME, AGE), _only_age)
-
 CONFIG_MAP_TABLE = KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map)
 
 SECRET_TABLE = KindTable(
     (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret
 )
 
-SERVICE_ACCOUNT_TABLE = _NAME_AND_AGE
+SERVICE_ACCOUNT_TABLE = NAME_AND_AGE
 
 RESOURCE_QUOTA_TABLE = KindTable(
     (
@@ -80,23 +57,6 @@ RESOURCE_QUOTA_TABLE = KindTable(
 )
 
 RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_class)
-
-RESOURCE_CLAIM_TABLE = KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim)
-
-RESOURCE_CLAIM_TEMPLATE_TABLE = _NAME_AND_AGE
-
-DEVICE_CLASS_TABLE = _NAME_AND_AGE
-
-RESOURCE_SLICE_TABLE = KindTable(
-    (
-        NAME,
-        column("Node", "Where its devices are."),
-        column("Driver", "Who speaks for them."),
-        column("Pool", "The pool that they are of."),
-        AGE,
-    ),
-    _resource_slice,
-)
 
 TABLES = {
     kinds.CONFIG_MAP: CONFIG_MAP_TABLE,

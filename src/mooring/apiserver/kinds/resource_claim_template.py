@@ -1,15 +1,17 @@
-"""Templates of claims, one for each pod that refers to them."""
+"""ResourceClaimTemplate (resource.k8s.io/v1)."""
 
 from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.devices import default_resource_claim_template
+from mooring.apiserver.kinds.resource_claim import claim_template_faults, default_resource_claim_template
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.columns import NAME_AND_AGE
 from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.resource_claim import claim_template_faults
 from mooring.apiserver.validation.values import internal_value, means_the_same
+
+RESOURCE_CLAIM_TEMPLATE_TABLE = NAME_AND_AGE
 
 
 class ResourceClaimTemplateStrategy(Strategy):

@@ -1,4 +1,4 @@
-"""A template of claims is judged like a claim, and never changes."""
+"""Tests of kinds.resource_claim_template."""
 
 from __future__ import annotations
 

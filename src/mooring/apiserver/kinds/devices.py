@@ -1,11 +1,10 @@
-"""The names that devices go by, and how lists and maps of theirs are judged.
+"""Shared validation of resource.k8s.io kinds: names of devices, CEL selectors, driver parameters, binding conditions.
 
-Comes in   names of pools, attributes, requests; lists with a limit
-Goes out   faults
-
- 1. A list that is too long is refused unread: what is wrong with its items is not told.
- 2. A long key is cut in the middle where it stands in a path.
- 3. What is wrong with a key is told of the map, not of its entry.
+1. Items of a list that is too long are not validated.
+2. A long map key is cut in the middle in field paths. Errors of a key name the map.
+3. A selector that is too long is not compiled, and one whose estimated cost is too high is invalid.
+4. Stored parameters may exceed today's limit.
+5. Binding conditions and binding failure conditions require each other and are disjoint.
 """
 
 from __future__ import annotations
@@ -14,9 +13,22 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import msgspec
+
+from mooring.api.document import Document
 from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required, too_long, too_many
+from mooring.apiserver.validation.fields import (
+    Fault,
+    duplicate,
+    forbidden,
+    internal,
+    invalid,
+    required,
+    too_long,
+    too_many,
+)
 from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
+from mooring.apiserver.validation.selectors import label_name_faults
 
 POOL_NAME_BYTES_MAX = 253
 IDENTIFIER_BYTES_MAX = 32
@@ -27,14 +39,6 @@ Check: TypeAlias = Callable[[Any, str], list[Fault]]
 
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _is_identifier = re.compile(_IDENTIFIER).fullmatch
-_IDENTIFIER_RULE = matching_rule(
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
-    "characters or '_'",
-    _IDENTIFIER,
-    "my_name",
-    "MY_NAME",
-    "MyName",
-)
 _is_uuid = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
 _is_bare_uuid = re.compile("[0-9a-fA-F]{32}").fullmatch
 _UUID_LENGTH = 36
@@ -45,6 +49,27 @@ _NORMAL_UUID = (
 )
 
 driver_faults = csi_driver_name_faults
+
+SELECTORS_COUNT_MAX = 32
+CONFIGS_COUNT_MAX = 32
+EXPRESSION_BYTES_MAX = 10 * 1024
+PARAMETERS_BYTES_MAX = 10 * 1024
+
+_INTERNAL = "program instantiation failed: "
+
+CONDITIONS_COUNT_MAX = 4
+
+_BINDING, _FAILURE = "bindingConditions", "bindingFailureConditions"
+
+
+_IDENTIFIER_RULE = matching_rule(
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
+    "characters or '_'",
+    _IDENTIFIER,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
 
 
 def label_faults(name: str, path: str) -> list[Fault]:
@@ -164,3 +189,65 @@ def _uuid_fault(uid: str) -> str:
             return "" if _is_bare_uuid(uid) else "invalid UUID format"
         case length:
             return f"invalid UUID length: {length}"
+
+
+def selectors_faults(selectors: Sequence[Document], path: str) -> list[Fault]:
+    return each_faults(selectors, SELECTORS_COUNT_MAX, _selector_faults, path)
+
+
+def configuration_faults(config: Document, path: str, is_stored: bool = False) -> list[Fault]:
+    opaque = config.get("opaque")
+    if opaque is None:
+        return [required(f"{path}.opaque")]
+    faults = driver_faults(opaque.get("driver", ""), f"{path}.opaque.driver")
+    bytes_max = None if is_stored else PARAMETERS_BYTES_MAX
+    return faults + json_object_faults(opaque.get("parameters"), f"{path}.opaque.parameters", bytes_max)
+
+
+def json_object_faults(value: object, path: str, bytes_max: int | None) -> list[Fault]:
+    """What is wrong with JSON that only somebody else understands."""
+    if value is None:
+        return [required(path)]
+    if bytes_max is not None and len(msgspec.json.encode(value)) > bytes_max:
+        return [too_long(path, bytes_max)]
+    return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]
+
+
+def _selector_faults(selector: Document, path: str) -> list[Fault]:
+    # Imported when somebody asks for devices: a server is ready earlier.
+    from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
+
+    cel = selector.get("cel")
+    if cel is None:
+        return [required(f"{path}.cel")]
+    expression, here = cel.get("expression", ""), f"{path}.cel.expression"
+    if len(expression.encode()) > EXPRESSION_BYTES_MAX:
+        return [too_long(here, EXPRESSION_BYTES_MAX)]
+    try:
+        compile_device_selector(expression)
+    except DeviceSelectorError as error:
+        words = str(error)
+        return [internal(here, words) if words.startswith(_INTERNAL) else invalid(here, expression, words)]
+    return [forbidden(here, "too complex, exceeds cost limit")] if worst_selector_cost(expression) > COST_MAX else []
+
+
+def binding_conditions_faults(holder: Document, path: str) -> list[Fault]:
+    """`holder` is a device, or a result of an allocation."""
+    awaited, failures = holder.get(_BINDING) or [], holder.get(_FAILURE) or []
+    if not awaited and not failures:
+        return []
+    faults = each_faults(awaited, CONDITIONS_COUNT_MAX, label_name_faults, f"{path}.{_BINDING}")
+    faults += each_faults(failures, CONDITIONS_COUNT_MAX, label_name_faults, f"{path}.{_FAILURE}")
+    for index, name in enumerate(awaited):
+        if name in awaited[:index]:
+            faults.append(duplicate(f"{path}.{_BINDING}[{index}]", name))
+    for index, name in enumerate(failures):
+        here = f"{path}.{_FAILURE}[{index}]"
+        if name in failures[:index]:
+            faults.append(duplicate(here, name))
+        if name in awaited:
+            faults.append(invalid(here, name, f"{_FAILURE} must not overlap with {_BINDING}"))
+    for field, other, names in ((_BINDING, _FAILURE, awaited), (_FAILURE, _BINDING, failures)):
+        if not names:
+            faults.append(invalid(f"{path}.{field}", None, f"{field} are required to use {other}"))
+    return faults

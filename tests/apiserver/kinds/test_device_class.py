@@ -1,4 +1,4 @@
-"""Device classes select, configure, and may stand behind an extended resource."""
+"""Tests of kinds.device_class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.device_class import device_class_faults
+from mooring.api.kinds import DEVICE_CLASS
+from mooring.apiserver.kinds.device_class import device_class_faults
+from tests.apiserver.core_documents import changed, created, document
 from tests.apiserver.field_errors import messages
 
 LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
@@ -38,3 +40,18 @@ def test_what_is_wrong_with_a_class(spec: dict[str, Any], faults: list[str]) -> 
 def test_what_was_stored_stays() -> None:
     assert device_class_faults({"config": [LARGE]}, {"config": [LARGE]}, "spec") == []
     assert len(device_class_faults({"config": [LARGE, LARGE]}, {"config": [LARGE]}, "spec")) == 2
+
+
+def test_a_prefix_is_not_judged_but_the_name_is() -> None:
+    made = document(DEVICE_CLASS, {"name": "A_x", "generateName": "A_"})
+    (fault,) = created(DEVICE_CLASS, made)
+    assert fault.startswith('metadata.name: Invalid value: "A_x"')
+
+
+def test_changes_are_counted() -> None:
+    old = document(DEVICE_CLASS, {"generation": 1})
+    spec = {"extendedResourceName": "a.b/c"}
+    faults, new = changed(DEVICE_CLASS, old, spec=spec)
+    assert (faults, new["metadata"]["generation"]) == ([], 2)
+    assert changed(DEVICE_CLASS, new, spec=spec)[1]["metadata"]["generation"] == 2
+    assert changed(DEVICE_CLASS, old, spec={"selectors": [{}]})[0] == ["spec.selectors[0].cel: Required value"]
