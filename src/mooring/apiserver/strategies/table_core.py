@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 from mooring.api import kinds
 from mooring.api.kinds import Kind
+from mooring.apiserver.kinds.config_map import ConfigMapStrategy
 from mooring.apiserver.kinds.endpoints import EndpointsStrategy
+from mooring.apiserver.kinds.event import EventStrategy
+from mooring.apiserver.kinds.limit_range import LimitRangeStrategy
+from mooring.apiserver.kinds.namespace import NamespaceStrategy
 from mooring.apiserver.kinds.persistent_volume import PersistentVolumeStrategy
 from mooring.apiserver.kinds.persistent_volume_claim import PersistentVolumeClaimStrategy
+from mooring.apiserver.kinds.resource_quota import ResourceQuotaStrategy
+from mooring.apiserver.kinds.secret import SecretStrategy
 from mooring.apiserver.kinds.service.strategy import ServiceStrategy
-from mooring.apiserver.strategies.config_map import ConfigMapStrategy
-from mooring.apiserver.strategies.event import EventStrategy
-from mooring.apiserver.strategies.limit_range import LimitRangeStrategy
-from mooring.apiserver.strategies.namespace import NamespaceStrategy
+from mooring.apiserver.kinds.service_account import ServiceAccountStrategy
 from mooring.apiserver.strategies.node import NodeStrategy
-from mooring.apiserver.strategies.resource_quota import ResourceQuotaStrategy
-from mooring.apiserver.strategies.secret import SecretStrategy
-from mooring.apiserver.strategies.service_account import ServiceAccountStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

@@ -29,14 +29,14 @@ from mooring.apiserver.kinds.daemon_set import DaemonSetStrategy
 from mooring.apiserver.kinds.deployment import DeploymentStrategy
 from mooring.apiserver.kinds.endpoint_slice import EndpointSliceStrategy
 from mooring.apiserver.kinds.job.strategy import JobStrategy
+from mooring.apiserver.kinds.lease import LeaseStrategy
 from mooring.apiserver.kinds.pod_disruption_budget import PodDisruptionBudgetStrategy
 from mooring.apiserver.kinds.priority_class import PriorityClassStrategy
 from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
 from mooring.apiserver.kinds.role import RoleStrategy
 from mooring.apiserver.kinds.role_binding import RoleBindingStrategy
+from mooring.apiserver.kinds.runtime_class import RuntimeClassStrategy
 from mooring.apiserver.kinds.stateful_set import StatefulSetStrategy
-from mooring.apiserver.strategies.lease import LeaseStrategy
-from mooring.apiserver.strategies.runtime_class import RuntimeClassStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

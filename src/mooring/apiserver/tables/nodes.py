@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mooring.api import kinds
 from mooring.api.document import Document
+from mooring.apiserver.kinds.lease import LEASE_TABLE
+from mooring.apiserver.kinds.namespace import NAMESPACE_TABLE
 from mooring.apiserver.tables.cells import NONE, UNKNOWN, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
 
@@ -55,18 +57,6 @@ def _address(status: Document, type_name: str) -> str:
     return NONE
 
 
-def _namespace(namespace: Document, now_s: float) -> list[Cell]:
-    return [
-        namespace["metadata"]["name"],
-        (namespace.get("status") or {}).get("phase", ""),
-        age(namespace, now_s),
-    ]
-
-
-def _lease(lease: Document, now_s: float) -> list[Cell]:
-    return [lease["metadata"]["name"], (lease.get("spec") or {}).get("holderIdentity") or "", age(lease, now_s)]
-
-
 NODE_TABLE = KindTable(
     (
         NAME,
@@ -82,10 +72,6 @@ NODE_TABLE = KindTable(
     ),
     _node,
 )
-
-NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace)
-
-LEASE_TABLE = KindTable((NAME, column("Holder", "Who has it."), AGE), _lease)
 
 TABLES = {
     kinds.NODE: NODE_TABLE,

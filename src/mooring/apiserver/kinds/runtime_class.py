@@ -1,9 +1,6 @@
-"""What is wrong with a runtime class.
+"""RuntimeClass (node.k8s.io/v1).
 
-Comes in   a runtime class, and what it was
-Goes out   faults
-
- 1. The overhead is judged like the limits of a container, and its faults say `limits` for that reason.
+1. The overhead is validated like the limits of a container, and its errors name `limits`.
 """
 
 from __future__ import annotations
@@ -11,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, labels_faults
 from mooring.apiserver.validation.names import dns_label_faults
@@ -50,3 +52,40 @@ def _tolerations_faults(tolerations: Sequence[Document], path: str) -> list[Faul
             faults.append(duplicate(f"{path}[{index}]", internal_value(toleration, "Toleration")))
         seen.add(key)
     return faults
+
+
+def _runtime_class_cells(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], obj.get("handler", ""), age(obj, now_s)]
+
+
+RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_class_cells)
+
+
+class RuntimeClassStrategy(Strategy):
+    allows_create_on_update = True
+    allows_unconditional_update = False
+    refuses_odd_finalizers = False
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return runtime_class_faults(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        """As a new class, then as a change."""
+        faults = self.meta_faults(obj)
+        faults += runtime_class_faults(obj)
+        faults += self.meta_update_faults(obj, old)
+        faults += runtime_class_update_faults(obj, old)
+        return faults
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _warnings(obj)
+
+
+def _warnings(obj: Document) -> list[str]:
+    wanted = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+    return [
+        f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}" for key in wanted if key in DEPRECATED_NODE_LABELS
+    ]

@@ -1,4 +1,4 @@
-"""The keys of a ConfigMap can be file names, and all of it must fit."""
+"""Tests of kinds.config_map."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP
-from mooring.apiserver.validation.config_map import (
-    DATA_BYTES_MAX,
-    config_map_faults,
-    decoded_length,
-    immutable_data_faults,
-)
-from tests.apiserver.core_documents import document
+from mooring.apiserver.kinds.config_map import DATA_BYTES_MAX, config_map_faults, decoded_length, immutable_data_faults
+from tests.apiserver.core_documents import changed, created, document
 from tests.apiserver.field_errors import messages
 
 TOO_LONG = "[]: Too long: may not be more than 1048576 bytes"
@@ -55,3 +50,16 @@ def test_what_is_frozen_stays(new: Document, faults: list[str]) -> None:
 @pytest.mark.parametrize(("text", "length"), [("", 0), ("YQ==", 1), ("YWE=", 2), ("YWFh", 3)])
 def test_base64_is_measured_without_decoding(text: str, length: int) -> None:
     assert decoded_length(text) == length
+
+
+def test_a_frozen_one_stays() -> None:
+    old = document(CONFIG_MAP, data={"a": "b"}, immutable=True)
+    faults, _ = changed(CONFIG_MAP, old, data={"..": "b"})
+    assert faults == [
+        "data: Forbidden: field is immutable when `immutable` is set",
+        "data[..]: Invalid value: \"..\": must not be '..'",
+    ]
+
+
+def test_a_new_one_is_judged() -> None:
+    assert created(CONFIG_MAP, document(CONFIG_MAP, data={"a": "b"})) == []

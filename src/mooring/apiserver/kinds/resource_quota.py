@@ -1,11 +1,17 @@
-"""What is wrong with a ResourceQuota."""
+"""ResourceQuota (v1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mooring.api.document import Document
+from mooring.api.quantity import quantity_nano
 from mooring.api.resource_names import HUGE_PAGES_PREFIX
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import Fault, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.resources import (
@@ -33,6 +39,8 @@ _PLAIN_SCOPE_WANTS_EXISTS = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
+
+_LIMITED = ("cpu", "memory", "storage", "ephemeral-storage")
 
 
 def quota_spec_faults(spec: Document, path: str) -> list[Fault]:
@@ -130,3 +138,67 @@ def _misfits(scope: str, hard: Iterable[str]) -> int:
 def _conflicts(scopes: Iterable[str]) -> int:
     present = set(scopes)
     return sum(1 for pair in _CONFLICTING_SCOPES if present.issuperset(pair))
+
+
+def _resource_quota_cells(obj: Document, now_s: float) -> list[Cell]:
+    status = obj.get("status") or {}
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    requests: list[str] = []
+    limits: list[str] = []
+    for name in sorted(hard):
+        text = f"{name}: {used.get(name, '0')}/{hard[name]}"
+        (limits if name.startswith("limits.") else requests).append(text)
+    return [obj["metadata"]["name"], ", ".join(requests), ", ".join(limits), age(obj, now_s)]
+
+
+RESOURCE_QUOTA_TABLE = KindTable(
+    (
+        NAME,
+        column("Request", "What is used and allowed, of requests and of objects."),
+        column("Limit", "What is used and allowed, of limits."),
+        AGE,
+    ),
+    _resource_quota_cells,
+)
+
+
+class ResourceQuotaStrategy(Strategy):
+    """Writing a quota. Its scopes never change."""
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": ResourceQuotaStatusStrategy(self.kind, self)}
+
+    def default(self, obj: Document) -> None:
+        for part, field in (("spec", "hard"), ("status", "hard"), ("status", "used")):
+            amounts = obj[part].get(field)
+            if amounts:
+                round_amounts(amounts)
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return quota_spec_faults(obj["spec"], "spec") + quota_status_faults(obj["status"])
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return quota_spec_faults(obj["spec"], "spec") + scopes_update_faults(obj["spec"], old["spec"])
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        hard = obj["spec"].get("hard") or {}
+        return [text for resource in _LIMITED for text in _order_warnings(hard, resource)]
+
+
+class ResourceQuotaStatusStrategy(StatusStrategy):
+    """Writing what is used."""
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        faults = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
+        return faults + quota_status_faults(obj["status"])
+
+
+def _order_warnings(hard: Document, resource: str) -> list[str]:
+    """Requests that may be more than the limits."""
+    request, limit = f"requests.{resource}", f"limits.{resource}"
+    if request not in hard and resource in ("cpu", "memory"):
+        request = resource
+    if request not in hard or limit not in hard or quantity_nano(hard[request]) <= quantity_nano(hard[limit]):
+        return []
+    return [f"ResourceQuota {request} ({hard[request]}) should be less than {limit} ({hard[limit]})"]

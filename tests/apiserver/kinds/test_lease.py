@@ -1,12 +1,13 @@
-"""What is wrong with leases."""
+"""Tests of kinds.lease."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.lease import lease_faults
+from mooring.apiserver.kinds.lease import lease_faults
 from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, changed, created, updated
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,16 @@ from tests.apiserver.field_errors import messages
 )
 def test_specs(spec: Document, faults: list[str]) -> None:
     assert messages(lease_faults(spec, "spec")) == faults
+
+
+def test_coordinated_election_waits_behind_its_gate() -> None:
+    wish = {"spec__strategy": "OldestEmulationVersion", "spec__preferredHolder": "me"}
+    plain = created(body("Lease")).obj
+    assert created(body("Lease", **wish)).obj["spec"] == plain["spec"]
+    assert updated(body("Lease", **wish), plain).obj["spec"] == plain["spec"]
+    old = changed(plain, **wish)
+    assert updated(body("Lease", **wish), old).obj["spec"] == old["spec"]
+
+
+def test_any_finalizer_will_do() -> None:
+    assert created(body("Lease", metadata__finalizers=["x"])).faults == []

@@ -1,7 +1,9 @@
-"""What is wrong with a LimitRange.
+"""LimitRange (v1).
 
-1. Each bound is checked by itself first, then against the others, resource by resource. In Go the order of resources is
-   chance; here it is that of the lists.
+1. A missing default limit is the maximum. A missing default request is the default limit, or else the minimum.
+2. Each bound is validated by itself first, then against the others, resource by resource, in the order of the lists.
+3. An update is validated like a creation.
+4. A LimitRange without a name gets a unique one from its uid.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.names import qualified_name_faults
 from mooring.apiserver.validation.resources import (
@@ -19,10 +24,31 @@ from mooring.apiserver.validation.resources import (
     resource_name_faults,
 )
 
+_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
 POD, CONTAINER, CLAIM = "Pod", "Container", "PersistentVolumeClaim"
 STANDARD_TYPES = (POD, CONTAINER, CLAIM)
 MILLI_VALUE_MAX = INT64_MAX // 1000
 """Amounts up to here are compared in thousandths."""
+
+
+def default_limit_range(limit_range: Document) -> None:
+    for item in limit_range["spec"].get("limits") or ():
+        if item.get("type") == "Container":
+            _default_container_item(item)
+        for field in _FIELDS:
+            if field in item:
+                round_amounts(item[field])
+
+
+def _default_container_item(item: Document) -> None:
+    limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+    requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+    if limits:
+        item["default"] = limits
+    if requests:
+        item["defaultRequest"] = requests
+
 
 _ONE = parse_quantity("1")
 
@@ -139,3 +165,30 @@ def _divided(dividend: int, divisor: int) -> float:
         return dividend / divisor
     # As Go divides floats.
     return float("nan") if not dividend else float("inf") if dividend > 0 else float("-inf")
+
+
+class LimitRangeStrategy(Strategy):
+    """Writing a limit range."""
+
+    allows_create_on_update = True
+
+    def default(self, obj: Document) -> None:
+        default_limit_range(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        metadata = obj["metadata"]
+        if not metadata.get("name"):
+            metadata["name"] = _name_from_uid(metadata["uid"])
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return limit_range_faults(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return self.validate(obj, call)
+
+
+def _name_from_uid(uid: str) -> str:
+    """Another uuid of version 4: the digits of the first one, backwards where they are chance."""
+    digits = uid.replace("-", "")
+    chance = (digits[:12] + digits[13:16] + digits[17:])[::-1]
+    return f"{chance[:8]}-{chance[8:12]}-4{chance[12:15]}-{digits[16]}{chance[15:18]}-{chance[18:]}"

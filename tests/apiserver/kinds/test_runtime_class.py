@@ -1,4 +1,4 @@
-"""What is wrong with runtime classes."""
+"""Tests of kinds.runtime_class."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.validation.runtime_class import runtime_class_faults, runtime_class_update_faults
+from mooring.apiserver.kinds.runtime_class import runtime_class_faults, runtime_class_update_faults
 from tests.apiserver.field_errors import messages
-from tests.apiserver.workload_builders import body
+from tests.apiserver.workload_builders import body, created, updated
 
 TWICE = [{"key": "a", "operator": "Exists"}] * 2
 
@@ -39,3 +39,16 @@ def test_the_handler_is_fixed() -> None:
     new, old = body("RuntimeClass", handler="kata"), body("RuntimeClass")
     assert messages(runtime_class_update_faults(new, old)) == ['handler: Invalid value: "kata": field is immutable']
     assert runtime_class_update_faults(old, old) == []
+
+
+def test_old_labels_of_nodes_are_warned_of() -> None:
+    raw = body("RuntimeClass", scheduling={"nodeSelector": {"beta.kubernetes.io/os": "linux"}})
+    assert created(raw).warnings == ['scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead']
+
+
+def test_an_update_is_judged_as_new_and_as_a_change() -> None:
+    old = created(body("RuntimeClass")).obj
+    assert updated(body("RuntimeClass", handler=""), old).faults == [
+        "handler: Required value",
+        'handler: Invalid value: "": field is immutable',
+    ]

@@ -1,11 +1,16 @@
-"""What is wrong with a ConfigMap.
+"""ConfigMap (v1).
 
-1. Binary values are counted as they are, not as base64 writes them.
+1. Binary values count with their decoded size.
+2. An immutable ConfigMap stays immutable.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, too_long
 from mooring.apiserver.validation.names import config_key_faults
 
@@ -46,3 +51,25 @@ def immutable_data_faults(new: Document, old: Document, *fields: str) -> list[Fa
 
 def decoded_length(base64_text: str) -> int:
     return len(base64_text) // 4 * 3 - base64_text.count("=", -2)
+
+
+def _config_map_cells(obj: Document, now_s: float) -> list[Cell]:
+    count = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
+    return [obj["metadata"]["name"], count, age(obj, now_s)]
+
+
+CONFIG_MAP_TABLE = KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map_cells)
+
+
+class ConfigMapStrategy(Strategy):
+    """Writing a ConfigMap."""
+
+    shares_parts = True
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return config_map_faults(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        faults = self.meta_update_faults(obj, old)
+        faults += immutable_data_faults(obj, old, "data", "binaryData")
+        return faults + self.validate(obj, call)

@@ -1,4 +1,4 @@
-"""A certificate and a key fit together, or the first thing that keeps them apart is told."""
+"""Tests of kinds.secret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,72 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from mooring.apiserver.strategies.secret_warnings import key_pair_warnings
+from mooring.api.document import Document
+from mooring.api.kinds import SECRET
+from mooring.apiserver.kinds.secret import default_secret, key_pair_warnings, secret_faults
+from tests.apiserver.core_documents import call, changed, document, strategy
+from tests.apiserver.field_errors import messages
+
+
+def test_text_becomes_data() -> None:
+    secret: Document = {"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"a": "z", "c": ""}}
+    default_secret(secret)
+    assert secret == {"data": {"a": "eg==", "b": "Yg==", "c": ""}, "type": "Opaque"}
+    default_secret(secret)
+    assert secret["data"] == {"a": "eg==", "b": "Yg==", "c": ""}
+
+
+def test_a_type_that_is_said_stays() -> None:
+    secret: Document = {"type": "example.com/own"}
+    default_secret(secret)
+    assert secret == {"type": "example.com/own"}
+
+
+REDACTED = 'Invalid value: "<secret contents redacted>"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "faults"),
+    [
+        pytest.param("", {}, [], id="opaque ones hold anything"),
+        pytest.param("example.com/own", {}, [], id="so do those of others"),
+        pytest.param("kubernetes.io/tls", {"tls.crt": ""}, ["data[tls.key]: Required value"], id="a certificate"),
+        pytest.param(
+            "kubernetes.io/ssh-auth", {"ssh-privatekey": ""}, ["data[ssh-privatekey]: Required value"], id="ssh"
+        ),
+        pytest.param("kubernetes.io/basic-auth", {"username": ""}, [], id="a name without a password"),
+        pytest.param(
+            "kubernetes.io/basic-auth",
+            {},
+            ["data[username]: Required value", "data[password]: Required value"],
+            id="neither name nor password",
+        ),
+        pytest.param("kubernetes.io/dockercfg", {}, ["data[.dockercfg]: Required value"], id="no credentials"),
+        pytest.param(
+            "kubernetes.io/dockerconfigjson",
+            {".dockerconfigjson": "[]"},
+            [
+                f"data[.dockerconfigjson]: {REDACTED}: json: cannot unmarshal array into Go value of type "
+                "map[string]interface {}"
+            ],
+            id="credentials of another form",
+        ),
+        pytest.param(
+            "kubernetes.io/service-account-token",
+            {},
+            ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
+            id="a token of nobody",
+        ),
+    ],
+)
+def test_types_ask_for_keys(kind: str, texts: Document, faults: list[str]) -> None:
+    assert messages(secret_faults(document(SECRET, type=kind, stringData=texts))) == faults
+
+
+def test_all_of_it_must_fit() -> None:
+    faults = messages(secret_faults(document(SECRET, stringData={"a": "x" * 1_048_577})))
+    assert faults == ["data: Too long: may not be more than 1048576 bytes"]
+
 
 BROKEN = "-----BEGIN {}-----\nAAAA\n-----END {}-----\n"
 
@@ -99,3 +164,24 @@ def broken(name: str) -> str:
 def test_pairs(crt: str, key: str, fault: str) -> None:
     data = {"tls.crt": b64encode(crt.encode()).decode(), "tls.key": b64encode(key.encode()).decode()}
     assert key_pair_warnings(data) == ([fault] if fault else [])
+
+
+TLS = {"tls.crt": "x", "tls.key": "y"}
+
+
+def test_the_type_stays() -> None:
+    old = document(SECRET, type="example.com/own", data={"a": "YQ=="}, immutable=True)
+    faults, _ = changed(SECRET, old, type="example.com/other", data={"a": "Yg=="})
+    assert faults == [
+        'type: Invalid value: "example.com/other": field is immutable',
+        "data: Forbidden: field is immutable when `immutable` is set",
+    ]
+
+
+def test_a_pair_of_keys_that_is_none_is_told() -> None:
+    how, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
+    warning = "tls: failed to find any PEM data in certificate input"
+    assert how.warnings_on_create(secret, call(SECRET)) == [warning]
+    assert how.warnings_on_update(secret, secret, call(SECRET)) == [warning]
+    assert how.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
+    assert how.selectable_fields(secret) == {"type": "kubernetes.io/tls"}

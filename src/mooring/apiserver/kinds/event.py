@@ -1,18 +1,23 @@
-"""What is wrong with an event: the old rules for everybody, the new ones for events.k8s.io.
+"""Event (v1 and events.k8s.io/v1).
 
-Comes in   an event in core's form, and the API through which it came
-Goes out   faults
-
- 1. An event with an `eventTime` is a new one, whichever API it came through, and must say who reports what.
- 2. Paths are core's, except that of the reporting controller, which each API calls by its own name.
+1. Both kinds have one strategy. Events are validated in the form of the core group (`mooring.api.event_forms`), in
+   which they are stored. Field paths are those of the core group, except that of the reporting controller.
+2. An event with an `eventTime` is validated by the new rules, through both APIs.
+3. An update through the core group may change any field; one through events.k8s.io only the series.
+4. The table converts events of events.k8s.io to the stored form first. A series has the last time and count.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.api.event_forms import served_field, stored_form
 from mooring.api.kinds import CORE_EVENT, Kind
+from mooring.apiserver.call import Call
+from mooring.apiserver.strategy import Dependents, Strategy
+from mooring.apiserver.tables.cells import UNKNOWN, since
+from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, wide
 from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.metadata import immutable_faults
+from mooring.apiserver.validation.metadata import immutable_faults, object_meta_faults, object_meta_update_faults
 from mooring.apiserver.validation.names import dns_subdomain_faults, qualified_name_faults
 from mooring.apiserver.validation.values import internal_value
 
@@ -22,6 +27,8 @@ TYPES = ("Normal", "Warning")
 
 _DISAGREES = "does not match event.namespace"
 _UNSET = "needs to be unset"
+
+_SELECTABLE_REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
 def event_faults(event: Document, kind: Kind) -> list[Fault]:
@@ -117,3 +124,96 @@ def _length_faults(value: str, length_max: int, path: str) -> list[Fault]:
 
 def _changed(value: object, path: str) -> list[Fault]:
     return immutable_faults(value, ..., path)
+
+
+def _core_event_cells(event: Document, now_s: float) -> list[Cell]:
+    first = since(event.get("firstTimestamp") or event.get("eventTime"), now_s)
+    last, count = event.get("lastTimestamp"), event.get("count") or 1
+    seen = since(last, now_s) if last else first
+    series = event.get("series")
+    if series is not None:
+        observed = series.get("lastObservedTime")
+        seen, count = since(observed, now_s) if observed else UNKNOWN, series.get("count", 0)
+    about = event.get("involvedObject") or {}
+    target = about.get("kind", "").lower()
+    return [
+        seen,
+        event.get("type", ""),
+        event.get("reason", ""),
+        f"{target}/{about['name']}" if about.get("name") else target,
+        about.get("fieldPath", ""),
+        _event_source_cell(event),
+        event.get("message", "").strip(),
+        first,
+        count,
+        event["metadata"]["name"],
+    ]
+
+
+def _served_event_cells(event: Document, now_s: float) -> list[Cell]:
+    return _core_event_cells(stored_form(event), now_s)
+
+
+def _event_source_cell(event: Document) -> str:
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent", "")
+    instance = source.get("host") or event.get("reportingInstance", "")
+    return f"{component}, {instance}" if instance else component
+
+
+_COLUMNS = (
+    column("Last Seen", "How long ago it happened the last time."),
+    column("Type", "Whether it is normal or a warning."),
+    column("Reason", "Why it happened, in one word."),
+    column("Object", "What it happened to."),
+    wide("Subobject", "Which part of that."),
+    wide("Source", "Who says so."),
+    column("Message", "What happened."),
+    wide("First Seen", "How long ago it happened the first time."),
+    wide("Count", "How often it happened."),
+    {**NAME, "priority": 1},
+)
+CORE_EVENT_TABLE = KindTable(_COLUMNS, _core_event_cells)
+
+EVENT_TABLE = KindTable(_COLUMNS, _served_event_cells)
+
+
+class EventStrategy(Strategy):
+    """Writing an event."""
+
+    allows_create_on_update = True
+    dependents = Dependents.UNSUPPORTED
+    validates_metadata = False
+
+    def validate(self, obj: Document, call: Call) -> list[Fault]:
+        event = _core_form(obj)
+        faults = event_faults(event, self.kind)
+        if self.kind is CORE_EVENT:
+            return faults
+        faults += object_meta_faults(obj["metadata"], True, self.name_faults, "metadata")
+        return faults + strict_event_faults(event)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        event = _core_form(obj)
+        faults = event_faults(event, self.kind)
+        if self.kind is CORE_EVENT:
+            return faults
+        faults += object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        return faults + event_update_faults(event, _core_form(old))
+
+    def selectable_fields(self, obj: Document) -> dict[str, str]:
+        event = _core_form(obj)
+        regarded = event["involvedObject"]
+        component = event.get("reportingComponent", "")
+        fields = {f"involvedObject.{field}": regarded.get(field, "") for field in _SELECTABLE_REFERENCE_FIELDS}
+        fields["reason"] = event.get("reason", "")
+        fields["reportingComponent"] = component
+        fields["type"] = event.get("type", "")
+        if self.kind is not CORE_EVENT:
+            return {served_field(field): value for field, value in fields.items()}
+        fields["source"] = (event.get("source") or {}).get("component") or component
+        return fields
+
+
+def _core_form(event: Document) -> Document:
+    return event if "involvedObject" in event else stored_form(event)

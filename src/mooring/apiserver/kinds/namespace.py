@@ -1,9 +1,9 @@
-"""Namespaces: born active, and gone only when nothing in their spec holds them any more.
+"""Namespace (v1).
 
-Comes in   a namespace, written as a whole, through `status` or through `finalize`
-Goes out   the same, prepared and judged
-
- 1. `spec.finalizers` is changed through `finalize` only; a new namespace always has `kubernetes` among them.
+1. `spec.finalizers` changes only through `finalize`. A new namespace has the finalizer `kubernetes`.
+2. Errors of `spec.finalizers` have no index when the whole namespace is written, and one when they are written through
+   `finalize`, as in kube-apiserver.
+3. A new namespace gets the label `kubernetes.io/metadata.name`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,71 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.namespace import NAME_LABEL, default_namespace
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.fields import Fault
-from mooring.apiserver.validation.metadata import (
-    name_is_dns_label,
-)
-from mooring.apiserver.validation.namespace import (
-    ACTIVE,
-    KUBERNETES_FINALIZER,
-    namespace_faults,
-    namespace_finalize_faults,
-    namespace_status_faults,
-)
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.fields import Fault, invalid
+from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, name_is_dns_label
+from mooring.apiserver.validation.names import qualified_name_faults
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+KUBERNETES_FINALIZER = "kubernetes"
+ACTIVE, TERMINATING = "Active", "Terminating"
+
+_STANDARD_FINALIZERS = (KUBERNETES_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
+_UNKNOWN_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
+
+
+def default_namespace(namespace: Document) -> None:
+    metadata = namespace["metadata"]
+    name = metadata.get("name")
+    if name:
+        metadata.setdefault("labels", {})[NAME_LABEL] = name
+    namespace["status"].setdefault("phase", "Active")
+
+
+def namespace_faults(namespace: Document) -> list[Fault]:
+    faults: list[Fault] = []
+    for name in namespace["spec"].get("finalizers") or ():
+        faults += _finalizer_faults(name, "spec.finalizers")
+    return faults
+
+
+def namespace_finalize_faults(namespace: Document) -> list[Fault]:
+    faults: list[Fault] = []
+    for index, name in enumerate(namespace["spec"].get("finalizers") or ()):
+        faults += _finalizer_faults(name, f"spec.finalizers[{index}]")
+    return faults
+
+
+def namespace_status_faults(namespace: Document) -> list[Fault]:
+    phase = namespace["status"].get("phase", "")
+    if namespace["metadata"].get("deletionTimestamp"):
+        if phase != TERMINATING:
+            detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            return [invalid("status.Phase", phase, detail)]
+    elif phase != ACTIVE:
+        return [invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+    return []
+
+
+def _finalizer_faults(name: str, path: str) -> list[Fault]:
+    faults = [invalid(path, name, text) for text in qualified_name_faults(name)]
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        faults.append(invalid(path, name, _UNKNOWN_FINALIZER))
+    return faults
+
+
+def _namespace_cells(namespace: Document, now_s: float) -> list[Cell]:
+    return [
+        namespace["metadata"]["name"],
+        (namespace.get("status") or {}).get("phase", ""),
+        age(namespace, now_s),
+    ]
+
+
+NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace_cells)
 
 
 class NamespaceStrategy(Strategy):

@@ -1,9 +1,9 @@
-"""Service accounts refer to secrets by name, and an old way to restrict them is deprecated."""
+"""Tests of kinds.service_account."""
 
 from __future__ import annotations
 
 from mooring.api.kinds import SERVICE_ACCOUNT
-from mooring.apiserver.strategies.service_account import ENFORCE_MOUNTABLE_SECRETS
+from mooring.apiserver.kinds.service_account import ENFORCE_MOUNTABLE_SECRETS
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 
 ANNOTATED = {"annotations": {ENFORCE_MOUNTABLE_SECRETS: "true"}}

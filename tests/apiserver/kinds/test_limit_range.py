@@ -1,14 +1,43 @@
-"""The bounds of a limit range do not contradict each other."""
+"""Tests of kinds.limit_range."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE
-from mooring.apiserver.validation.limit_range import limit_range_faults
-from tests.apiserver.core_documents import document
+from mooring.apiserver.kinds.limit_range import default_limit_range, limit_range_faults
+from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
+
+
+@pytest.mark.parametrize(
+    ("bounds", "defaults"),
+    [
+        pytest.param({}, {}, id="nothing"),
+        pytest.param({"max": {"cpu": "2"}}, {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}}, id="the most"),
+        pytest.param({"min": {"cpu": "1"}}, {"defaultRequest": {"cpu": "1"}}, id="the least"),
+        pytest.param(
+            {"min": {"cpu": "1"}, "max": {"cpu": "3"}, "default": {"cpu": "2"}},
+            {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}},
+            id="a default limit is also requested",
+        ),
+    ],
+)
+def test_containers(bounds: Document, defaults: Document) -> None:
+    limit_range: Document = {"spec": {"limits": [{"type": "Container", **bounds}, {"type": "Pod", **bounds}]}}
+    default_limit_range(limit_range)
+    default_limit_range(limit_range)
+    assert limit_range["spec"]["limits"] == [{"type": "Container", **bounds, **defaults}, {"type": "Pod", **bounds}]
+
+
+def test_amounts_are_rounded() -> None:
+    limit_range: Document = {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "0.0001"}}]}}
+    default_limit_range(limit_range)
+    assert limit_range["spec"]["limits"][0]["max"] == {"cpu": "1m"}
+
 
 ITEM = "spec.limits[0]"
 
@@ -98,3 +127,17 @@ def test_containers_have_certain_resources() -> None:
         "must be a standard resource type or fully qualified",
         "must be a standard resource for containers",
     ]
+
+
+def test_a_limit_range_without_a_name_gets_one() -> None:
+    made = document(LIMIT_RANGE, {"name": "", "uid": "01234567-89ab-4cde-8f01-23456789abcd"})
+    assert created(LIMIT_RANGE, made) == []
+    name = made["metadata"]["name"]
+    assert re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", name)
+    assert name != made["metadata"]["uid"]
+
+
+def test_a_change_is_judged_like_a_new_one() -> None:
+    faults, _ = changed(LIMIT_RANGE, document(LIMIT_RANGE), spec={"limits": [{"type": "Odd"}]})
+    assert len(faults) == 1
+    assert strategy(LIMIT_RANGE).allows_create_on_update

@@ -1,11 +1,14 @@
-"""Service accounts: an identity, and the secrets that it may mount, by name only."""
+"""ServiceAccount (v1)."""
 
 from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.columns import NAME_AND_AGE
 from mooring.apiserver.validation.fields import Fault
+
+SERVICE_ACCOUNT_TABLE = NAME_AND_AGE
 
 ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
