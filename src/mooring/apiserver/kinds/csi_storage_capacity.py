@@ -8,7 +8,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.apiserver.call import Call
-from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS, node_selector_term_warnings
+from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS, node_selector_term_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE

@@ -15,8 +15,8 @@ from mooring.api.label_syntax import label_value_faults
 from mooring.api.quantity import quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.kinds.node import node_selector_term_warnings
 from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, sources_faults
-from mooring.apiserver.strategies.node_label_warnings import node_selector_term_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import UNSET, access_modes_text, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS
+from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column

@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.label_syntax import label_value_faults
 from mooring.api.quantity import quantity_milli
-from mooring.apiserver.strategies.node_label_warnings import DEPRECATED_NODE_LABELS
+from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategies.pod_warnings_ports import port_warnings
 from mooring.apiserver.strategies.pod_warnings_volumes import overlap_warnings, volume_warnings
 from mooring.apiserver.validation.addresses import ip_warnings

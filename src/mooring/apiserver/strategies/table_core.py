@@ -11,13 +11,13 @@ from mooring.apiserver.kinds.endpoints import EndpointsStrategy
 from mooring.apiserver.kinds.event import EventStrategy
 from mooring.apiserver.kinds.limit_range import LimitRangeStrategy
 from mooring.apiserver.kinds.namespace import NamespaceStrategy
+from mooring.apiserver.kinds.node import NodeStrategy
 from mooring.apiserver.kinds.persistent_volume import PersistentVolumeStrategy
 from mooring.apiserver.kinds.persistent_volume_claim import PersistentVolumeClaimStrategy
 from mooring.apiserver.kinds.resource_quota import ResourceQuotaStrategy
 from mooring.apiserver.kinds.secret import SecretStrategy
 from mooring.apiserver.kinds.service.strategy import ServiceStrategy
 from mooring.apiserver.kinds.service_account import ServiceAccountStrategy
-from mooring.apiserver.strategies.node import NodeStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

@@ -1,4 +1,4 @@
-"""Nodes: taints that can be told apart, amounts that can be, address ranges that never change."""
+"""Tests of kinds.node."""
 
 from __future__ import annotations
 
@@ -6,9 +6,68 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE
-from mooring.apiserver.validation.node import node_faults, node_update_faults
-from tests.apiserver.core_documents import document
+from mooring.apiserver.kinds.node import (
+    config_source_faults,
+    config_status_faults,
+    default_node,
+    node_faults,
+    node_selector_term_warnings,
+    node_update_faults,
+)
+from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
+
+FIRST, OTHER = "10.0.0.0/24", "10.0.1.0/24"
+
+
+def test_capacity_can_be_allocated_and_is_rounded() -> None:
+    node: Document = {"spec": {}, "status": {"capacity": {"cpu": "1.00001", "memory": "1Gi"}}}
+    default_node(node)
+    rounded = {"cpu": "1001m", "memory": "1Gi"}
+    assert node["status"] == {"capacity": rounded, "allocatable": rounded}
+    assert node["status"]["capacity"] is not node["status"]["allocatable"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        pytest.param({}, {}, id="no range"),
+        pytest.param({"podCIDR": FIRST}, {"podCIDR": FIRST, "podCIDRs": [FIRST]}, id="one"),
+        pytest.param({"podCIDRs": [FIRST]}, {"podCIDR": FIRST, "podCIDRs": [FIRST]}, id="a list of one"),
+        pytest.param(
+            {"podCIDR": FIRST, "podCIDRs": [OTHER, FIRST]},
+            {"podCIDR": FIRST, "podCIDRs": [FIRST]},
+            id="the single one wins",
+        ),
+    ],
+)
+def test_the_range_of_the_pods(spec: Document, wanted: Document) -> None:
+    node: Document = {"spec": dict(spec), "status": {}}
+    default_node(node)
+    default_node(node)
+    assert node["spec"] == wanted
+
+
+REFERENCE = {"namespace": "web", "name": "kubelet", "kubeletConfigKey": "config"}
+
+
+def test_a_source_that_is_wanted_names_no_certain_object() -> None:
+    assert config_source_faults({"configMap": REFERENCE}, "c") == []
+    assert messages(config_source_faults({"configMap": {**REFERENCE, "uid": "u", "name": ""}}, "c")) == [
+        "c.configMap.uid: Forbidden: uid must not be set in spec",
+        "c.configMap.name: Required value",
+    ]
+
+
+def test_a_source_that_was_found_names_one() -> None:
+    found = {"configMap": {**REFERENCE, "uid": "u", "resourceVersion": "1"}}
+    assert config_status_faults({"active": found, "error": "none"}, "c") == []
+    assert messages(config_status_faults({"assigned": {}, "active": {"configMap": REFERENCE}}, "c")) == [
+        'c.assigned: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
+        "c.active.configMap.uid: Required value",
+        "c.active.configMap.resourceVersion: Required value",
+    ]
+
 
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 TAINTS = "scheduler.alpha.kubernetes.io/taints"
@@ -134,3 +193,57 @@ def test_an_address_is_told_once() -> None:
     assert messages(node_update_faults(node, document(NODE))) == [
         'status.addresses[1]: Duplicate value: {"Type":"InternalIP","Address":"1.2.3.4"}'
     ]
+
+
+def test_old_names_are_told() -> None:
+    term = {"matchExpressions": [{"key": "zone"}, {"key": "beta.kubernetes.io/os"}]}
+    assert node_selector_term_warnings(term, "t") == [
+        't.matchExpressions[1].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]
+    assert node_selector_term_warnings({}, "t") == []
+
+
+CONFIG = {"configMap": {"namespace": "a", "name": "b", "kubeletConfigKey": "c"}}
+
+
+def test_a_new_node_keeps_its_status_but_for_what_is_gone() -> None:
+    node = document(
+        NODE, spec={"configSource": CONFIG}, status={"phase": "Running", "config": {"error": "x"}, "images": []}
+    )
+    assert created(NODE, node) == []
+    assert "configSource" not in node["spec"]
+    assert node["status"]["phase"] == "Running"
+    assert "config" not in node["status"]
+
+
+def test_each_door_changes_its_part() -> None:
+    old = document(NODE, status={"phase": "Running"})
+    faults, node = changed(NODE, old, spec={"unschedulable": True, "configSource": CONFIG}, status={})
+    assert faults == []
+    assert node["spec"] == {"unschedulable": True}
+    assert node["status"] == old["status"]
+    faults, node = changed(NODE, old, "status", spec={"unschedulable": True}, status={"config": {"error": "x"}})
+    assert faults == []
+    assert node["spec"] == {}
+    assert "config" not in node["status"]
+    assert "phase" not in node["status"]
+
+
+def test_an_update_is_judged_twice() -> None:
+    faults, _ = changed(NODE, document(NODE), spec={"taints": [{"key": "a"}]})
+    assert faults == ["metadata.taints[0].effect: Required value"] * 2
+
+
+def test_old_fields_are_told() -> None:
+    node = document(NODE, spec={"externalID": "e", "podCIDRs": ["FD00::/64"]})
+    assert strategy(NODE).warnings_on_create(node, call(NODE)) == [
+        "spec.externalID: this field is deprecated, and is unused by Kubernetes",
+        'spec.podCIDRs[0]: IPv6 CIDR value "FD00::/64" should be in RFC 5952 canonical format ("fd00::/64")',
+    ]
+    kept = {**document(NODE), "spec": {"configSource": CONFIG}}
+    assert strategy(NODE).warnings_on_update(kept, kept, call(NODE)) == ["spec.configSource: the feature is removed"]
+
+
+def test_nodes_are_selected_by_whether_pods_may_come() -> None:
+    fields = [strategy(NODE).selectable_fields(document(NODE, spec={"unschedulable": flag})) for flag in (True, False)]
+    assert fields == [{"spec.unschedulable": "true"}, {"spec.unschedulable": "false"}]

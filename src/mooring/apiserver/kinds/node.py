@@ -1,0 +1,431 @@
+"""Node (v1).
+
+1. A kubelet registers a node together with its status. Afterwards the status changes through its subresource.
+2. `podCIDR` equals the first of `podCIDRs`; the missing one is filled in. `podCIDR` wins if they differ.
+3. Errors of taints name `metadata.taints`, as in kube-apiserver.
+4. An update validates the node and the change, so some errors appear twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from mooring.api.document import Document
+from mooring.api.field_errors import quoted
+from mooring.api.label_syntax import label_value_faults
+from mooring.apiserver.call import Call
+from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.tables.cells import NONE, UNKNOWN, age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
+from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_faults, range_warnings
+from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import (
+    DNS_SUBDOMAIN_LENGTH_MAX,
+    config_key_faults,
+    dns_label_faults,
+    dns_subdomain_faults,
+    qualified_name_faults,
+)
+from mooring.apiserver.validation.resources import positive_faults, resource_quantity_faults
+from mooring.apiserver.validation.values import internal_value, json_fault
+
+_ONE_REFERENCE = "exactly one reference subfield must be non-nil"
+_CHECKS: dict[str, Callable[[str], Sequence[str]]] = {
+    "namespace": dns_label_faults,
+    "name": dns_subdomain_faults,
+    "kubeletConfigKey": config_key_faults,
+}
+
+TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
+AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+_is_feature_name = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
+_ONCE_ONLY = 'node updates may not change {field} except from "" to valid'
+
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_ROLE_LABEL = "kubernetes.io/role"
+
+DEPRECATED_NODE_LABELS = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+
+
+def default_node(node: Document) -> None:
+    spec, status = node["spec"], node["status"]
+    capacity = status.get("capacity")
+    if capacity and not status.get("allocatable"):
+        status["allocatable"] = dict(capacity)
+    for field in ("capacity", "allocatable"):
+        if field in status:
+            round_amounts(status[field])
+    single, several = spec.get("podCIDR"), spec.get("podCIDRs")
+    if single and (not several or several[0] != single):
+        spec["podCIDRs"] = [single]
+    elif several:
+        spec["podCIDR"] = several[0]
+
+
+def config_source_faults(source: Document, path: str) -> list[Fault]:
+    """A source as it is wanted: without the exact object that was found."""
+    reference = source.get("configMap")
+    if reference is None:
+        return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]
+    here = f"{path}.configMap"
+    faults = [
+        forbidden(f"{here}.{field}", f"{field} must not be set in spec")
+        for field in ("uid", "resourceVersion")
+        if reference.get(field)
+    ]
+    return faults + _reference_faults(reference, here)
+
+
+def config_status_faults(status: Document, path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    for field in ("assigned", "active", "lastKnownGood"):
+        if field in status:
+            faults += _found_source_faults(status[field], f"{path}.{field}")
+    return faults
+
+
+def _found_source_faults(source: Document, path: str) -> list[Fault]:
+    reference = source.get("configMap")
+    if reference is None:
+        return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]
+    here = f"{path}.configMap"
+    faults = [required(f"{here}.{field}") for field in ("uid", "resourceVersion") if not reference.get(field)]
+    return faults + _reference_faults(reference, here)
+
+
+def _reference_faults(reference: Document, path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    for field, check in _CHECKS.items():
+        value = reference.get(field, "")
+        if value:
+            faults += [invalid(f"{path}.{field}", value, text) for text in check(value)]
+        else:
+            faults.append(required(f"{path}.{field}"))
+    return faults
+
+
+def node_faults(node: Document) -> list[Fault]:
+    """What is wrong with a node apart from its metadata."""
+    spec, status = node["spec"], node["status"]
+    faults = annotations_faults(node)
+    faults += taints_faults(spec.get("taints") or (), "metadata.taints")
+    faults += _amounts_faults(status)
+    capacity = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")
+    if capacity is not None:
+        faults += positive_faults(capacity, "metadata.nodeSwapStatus.capacity")
+    faults += _declared_features_faults(status)
+    return faults + _pod_ranges_faults(spec.get("podCIDRs") or [])
+
+
+def node_update_faults(node: Document, old: Document) -> list[Fault]:
+    """What is wrong with a change of a node, or of its status, apart from its metadata."""
+    spec, old_spec, status = node["spec"], old["spec"], node["status"]
+    faults = annotations_faults(node)
+    faults += _amounts_faults(status)
+    faults += _declared_features_faults(status)
+    faults += _addresses_faults(status.get("addresses") or ())
+    faults += _pod_ranges_update_faults(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
+    if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
+        faults.append(forbidden("spec.providerID", _ONCE_ONLY.format(field="providerID")))
+    if "configSource" in spec:
+        faults += config_source_faults(spec["configSource"], "spec.configSource")
+    if "config" in status:
+        faults += config_status_faults(status["config"], "status.config")
+    faults += taints_faults(spec.get("taints") or (), "metadata.taints")
+    if spec.get("externalID", "") != old_spec.get("externalID", ""):
+        faults.append(forbidden("spec.externalID", "may not be updated"))
+    return faults
+
+
+def taints_faults(taints: Sequence[Document], path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    seen: list[tuple[str, str]] = []
+    for index, taint in enumerate(taints):
+        here = f"{path}[{index}]"
+        key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
+        faults += [invalid(f"{here}.key", key, text) for text in qualified_name_faults(key)]
+        texts = label_value_faults(value)
+        if texts:
+            faults.append(invalid(f"{here}.value", value, ";".join(texts)))
+        if not effect:
+            faults.append(required(f"{here}.effect"))
+        elif effect not in EFFECTS:
+            faults.append(not_supported(f"{here}.effect", effect, EFFECTS))
+        if (key, effect) in seen:
+            detail = "taints must be unique by key and effect pair"
+            faults.append(Fault(FaultKind.DUPLICATE, here, detail, internal_value(taint, "Taint")))
+        seen.append((key, effect))
+    return faults
+
+
+def annotations_faults(node: Document) -> list[Fault]:
+    """Two annotations of the scheduler's youth hold JSON."""
+    annotations = node["metadata"].get("annotations")
+    if not annotations:
+        return []
+    faults: list[Fault] = []
+    if annotations.get(TAINTS_ANNOTATION):
+        faults += _taints_annotation_faults(annotations[TAINTS_ANNOTATION], "metadata.annotations")
+    if annotations.get(AVOID_PODS_ANNOTATION):
+        faults += _avoid_pods_faults(annotations[AVOID_PODS_ANNOTATION], "metadata.annotations")
+    return faults
+
+
+# --- parts ------------------------------------------------------------------------------------------------------
+
+
+def _amounts_faults(status: Document) -> list[Fault]:
+    return [
+        fault
+        for field in ("capacity", "allocatable")
+        for name, text in (status.get(field) or {}).items()
+        for fault in resource_quantity_faults(name, text, f"status.{field}.{name}")
+    ]
+
+
+def _declared_features_faults(status: Document) -> list[Fault]:
+    path = "status.declaredFeatures"
+    faults: list[Fault] = []
+    names = status.get("declaredFeatures") or ()
+    for index, name in enumerate(names):
+        faults += [invalid(f"{path}[{index}]", name, text) for text in _feature_name_faults(name)]
+        if index + 1 == len(names):
+            break
+        following = names[index + 1]
+        if name == following:
+            faults.append(duplicate(f"{path}[{index + 1}]", following))
+        elif name > following:
+            faults.append(invalid(f"{path}[{index + 1}]", following, "list must be sorted alphabetically"))
+    return faults
+
+
+def _feature_name_faults(name: str) -> list[str]:
+    if len(name.encode()) > DNS_SUBDOMAIN_LENGTH_MAX:
+        return [f"invalid feature name {quoted(name)}: must be no more than {DNS_SUBDOMAIN_LENGTH_MAX} characters"]
+    if _is_feature_name(name):
+        return []
+    return [
+        f"invalid feature name {quoted(name)}: must start with an UpperCamelCase segment, with subsequent segments "
+        "separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and "
+        "slashes"
+    ]
+
+
+def _pod_ranges_faults(ranges: list[str]) -> list[Fault]:
+    faults: list[Fault] = []
+    for index, value in enumerate(ranges):
+        faults += range_faults(value, f"spec.podCIDRs[{index}]")
+    if len(ranges) < 2:
+        return faults
+    broken = next((index for index, value in enumerate(ranges) if parse_range(value) is None), None)
+    if broken is not None:
+        why = f"invalid CIDR[{broken}]: <nil> (invalid CIDR address: {ranges[broken]})"
+        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+        faults.append(Fault(FaultKind.INTERNAL, "spec.podCIDRs", detail))
+    if broken is not None or len(ranges) > 2 or not are_of_both_families(ranges):
+        faults.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
+    return faults
+
+
+def _pod_ranges_update_faults(ranges: list[str], old: list[str]) -> list[Fault]:
+    if not old:
+        return []
+    fault = forbidden("spec.podCIDRs", _ONCE_ONLY.format(field="podCIDR"))
+    if len(ranges) != len(old):
+        return [fault]
+    return [fault for new, known in zip(ranges, old, strict=True) if new != known]
+
+
+def _addresses_faults(addresses: Sequence[Document]) -> list[Fault]:
+    faults = []
+    seen: list[tuple[str, str]] = []
+    for index, address in enumerate(addresses):
+        identity = (address.get("type", ""), address.get("address", ""))
+        if identity in seen:
+            shown = {"Type": identity[0], "Address": identity[1]}
+            faults.append(duplicate(f"status.addresses[{index}]", shown))
+        seen.append(identity)
+    return faults
+
+
+def _taints_annotation_faults(text: str, path: str) -> list[Fault]:
+    fault = json_fault(text.encode())
+    taints = json.loads(text) if not fault else None
+    if not fault and taints is not None and not isinstance(taints, list):
+        fault = f"json: cannot unmarshal {_json_type(taints)} into Go value of type []core.Taint"
+    if fault:
+        return [invalid(path, TAINTS_ANNOTATION, fault)]
+    # Go matches the names of fields whatever their case.
+    lowered = [{str(key).lower(): value for key, value in (taint or {}).items()} for taint in taints or ()]
+    return taints_faults(lowered, f"{path}.{TAINTS_ANNOTATION}")
+
+
+def _avoid_pods_faults(text: str, path: str) -> list[Fault]:
+    fault = json_fault(text.encode(), "v1.AvoidPods")
+    if fault:
+        return [invalid(f"{path}.AvoidPods", AVOID_PODS_ANNOTATION, fault)]
+    avoided = json.loads(text) or {}
+    faults = []
+    for index, entry in enumerate(avoided.get("preferAvoidPods") or ()):
+        here = f"{path}.{AVOID_PODS_ANNOTATION}[{index}].PodSignature"
+        controller = (entry.get("podSignature") or {}).get("podController")
+        if controller is None:
+            faults.append(required(here))
+        elif not controller.get("controller"):
+            faults.append(invalid(f"{here}.PodController.Controller", False, "must point to a controller"))
+    return faults
+
+
+def _json_type(value: object) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case dict():
+            return "object"
+        case _:
+            return "number"
+
+
+def _node_cells(node: Document, now_s: float) -> list[Cell]:
+    status = node.get("status") or {}
+    system: Document = status.get("nodeInfo") or {}
+    architecture = system.get("architecture")
+    kernel = system.get("kernelVersion") or UNKNOWN
+    return [
+        node["metadata"]["name"],
+        _node_status_cell(node, status),
+        _roles_cell(node) or NONE,
+        age(node, now_s),
+        system.get("kubeletVersion", ""),
+        _address_cell(status, "InternalIP"),
+        _address_cell(status, "ExternalIP"),
+        system.get("osImage") or UNKNOWN,
+        f"{kernel} ({architecture})" if architecture else kernel,
+        system.get("containerRuntimeVersion") or UNKNOWN,
+    ]
+
+
+def _node_status_cell(node: Document, status: Document) -> str:
+    ready = [each for each in status.get("conditions") or () if each["type"] == "Ready"]
+    text = "Unknown"
+    if ready:
+        text = "Ready" if ready[-1].get("status") == "True" else "NotReady"
+    return f"{text},SchedulingDisabled" if (node.get("spec") or {}).get("unschedulable") else text
+
+
+def _roles_cell(node: Document) -> str:
+    roles = set()
+    for key, value in (node["metadata"].get("labels") or {}).items():
+        if key.startswith(_ROLE_PREFIX):
+            roles.add(key.removeprefix(_ROLE_PREFIX))
+        elif key == _ROLE_LABEL:
+            roles.add(value)
+    return ",".join(sorted(role for role in roles if role))
+
+
+def _address_cell(status: Document, type_name: str) -> str:
+    for address in status.get("addresses") or ():
+        if address["type"] == type_name:
+            return str(address["address"])
+    return NONE
+
+
+NODE_TABLE = KindTable(
+    (
+        NAME,
+        column("Status", "Whether it can take pods."),
+        column("Roles", "What it is there for."),
+        AGE,
+        column("Version", "Of its kubelet."),
+        wide("Internal-IP", "Its first address inside the cluster."),
+        wide("External-IP", "Its first address outside of it."),
+        wide("OS-Image", "Its operating system."),
+        wide("Kernel-Version", "Its kernel."),
+        wide("Container-Runtime", "What runs its containers."),
+    ),
+    _node_cells,
+)
+
+
+def node_selector_term_warnings(term: Document, path: str) -> list[str]:
+    return [
+        f"{path}.matchExpressions[{index}].key: {key} is {DEPRECATED_NODE_LABELS[key]}"
+        for index, expression in enumerate(term.get("matchExpressions") or ())
+        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
+    ]
+
+
+class NodeStrategy(Strategy):
+    """Writing a node."""
+
+    shares_parts = True
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": NodeStatusStrategy(self.kind, self)}
+
+    def default(self, obj: Document) -> None:
+        default_node(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["spec"].pop("configSource", None)
+        obj["status"].pop("config", None)
+
+    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+        return node_faults(obj)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+        if "configSource" not in old["spec"]:
+            obj["spec"].pop("configSource", None)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        faults = self.meta_faults(obj, old)
+        faults += node_faults(obj)
+        faults += self.meta_update_faults(obj, old)
+        return faults + node_update_faults(obj, old)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        spec = obj["spec"]
+        warnings = []
+        if "configSource" in spec:
+            warnings.append("spec.configSource: the feature is removed")
+        if spec.get("externalID"):
+            warnings.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+        for index, value in enumerate(spec.get("podCIDRs") or ()):
+            warnings += range_warnings(value, f"spec.podCIDRs[{index}]")
+        return warnings
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return self.warnings_on_create(obj, call)
+
+    def selectable_fields(self, obj: Document) -> dict[str, str]:
+        return {"spec.unschedulable": "true" if obj["spec"].get("unschedulable") else "false"}
+
+
+class NodeStatusStrategy(StatusStrategy):
+    """Writing the status."""
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        if "config" not in old["status"]:
+            obj["status"].pop("config", None)
+
+    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+        return node_update_faults(obj, old)
