@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mooring.api import kinds
 from mooring.api.kinds import Kind
-from mooring.apiserver.strategies.custom_resource_definition import CustomResourceDefinitionStrategy
+from mooring.apiserver.kinds.custom_resource_definition.strategy import CustomResourceDefinitionStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

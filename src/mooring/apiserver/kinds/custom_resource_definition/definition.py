@@ -1,11 +1,9 @@
-"""What is wrong with the definition of a custom kind.
+"""Validation of a CustomResourceDefinition: versions, columns, selectable fields, subresources.
 
-Comes in   a definition, and what it was before
-Goes out   faults
-
- 1. Inside of kube-apiserver, what all versions have in common stands once, at the top: a definition with one version
-    is told of `spec.validation`, not of `spec.versions[0].schema`. `_Inside` is that form.
- 2. What was accepted once is not asked for more than it was then.
+1. kube-apiserver validates an internal form in which fields that all versions share are set once, at the top. Errors
+   of a definition with one version therefore name `spec.validation`, not `spec.versions[0].schema`. `_Inside` is that
+   form.
+2. An update is validated by the rules that the stored definition satisfies.
 """
 
 from __future__ import annotations
@@ -15,31 +13,118 @@ from dataclasses import dataclass, replace
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.conditions import is_true
+from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.formats import known_format
-from mooring.apiserver.custom.schema import any_schema, read_schema, schemas_in
-from mooring.apiserver.validation.custom_columns import (
-    SELECTABLE_FIELDS_MAX,
-    column_faults,
-    selectable_faults,
-    subresources_faults,
-)
-from mooring.apiserver.validation.custom_conversion import (
+from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, schemas_in
+from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     bundle_faults,
     choice_faults,
     conversion_faults,
     has_known_review,
 )
-from mooring.apiserver.validation.custom_lists import has_unatomic_set, map_set_faults
-from mooring.apiserver.validation.custom_names import names_faults
-from mooring.apiserver.validation.custom_schema import TYPES, SchemaWishes, schema_faults
-from mooring.apiserver.validation.custom_status import approval_faults, preserving_faults, status_faults
-from mooring.apiserver.validation.custom_structural import structural_faults, unsupported
-from mooring.apiserver.validation.fields import Fault, invalid, required
+from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, schema_faults
+from mooring.apiserver.kinds.custom_resource_definition.status import (
+    approval_faults,
+    names_faults,
+    preserving_faults,
+    status_faults,
+)
+from mooring.apiserver.kinds.custom_resource_definition.structural import (
+    has_unatomic_set,
+    map_set_faults,
+    structural_faults,
+    unsupported,
+)
+from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required, too_many
 from mooring.apiserver.validation.metadata import NameCheck, immutable_faults, name_is_dns_subdomain
 from mooring.apiserver.validation.names import dns_1035_label_faults, dns_subdomain_faults
 from mooring.apiserver.validation.values import internal_value
 
+SELECTABLE_FIELDS_MAX = 8
+_TYPES = ("boolean", "date", "integer", "number", "string")
+_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SELECTABLE_TYPES = ("string", "boolean", "integer")
+_NOT_SELECTABLE = (
+    "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
+)
+
 WARNING_LENGTH_MAX = 256
+
+# --- the form inside --------------------------------------------------------------------------------------------
+
+_SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
+
+
+def column_faults(column: Document, path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    if not column.get("name"):
+        faults.append(required(f"{path}.name"))
+    one_of = f"must be one of {','.join(_TYPES)}"
+    if not column.get("type"):
+        faults.append(required(f"{path}.type", one_of))
+    elif column["type"] not in _TYPES:
+        faults.append(invalid(f"{path}.type", column["type"], one_of))
+    if column.get("format") and column["format"] not in _FORMATS:
+        faults.append(invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}"))
+    if not column.get("jsonPath"):
+        faults.append(required(f"{path}.JSONPath"))
+    else:
+        faults += _json_path_faults(column["jsonPath"], f"{path}.JSONPath")
+    return faults
+
+
+def selectable_faults(
+    fields: Sequence[Document], schema: Schema, path: str, *, may_be_too_many: bool = False
+) -> list[Fault]:
+    faults: list[Fault] = []
+    known: dict[str, None] = {}
+    for index, field in enumerate(fields):
+        place, text = f"{path}[{index}].jsonPath", field.get("jsonPath", "")
+        if not text:
+            faults.append(required(place))
+            continue
+        try:
+            found = read_field_path(text, schema, may_index=False)
+        except FieldPathError as error:
+            faults.append(invalid(place, text, f"is an invalid path: {error}"))
+            continue
+        if found.root == "metadata":
+            faults.append(invalid(place, text, "must not point to fields in metadata"))
+        if found.schema is None or found.schema.type not in _SELECTABLE_TYPES:
+            faults.append(invalid(place, text, _NOT_SELECTABLE))
+        if found.path in known:
+            faults.append(duplicate(place, text))
+        known[found.path] = None
+    if len(known) > SELECTABLE_FIELDS_MAX and not may_be_too_many:
+        faults.append(too_many(path, len(known), SELECTABLE_FIELDS_MAX))
+    return faults
+
+
+def subresources_faults(subresources: Document | None, path: str) -> list[Fault]:
+    scale = (subresources or {}).get("scale")
+    if scale is None:
+        return []
+    faults: list[Fault] = []
+    for field, below in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        text, place = scale.get(field, ""), f"{path}.scale.{field}"
+        if not text:
+            faults.append(required(place))
+            continue
+        wrong = _json_path_faults(text, place)
+        if not wrong and not text.startswith(below):
+            wrong = [invalid(place, text, f"should be a json path under {below[:-1]}")]
+        faults += wrong
+    text, place = scale.get("labelSelectorPath") or "", f"{path}.scale.labelSelectorPath"
+    if text:
+        wrong = _json_path_faults(text, place)
+        if not wrong and not text.startswith((".spec.", ".status.")):
+            wrong = [invalid(place, text, "should be a json path under either .spec or .status")]
+        faults += wrong
+    return faults
+
+
+def _json_path_faults(text: str, path: str) -> list[Fault]:
+    return [] if text.startswith(".") else [invalid(path, text, "must be a simple json path starting with .")]
 
 
 def name_faults(definition: Document) -> NameCheck:
@@ -81,11 +166,6 @@ def unrecognized_formats(definition: Document) -> list[str]:
         for schema in schemas_in(raw)
         if schema.get("format") and not known_format(schema["format"], schema.get("type", ""))
     ]
-
-
-# --- the form inside --------------------------------------------------------------------------------------------
-
-_SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 
 
 @dataclass(frozen=True, slots=True)

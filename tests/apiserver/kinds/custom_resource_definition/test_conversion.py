@@ -1,4 +1,4 @@
-"""How custom kinds are converted."""
+"""Tests of kinds.custom_resource_definition.conversion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.custom_conversion import bundle_faults, conversion_faults, has_known_review
+from mooring.apiserver.kinds.custom_resource_definition.conversion import (
+    bundle_faults,
+    conversion_faults,
+    has_known_review,
+)
 
 
 def webhook(client: Document | None = None, versions: list[str] | None = None) -> Document:

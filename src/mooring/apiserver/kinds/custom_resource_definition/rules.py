@@ -1,12 +1,9 @@
-"""What is wrong with the CEL rules of a schema.
+"""Validation of the CEL rules of a schema.
 
-Comes in   the rules of a node, as they were written; the scope in which they stand
-Goes out   faults: of their texts, of expressions that do not compile, of those that could cost too much
-
- 1. A rule may cost `RULE_COST_MAX` in the worst case, times the number of values that it is asked about; all rules of
-    a schema together `SCHEMA_COST_MAX`.
- 2. How many values there can be is the product of all limits on the way to the rule. Where one is missing, it is as
-    many as fit into a request.
+1. A rule may cost `RULE_COST_MAX` in the worst case, times the number of values that it is evaluated for; all rules
+   of a schema together `SCHEMA_COST_MAX`.
+2. The number of values is the product of all limits on the path to the rule. A missing limit counts as the number of
+   values that fit into a request.
 """
 
 from __future__ import annotations

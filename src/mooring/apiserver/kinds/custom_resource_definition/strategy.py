@@ -1,7 +1,7 @@
-"""How definitions of custom kinds behave.
+"""CustomResourceDefinition (apiextensions.k8s.io/v1): defaults and strategy.
 
-Their rules bring CEL and all that reads schemas with them, and are imported when somebody defines a kind: a server is
-ready a tenth of a second earlier.
+The strategy imports the validation when a client writes a definition, because it imports CEL: the server is ready a
+tenth of a second earlier.
 """
 
 from __future__ import annotations
@@ -10,13 +10,35 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.custom_resource_definition import default_definition
+from mooring.apiserver.kinds.custom_resource_definition.status import names_faults
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.custom_names import names_faults
 from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
 
+WEBHOOK_PORT = 443
+
 _EMPTY_STATUS = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}
+
+
+def default_definition(definition: Document) -> None:
+    """Fill in the names that follow from others, and that nothing is converted."""
+    spec = definition["spec"]
+    names = spec.get("names") or {}
+    kind = names.get("kind", "")
+    if not names.get("singular") and kind:
+        names["singular"] = kind.lower()
+    if not names.get("listKind") and kind:
+        names["listKind"] = f"{kind}List"
+    if spec.get("conversion") is None:
+        spec["conversion"] = {"strategy": "None"}
+    service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None and service.get("port") is None:
+        service["port"] = WEBHOOK_PORT
+    status = definition.setdefault("status", {})
+    if not status.get("storedVersions"):
+        stored = next((each["name"] for each in spec.get("versions") or () if each.get("storage")), None)
+        if stored is not None:
+            status["storedVersions"] = [stored]
 
 
 class CustomResourceDefinitionStrategy(Strategy):
@@ -38,7 +60,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         _note_stored_version(obj)
 
     def validate(self, obj: Document, call: Call) -> list[Fault]:
-        from mooring.apiserver.validation.custom_definition import definition_faults, name_faults
+        from mooring.apiserver.kinds.custom_resource_definition.definition import definition_faults, name_faults
 
         faults = object_meta_faults(obj["metadata"], False, name_faults(obj), "metadata")
         return faults + definition_faults(obj)
@@ -52,7 +74,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         _note_stored_version(obj)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        from mooring.apiserver.validation.custom_definition import definition_update_faults
+        from mooring.apiserver.kinds.custom_resource_definition.definition import definition_update_faults
 
         faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
         return faults + definition_update_faults(obj, old)
@@ -79,7 +101,7 @@ def _note_stored_version(obj: Document) -> None:
 
 
 def _unrecognized_formats(obj: Document) -> list[str]:
-    from mooring.apiserver.validation.custom_definition import unrecognized_formats
+    from mooring.apiserver.kinds.custom_resource_definition.definition import unrecognized_formats
 
     return unrecognized_formats(obj)
 

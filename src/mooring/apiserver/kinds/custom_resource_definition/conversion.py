@@ -1,7 +1,7 @@
-"""What is wrong with how a custom kind is converted between its versions.
+"""Validation of the conversion between versions of a custom kind.
 
-1. A webhook is accepted and never called: objects differ in their apiVersion only, whatever it would do.
-2. kube-apiserver confuses the name and the namespace of a webhook's service; so are the faults told here.
+1. A webhook is accepted and never called: objects of different versions differ in their apiVersion only.
+2. kube-apiserver swaps the name and the namespace of a webhook's service in its errors, and so does this module.
 """
 
 from __future__ import annotations

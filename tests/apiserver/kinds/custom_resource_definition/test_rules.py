@@ -1,4 +1,4 @@
-"""CEL rules of schemas."""
+"""Tests of kinds.custom_resource_definition.rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.validation.custom_rules import RuleScope, rule_faults, rule_text_faults, total_cost_faults
+from mooring.apiserver.kinds.custom_resource_definition.rules import (
+    RuleScope,
+    rule_faults,
+    rule_text_faults,
+    total_cost_faults,
+)
 from tests.apiserver.custom.definitions import fields, ruled
 
 NUMBER: Document = {"type": "integer"}

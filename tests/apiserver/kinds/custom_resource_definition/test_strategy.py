@@ -1,12 +1,33 @@
-"""How definitions behave."""
+"""Tests of kinds.custom_resource_definition.strategy."""
 
 from __future__ import annotations
 
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.strategies.custom_resource_definition import CustomResourceDefinitionStrategy
+from mooring.apiserver.kinds.custom_resource_definition.strategy import (
+    CustomResourceDefinitionStrategy,
+    default_definition,
+)
 from tests.apiserver.custom.definitions import definition, fields, version
+
+
+def test_names_follow_from_others() -> None:
+    versions = [{"name": "v1", "storage": False}, {"name": "v2", "storage": True}]
+    obj = {"metadata": {}, "spec": {"names": {"plural": "things", "kind": "Thing"}, "versions": versions}}
+    default_definition(obj)
+    default_definition(obj)
+    assert obj["spec"]["names"] == {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"}
+    assert obj["spec"]["conversion"] == {"strategy": "None"}
+    assert obj["status"] == {"storedVersions": ["v2"]}
+
+
+def test_webhooks_are_called_on_the_usual_port() -> None:
+    service = {"name": "a", "namespace": "b"}
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}}
+    default_definition({"spec": {"names": {}, "versions": [], "conversion": conversion}})
+    assert service == {"name": "a", "namespace": "b", "port": 443}
+
 
 STRATEGY = CustomResourceDefinitionStrategy(CUSTOM_RESOURCE_DEFINITION)
 
