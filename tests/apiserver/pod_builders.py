@@ -9,9 +9,9 @@ from mooring.api.kinds import POD, Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod
-from mooring.apiserver.validation.pod import pod_faults
-from mooring.apiserver.validation.pod_options import STRICT_POD
+from mooring.apiserver.kinds.pod.defaults import default_pod
+from mooring.apiserver.kinds.pod.options import STRICT_POD
+from mooring.apiserver.kinds.pod.spec import pod_faults
 from mooring.apiserver.wire.canonical import canonical
 from tests.apiserver.field_errors import messages
 

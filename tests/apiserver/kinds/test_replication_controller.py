@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER
-from mooring.apiserver.defaults.empty_labels import note_empty_labels
+from mooring.apiserver.kinds.pod.defaults import note_empty_labels
 from mooring.apiserver.kinds.replication_controller import (
     ReplicationControllerStrategy,
     default_replication_controller,

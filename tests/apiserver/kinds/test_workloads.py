@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.defaults.empty_labels import WithEmptyLabels
+from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
 from mooring.apiserver.kinds.workloads import (
     above_100_percent_faults,
     decremented_faults,

@@ -18,9 +18,9 @@ from mooring.apiserver.kinds.config_map import ConfigMapStrategy
 from mooring.apiserver.kinds.deployment import DeploymentStrategy
 from mooring.apiserver.kinds.lease import LeaseStrategy
 from mooring.apiserver.kinds.node import NodeStrategy
+from mooring.apiserver.kinds.pod.strategy import PodStrategy
 from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
 from mooring.apiserver.registry import patches, put
-from mooring.apiserver.strategies.pod import PodStrategy
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.pod.resources import non_negative_faults
 from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
@@ -15,7 +16,6 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import qualified_name_faults
-from mooring.apiserver.validation.resources import non_negative_faults
 from mooring.apiserver.validation.values import internal_value
 
 NODE_ID_BYTES_MAX = 256

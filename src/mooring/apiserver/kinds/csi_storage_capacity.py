@@ -9,11 +9,11 @@ from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS, node_selector_term_warnings
+from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import Fault, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_subdomain_faults
-from mooring.apiserver.validation.resources import NOT_NEGATIVE
 from mooring.apiserver.validation.selectors import label_selector_faults
 
 

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod_template
 from mooring.apiserver.kinds.deployment import rolling_value
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
+from mooring.apiserver.kinds.pod_template import pod_template_faults
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
     HISTORY_MAX,
@@ -33,12 +35,10 @@ from mooring.apiserver.kinds.workloads import (
     restart_faults,
     selector_matcher,
 )
-from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, selector_text, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
 from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
-from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.replica_set import ABOVE_READY, ABOVE_REPLICAS, selected_template_faults
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,

@@ -13,16 +13,16 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod_containers import round_amounts
-from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
-from mooring.apiserver.validation.names import qualified_name_faults
-from mooring.apiserver.validation.resources import (
+from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.resources import (
     NameFaults,
     allows_overcommit,
     container_resource_name_faults,
     resource_name_faults,
 )
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.names import qualified_name_faults
 
 _FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 

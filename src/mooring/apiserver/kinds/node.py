@@ -16,7 +16,8 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.label_syntax import label_value_faults
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod_containers import round_amounts
+from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.resources import positive_faults, resource_quantity_faults
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import NONE, UNKNOWN, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
@@ -29,7 +30,6 @@ from mooring.apiserver.validation.names import (
     dns_subdomain_faults,
     qualified_name_faults,
 )
-from mooring.apiserver.validation.resources import positive_faults, resource_quantity_faults
 from mooring.apiserver.validation.values import internal_value, json_fault
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"

@@ -14,17 +14,17 @@ from mooring.api.document import Document
 from mooring.api.label_syntax import label_value_faults
 from mooring.api.quantity import quantity_value
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod_containers import round_amounts
 from mooring.apiserver.kinds.node import node_selector_term_warnings
+from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.resources import positive_quantity_faults
+from mooring.apiserver.kinds.pod.scheduling import node_selector_faults
 from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, sources_faults
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import UNSET, access_modes_text, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.validation.affinity import node_selector_faults
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
 from mooring.apiserver.validation.names import dns_subdomain_faults
-from mooring.apiserver.validation.resources import positive_quantity_faults
 from mooring.apiserver.validation.values import internal_diff, internal_value
 
 _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {

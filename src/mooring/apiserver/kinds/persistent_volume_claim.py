@@ -17,7 +17,6 @@ from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_milli, quantity_nano
 from mooring.api.resource_names import NATIVE_PREFIX
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod_containers import round_amounts
 from mooring.apiserver.kinds.persistent_volume import (
     ACCESS_MODES_COLUMN,
     ATTRIBUTES_CLASS_COLUMN,
@@ -34,13 +33,14 @@ from mooring.apiserver.kinds.persistent_volume import (
     storage_class_cell,
     text_or_unset,
 )
+from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.resources import positive_quantity_faults, resource_quantity_faults
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import access_modes_text, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import Fault, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
 from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
-from mooring.apiserver.validation.resources import positive_quantity_faults, resource_quantity_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.values import internal_diff, means_the_same
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod_template import pod_template_faults
 from mooring.apiserver.kinds.workloads import (
     REPLICA_COLUMNS,
     WorkloadStrategy,
@@ -30,7 +31,6 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.tables.columns import Cell, KindTable
 from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.values import means_the_same
 

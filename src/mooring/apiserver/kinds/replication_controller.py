@@ -11,7 +11,11 @@ from typing import ClassVar
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod_template
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
+from mooring.apiserver.kinds.pod.resources import non_negative_faults
+from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
+from mooring.apiserver.kinds.pod_template import pod_template_faults
 from mooring.apiserver.kinds.workloads import (
     MISMATCH,
     REPLICA_COLUMNS,
@@ -19,14 +23,10 @@ from mooring.apiserver.kinds.workloads import (
     replica_counts,
     template_labels,
 )
-from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
-from mooring.apiserver.strategies.pod_warnings import name_warnings, pod_template_warnings
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.tables.columns import Cell, KindTable
 from mooring.apiserver.validation.fields import Fault, FaultKind, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.pod_template import pod_template_faults
-from mooring.apiserver.validation.resources import non_negative_faults
 from mooring.apiserver.validation.selectors import plain_selector_matches
 from mooring.apiserver.validation.values import means_the_same
 

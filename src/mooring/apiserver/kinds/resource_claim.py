@@ -31,18 +31,18 @@ from mooring.apiserver.kinds.devices import (
     set_faults,
     share_id_faults,
 )
+from mooring.apiserver.kinds.pod.scheduling import node_selector_faults
+from mooring.apiserver.kinds.pod.volumes import template_metadata_faults
 from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.addresses import interface_address_faults
-from mooring.apiserver.validation.affinity import node_selector_faults
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_subdomain_faults
 from mooring.apiserver.validation.selectors import conditions_faults, label_name_faults
 from mooring.apiserver.validation.values import internal_value, means_the_same
-from mooring.apiserver.validation.volumes_claims import template_metadata_faults
 
 REQUESTS_COUNT_MAX = 32
 CONSTRAINTS_COUNT_MAX = 32

@@ -8,18 +8,18 @@ from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.api.resource_names import HUGE_PAGES_PREFIX
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod_containers import round_amounts
-from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.resources import (
+from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.pod.resources import (
     QUOTA_HUGE_PAGES_PREFIX,
     STANDARD_RESOURCES,
     resource_name_faults,
     resource_quantity_faults,
 )
+from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.fields import Fault, invalid, required
+from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value
 
 _POD_RESOURCES = frozenset({"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})

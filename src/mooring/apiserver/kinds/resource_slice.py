@@ -30,11 +30,11 @@ from mooring.apiserver.kinds.devices import (
     qualified_device_name_faults,
     set_faults,
 )
+from mooring.apiserver.kinds.pod.scheduling import node_selector_faults
 from mooring.apiserver.kinds.resource_claim import EFFECTS
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.affinity import node_selector_faults
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long, too_many
 from mooring.apiserver.validation.metadata import immutable_faults
 from mooring.apiserver.validation.names import dns_subdomain_faults

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
+from mooring.apiserver.kinds.pod.options import STRICT
+from mooring.apiserver.kinds.pod.resources import resource_requirements_faults
+from mooring.apiserver.kinds.pod.scheduling import tolerations_faults
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, labels_faults
 from mooring.apiserver.validation.names import dns_label_faults
-from mooring.apiserver.validation.pod_options import STRICT
-from mooring.apiserver.validation.pod_tolerations import tolerations_faults
-from mooring.apiserver.validation.resources import resource_requirements_faults
 from mooring.apiserver.validation.values import internal_value
 
 

@@ -11,8 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod_template
 from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults, claim_spec_warnings, default_claim
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod.spec import pod_annotations_faults
+from mooring.apiserver.kinds.pod.update import options_after
+from mooring.apiserver.kinds.pod_template import pod_template_faults
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
     HISTORY_MAX,
@@ -39,9 +42,6 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import annotations_faults, labels_faults, name_is_dns_label
 from mooring.apiserver.validation.names import dns_label_faults
-from mooring.apiserver.validation.pod_annotations import pod_annotations_faults
-from mooring.apiserver.validation.pod_ratchet import options_after
-from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.values import means_the_same
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod_containers import round_amounts
 from mooring.apiserver.kinds.persistent_volume import default_volume_source, volume_spec_faults
+from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age

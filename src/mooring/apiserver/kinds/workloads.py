@@ -13,9 +13,9 @@ from mooring.api.field_errors import quoted
 from mooring.api.labels import NOTHING, LabelMatcher, compile_selector
 from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.empty_labels import WithEmptyLabels
-from mooring.apiserver.strategies.pod_disabled import drop_disabled_template_fields
-from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
+from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
+from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
+from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
 from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported

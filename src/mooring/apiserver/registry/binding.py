@@ -14,12 +14,11 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.kinds.pod.prepare import binding_faults, binding_refusal, bound_pod
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import plain_error
-from mooring.apiserver.strategies.pod_binding import binding_refusal, bound_pod
 from mooring.apiserver.validation.fields import aggregated
-from mooring.apiserver.validation.pod_binding import binding_faults
 from mooring.client.errors import BadRequestError
 from mooring.client.local_refusals import conflict, not_found, other_uid
 from mooring.store.interface import WriteConflict

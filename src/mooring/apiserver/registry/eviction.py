@@ -28,6 +28,7 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.selectors import LabelSelector
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.budget import spent, still_processing
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
@@ -36,7 +37,6 @@ from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_object, plain_error
 from mooring.apiserver.registry.shelf import Stored
-from mooring.apiserver.strategies.pod_conditions import with_condition
 from mooring.apiserver.validation.fields import invalid
 from mooring.client.errors import BadRequestError, ConflictError
 from mooring.client.local_refusals import (

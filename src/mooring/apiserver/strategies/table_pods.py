@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mooring.api.kinds import POD, POD_TEMPLATE, REPLICATION_CONTROLLER, Kind
+from mooring.apiserver.kinds.pod.strategy import PodStrategy
+from mooring.apiserver.kinds.pod_template import PodTemplateStrategy
 from mooring.apiserver.kinds.replication_controller import ReplicationControllerStrategy
-from mooring.apiserver.strategies.pod import PodStrategy
-from mooring.apiserver.strategies.pod_template import PodTemplateStrategy
 from mooring.apiserver.strategy import Strategy
 
 STRATEGIES: Mapping[Kind, type[Strategy]] = {

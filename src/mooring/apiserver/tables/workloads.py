@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from mooring.api import kinds
-from mooring.api.document import Document
 from mooring.apiserver.kinds.controller_revision import CONTROLLER_REVISION_TABLE
 from mooring.apiserver.kinds.cron_job import CRON_JOB_TABLE
 from mooring.apiserver.kinds.daemon_set import DAEMON_SET_TABLE
 from mooring.apiserver.kinds.deployment import DEPLOYMENT_TABLE
 from mooring.apiserver.kinds.job.strategy import JOB_TABLE
 from mooring.apiserver.kinds.pod_disruption_budget import POD_DISRUPTION_BUDGET_TABLE
+from mooring.apiserver.kinds.pod_template import POD_TEMPLATE_TABLE
 from mooring.apiserver.kinds.replica_set import REPLICA_SET_TABLE
 from mooring.apiserver.kinds.replication_controller import REPLICATION_CONTROLLER_TABLE
 from mooring.apiserver.kinds.stateful_set import STATEFUL_SET_TABLE
-from mooring.apiserver.tables.cells import containers_and_images, labels_text
-from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column
-
-
-def _pod_template(obj: Document, now_s: float) -> list[Cell]:
-    template = obj.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels")
-    return [obj["metadata"]["name"], *containers_and_images(template.get("spec")), labels_text(labels)]
-
-
-POD_TEMPLATE_TABLE = KindTable(
-    (
-        NAME,
-        column("Containers", "The names of its containers."),
-        column("Images", "What they run."),
-        column("Pod Labels", "The labels of pods that are made from it."),
-    ),
-    _pod_template,
-)
 
 TABLES = {
     kinds.DEPLOYMENT: DEPLOYMENT_TABLE,

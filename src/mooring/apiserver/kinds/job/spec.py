@@ -17,6 +17,7 @@ from mooring.apiserver.kinds.job.policies import (
     success_policy_faults,
 )
 from mooring.apiserver.kinds.job.status import is_condition_true
+from mooring.apiserver.kinds.pod_template import pod_template_faults
 from mooring.apiserver.kinds.workloads import (
     immutable_selector_faults,
     labels_value,
@@ -29,7 +30,6 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
-from mooring.apiserver.validation.pod_template import pod_template_faults
 from mooring.apiserver.validation.selectors import label_selector_faults
 from mooring.apiserver.validation.values import internal_value, means_the_same
 

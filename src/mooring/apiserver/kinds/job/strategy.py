@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod_template
 from mooring.apiserver.kinds.job.spec import (
     COMPLETIONS_MANY,
     CONTROLLER_UID,
@@ -25,6 +24,8 @@ from mooring.apiserver.kinds.job.spec import (
     job_update_faults,
 )
 from mooring.apiserver.kinds.job.status import job_status_faults
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
     IMAGES_COLUMN,
@@ -34,7 +35,6 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     template_labels,
 )
-from mooring.apiserver.strategies.pod_warnings import pod_template_warnings
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, between, containers_and_images, selector_text, since, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column

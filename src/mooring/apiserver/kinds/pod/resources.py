@@ -1,0 +1,370 @@
+"""Resource names, quantities, requests and limits of containers and pods, and the QoS class.
+
+1. Quantities are canonical texts, compared as numbers.
+2. Extended resources are whole numbers, and their requests equal their limits.
+3. Errors of a list have the order of the list. In Go that order is random.
+4. A pod needs the larger of (containers + sidecars) and of each init container with the sidecars before it.
+5. The QoS class depends on positive amounts of cpu and memory only. Pod-level resources replace those of the
+   containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from mooring.api.document import Document
+from mooring.api.errors import QuantityError
+from mooring.api.quantity import Quantity, parse_quantity, quantity_milli, quantity_nano, quantity_value
+from mooring.api.resource_names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    HUGE_PAGES_PREFIX,
+    MEMORY,
+    NAMES_REMEMBERED_MAX,
+    NATIVE_PREFIX,
+    is_extended_resource,
+    is_pod_level_resource,
+)
+from mooring.apiserver.kinds.pod.options import STRICT, PodOptions
+from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_label_faults, qualified_name_faults
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+POSITIVE = "must be greater than zero"
+WHOLE = "must be an integer"
+QUOTA_HUGE_PAGES_PREFIX = "requests.hugepages-"
+
+COUNTED_OBJECTS = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+STANDARD_RESOURCES = COUNTED_OBJECTS | {
+    CPU,
+    MEMORY,
+    EPHEMERAL_STORAGE,
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "storage",
+    "requests.storage",
+}
+_CONTAINER_RESOURCES = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+_QUALITY_RESOURCES = (CPU, MEMORY)
+
+NameFaults: TypeAlias = Callable[[str, str], list[Fault]]
+"""From a resource's name and its path to what is wrong with the name."""
+
+_COUNTED = ("cpu", "memory")
+
+
+def resource_requirements_faults(
+    requirements: Document,
+    path: str,
+    claim_names: Collection[str] = (),
+    options: PodOptions = STRICT,
+    name_faults: NameFaults | None = None,
+) -> list[Fault]:
+    """What is wrong with requests and limits. `claim_names` are the claims of the pod, which containers refer to."""
+    limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
+    claims = requirements.get("claims")
+    if not limits and not requests and not claims:
+        return []
+    check_name = name_faults or container_resource_name_faults
+    faults = _amounts_faults(limits, None, path, check_name, options)
+    faults += _amounts_faults(requests, limits, path, check_name, options)
+    asks_huge_pages = any(name.startswith(HUGE_PAGES_PREFIX) for name in (*limits, *requests))
+    if asks_huge_pages and not any(name in limits or name in requests for name in _QUALITY_RESOURCES):
+        faults.append(forbidden(path, "HugePages require cpu or memory"))
+    if claims:
+        faults += _claims_faults(claims, claim_names, f"{path}.claims")
+    return faults
+
+
+# --- names ------------------------------------------------------------------------------------------------------
+
+
+def resource_name_faults(name: str, path: str) -> list[Fault]:
+    """The rule of every resource name."""
+    return [invalid(path, name, text) for text in _name_texts(name)]
+
+
+def container_resource_name_faults(name: str, path: str) -> list[Fault]:
+    if name in _CONTAINER_RESOURCES:
+        return []
+    return [invalid(path, name, text) for text in _container_name_texts(name)]
+
+
+def pod_resource_name_faults(name: str, path: str) -> list[Fault]:
+    """The rule of what can be asked for a pod as a whole."""
+    faults = resource_name_faults(name, path)
+    if not faults and not is_pod_level_resource(name):
+        return [not_supported(path, name, (CPU, HUGE_PAGES_PREFIX, MEMORY))]
+    return faults
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _name_texts(name: str) -> tuple[str, ...]:
+    texts = qualified_name_faults(name)
+    if texts or "/" in name or is_standard_resource(name):
+        return texts
+    return ("must be a standard resource type or fully qualified",)
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _container_name_texts(name: str) -> tuple[str, ...]:
+    texts = _name_texts(name)
+    if "/" not in name:
+        if name not in _CONTAINER_RESOURCES and not name.startswith(HUGE_PAGES_PREFIX):
+            return (*texts, "must be a standard resource for containers")
+    elif NATIVE_PREFIX not in name and not is_extended_resource(name):
+        return (*texts, "doesn't follow extended resource name standard")
+    return texts
+
+
+def is_standard_resource(name: str) -> bool:
+    return name in STANDARD_RESOURCES or name.startswith((HUGE_PAGES_PREFIX, QUOTA_HUGE_PAGES_PREFIX))
+
+
+def allows_overcommit(name: str) -> bool:
+    """Whether more may be used than was requested."""
+    is_native = "/" not in name or NATIVE_PREFIX in name
+    return is_native and not name.startswith(HUGE_PAGES_PREFIX)
+
+
+# --- amounts ----------------------------------------------------------------------------------------------------
+
+
+def resource_quantity_faults(name: str, raw: str, path: str) -> list[Fault]:
+    """What is wrong with an amount of a resource."""
+    faults = []
+    if quantity_nano(raw) < 0:
+        faults.append(invalid(path, raw, NOT_NEGATIVE))
+    if (name in COUNTED_OBJECTS or is_extended_resource(name)) and quantity_milli(raw) % 1000:
+        faults.append(invalid(path, raw, WHOLE))
+    return faults
+
+
+def positive_quantity_faults(raw: str, path: str) -> list[Fault]:
+    return [invalid(path, raw, POSITIVE)] if quantity_nano(raw) <= 0 else []
+
+
+def non_negative_faults(value: int, path: str) -> list[Fault]:
+    return [invalid(path, value, NOT_NEGATIVE)] if value < 0 else []
+
+
+def positive_faults(value: int, path: str) -> list[Fault]:
+    return [invalid(path, value, POSITIVE)] if value <= 0 else []
+
+
+def is_whole_pages(name: str, raw: str) -> bool:
+    """Whether an amount of huge pages is a multiple of the size that stands in their name."""
+    try:
+        page = parse_quantity(name.removeprefix(HUGE_PAGES_PREFIX))
+    except QuantityError:
+        return False
+    if page.amount_nano <= 0 or page.milli_value() % 1000:
+        return False
+    return quantity_value(raw) % page.value() == 0
+
+
+def _amounts_faults(
+    amounts: Mapping[str, str],
+    limits: Mapping[str, str] | None,
+    path: str,
+    check_name: NameFaults,
+    options: PodOptions,
+) -> list[Fault]:
+    """What is wrong with limits, or, if their limits are given, with requests."""
+    faults: list[Fault] = []
+    for name, raw in amounts.items():
+        here = f"{path}.limits[{name}]" if limits is None else f"{path}.requests[{name}]"
+        faults += check_name(name, here)
+        faults += resource_quantity_faults(name, raw, here)
+        if limits is not None:
+            faults += _request_faults(name, raw, limits, path)
+        if not name.startswith(HUGE_PAGES_PREFIX) or options.tolerates_indivisible_huge_pages:
+            continue
+        if not is_whole_pages(name, raw):
+            faults.append(invalid(here, raw, f"{raw} is not positive integer multiple of {name}"))
+    return faults
+
+
+def _request_faults(name: str, raw: str, limits: Mapping[str, str], path: str) -> list[Fault]:
+    """What is wrong with a request, seen from its limit."""
+    limit = limits.get(name)
+    if limit is None:
+        if allows_overcommit(name):
+            return []
+        return [required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
+    surplus = quantity_nano(raw) - quantity_nano(limit)
+    if surplus and not allows_overcommit(name):
+        return [invalid(f"{path}.requests", raw, f"must be equal to {name} limit of {limit}")]
+    if surplus > 0:
+        return [invalid(f"{path}.requests", raw, f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+# --- claims -----------------------------------------------------------------------------------------------------
+
+
+def _claims_faults(claims: list[Document], claim_names: Collection[str], path: str) -> list[Fault]:
+    faults: list[Fault] = []
+    seen: list[str] = []
+    for index, claim in enumerate(claims):
+        here, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
+        if not name:
+            faults.append(required(here))
+            continue
+        faults += _claim_faults(name, request, seen, here)
+        if name not in claim_names:
+            listed = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
+            faults.append(Fault(FaultKind.NOT_FOUND, here, detail, name))
+    return faults
+
+
+def _claim_faults(name: str, request: str, seen: list[str], path: str) -> list[Fault]:
+    """A claim is named as a whole or request by request, and each of them once."""
+    if name in seen:
+        return [duplicate(path, name)]
+    faults: list[Fault] = []
+    key = name
+    if request:
+        faults += [invalid(f"{path}.request", request, text) for text in dns_label_faults(request)]
+        key = f"{name}/{request}"
+    if key in seen:
+        faults.append(duplicate(path, key))
+    elif not request:
+        faults += [duplicate(path, name) for other in seen if other.partition("/")[0] == name]
+    if key not in seen:
+        seen.append(key)
+    return faults
+
+
+def containers_sum(spec: Document, side: str) -> dict[str, Quantity]:
+    """What all containers together request, or are limited to (`side` is `requests` or `limits`)."""
+    total: dict[str, Quantity] = {}
+    for container in spec.get("containers") or ():
+        _add(total, _amounts(container, side))
+    sidecars: dict[str, Quantity] = {}
+    largest: dict[str, Quantity] = {}
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts(container, side)
+        if container.get("restartPolicy") == "Always":
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            _raise_to(largest, sidecars)
+        else:
+            _add(amounts, sidecars)
+            _raise_to(largest, amounts)
+    _raise_to(total, largest)
+    return total
+
+
+def pod_resources_faults(spec: Document, claim_names: Collection[str], path: str, options: PodOptions) -> list[Fault]:
+    """What is wrong with the resources of the pod as a whole."""
+    resources = spec.get("resources")
+    if resources is None:
+        return []
+    here = f"{path}.resources"
+    if spec.get("os", {}).get("name") == "windows":
+        return [forbidden(here, "may not be set for a windows pod")]
+    faults: list[Fault] = []
+    if resources.get("claims") is not None:
+        faults.append(forbidden(f"{here}.claims", "claims may not be set for Resources at pod-level"))
+    faults += resource_requirements_faults(resources, here, claim_names, options, pod_resource_name_faults)
+    faults += _requests_faults(spec, resources.get("requests") or {}, f"{here}.requests")
+    faults += _limits_faults(spec, resources.get("limits") or {}, here)
+    return faults
+
+
+def _requests_faults(spec: Document, requests: Mapping[str, str], path: str) -> list[Fault]:
+    if not requests:
+        return []
+    detail = "must be greater than or equal to aggregate container requests of"
+    return [
+        invalid(f"{path}[{name}]", requests[name], f"{detail} {wanted}")
+        for name, wanted in containers_sum(spec, "requests").items()
+        if name in requests and wanted.amount_nano > quantity_nano(requests[name])
+    ]
+
+
+def _limits_faults(spec: Document, limits: Mapping[str, str], path: str) -> list[Fault]:
+    if not limits:
+        return []
+    detail = "must be greater than or equal to aggregate container limits of"
+    faults = [
+        invalid(f"{path}.limits[{name}]", limits[name], f"{detail} {used}")
+        for name, used in containers_sum(spec, "limits").items()
+        if name.startswith(HUGE_PAGES_PREFIX) and name in limits and used.amount_nano > quantity_nano(limits[name])
+    ]
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, raw in (container.get("resources", {}).get("limits") or {}).items():
+            if name in limits and quantity_nano(raw) > quantity_nano(limits[name]):
+                here = f"{path}.containers[{index}][{name}].limits"
+                faults.append(invalid(here, raw, f"must be less than or equal to pod limits of {limits[name]}"))
+    return faults
+
+
+def _amounts(container: Document, side: str) -> dict[str, Quantity]:
+    amounts = container.get("resources", {}).get(side) or {}
+    return {name: parse_quantity(raw) for name, raw in amounts.items()}
+
+
+def _add(total: dict[str, Quantity], amounts: Mapping[str, Quantity]) -> None:
+    for name, amount in amounts.items():
+        total[name] = total[name] + amount if name in total else amount
+
+
+def _raise_to(total: dict[str, Quantity], amounts: Mapping[str, Quantity]) -> None:
+    for name, amount in amounts.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def quality_of_service(spec: Document) -> str:
+    """The class of a pod."""
+    whole = spec.get("resources")
+    holders: Sequence[Document] = (
+        [whole] if whole is not None else [each.get("resources") or {} for each in _containers(spec)]
+    )
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    is_guaranteed = True
+    for resources in holders:
+        _add_positive(requests, resources.get("requests") or {})
+        found = _add_positive(limits, resources.get("limits") or {})
+        if found < len(_COUNTED) and (whole is None or resources.get("limits")):
+            is_guaranteed = False
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if is_guaranteed and requests == limits else "Burstable"
+
+
+def _containers(spec: Document) -> Sequence[Document]:
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def _add_positive(total: dict[str, int], amounts: Mapping[str, str]) -> int:
+    """Add what counts, and tell how many resources that was."""
+    found = 0
+    for name in _COUNTED:
+        amount_nano = quantity_nano(amounts[name]) if name in amounts else 0
+        if amount_nano > 0:
+            total[name] = total.get(name, 0) + amount_nano
+            found += 1
+    return found
