@@ -15,17 +15,16 @@ from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.strategies import table_core, table_storage
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from tests.apiserver.field_errors import messages
 
 NOW = "2026-01-01T00:00:00Z"
-STRATEGIES = {**table_core.STRATEGIES, **table_storage.STRATEGIES}
 
 
 def strategy(kind: Kind, subresource: str = "") -> Strategy:
-    found = STRATEGIES[kind](kind)
+    found = strategy_of(kind)
     return found.subresources[subresource] if subresource else found
 
 

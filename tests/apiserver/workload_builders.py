@@ -15,7 +15,7 @@ from mooring.api.kinds import Kind, kind_named
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.strategies.table_workloads import STRATEGIES
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
@@ -137,7 +137,7 @@ def _stored(kind: Kind, strategy: Strategy, obj: Document) -> None:
 
 def _strategy(raw: Document) -> tuple[Kind, Strategy]:
     kind = kind_named(raw["apiVersion"], raw["kind"])
-    return kind, STRATEGIES[kind](kind)
+    return kind, strategy_of(kind)
 
 
 def _call(kind: Kind) -> Call:

@@ -47,8 +47,6 @@ from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservatio
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
-from mooring.apiserver.strategies.table import STRATEGIES
-from mooring.apiserver.tables.printed import PrintedTables
 from mooring.client.http.tls import unverified_tls
 from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock
@@ -82,7 +80,7 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         # Nobody can have seen the revisions before this one, and a client that claims to has seen another cluster.
         await store.compact(await store.revision())
     roles = RoleAuthorizer()
-    resources = ResourceTable(built_in_resources(STRATEGIES))
+    resources = ResourceTable(built_in_resources())
     tokens = ServiceAccountTokens(TokenSigner(settings.token_key), clock, entropy.fork("tokens"), _Peek(store).find)
     authenticator = Authenticator(
         clock,
@@ -119,7 +117,6 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         authorizer=authorizer,
         account_tokens=tokens,
         peek=_Peek(store).find,
-        tables=PrintedTables(),
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
     async with kubelets, TaskGroup("apiserver") as group:

@@ -28,6 +28,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.spec_cache import SpecCache
+from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
 from mooring.apiserver.validation.fields import Fault
 from mooring.apiserver.validation.metadata import (
     NOTHING_STORED,
@@ -67,6 +68,9 @@ class Strategy:
     as it was. Then nothing here changes such a part in place, and what is said of it has been said before."""
     validates_metadata: ClassVar[bool] = True
     """Whether `validate` tells everything that is wrong with the metadata."""
+
+    table: KindTable = DEFAULT_TABLE
+    """The columns of `kubectl get`."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind

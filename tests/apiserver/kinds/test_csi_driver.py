@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import CSI_DRIVER
-from mooring.apiserver.kinds.csi_driver import csi_driver_faults, csi_driver_update_faults
+from mooring.apiserver.kinds.csi_driver import csi_driver_faults, csi_driver_update_faults, default_csi_driver
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -111,3 +111,19 @@ def test_tokens_belong_into_secrets(spec: dict[str, object], is_warned: bool) ->
     assert bool(how.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
     assert bool(how.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
     assert how.warnings_on_update(made, made, call(CSI_DRIVER)) == []
+
+
+def test_a_driver_attaches_and_little_else() -> None:
+    made = document(CSI_DRIVER, spec={"volumeLifecycleModes": []})
+    assert made["spec"] == {
+        "attachRequired": True,
+        "podInfoOnMount": False,
+        "storageCapacity": False,
+        "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        "volumeLifecycleModes": ["Persistent"],
+        "requiresRepublish": False,
+        "seLinuxMount": False,
+    }
+    again = {"spec": dict(made["spec"])}
+    default_csi_driver(again)
+    assert again["spec"] == made["spec"]

@@ -139,3 +139,7 @@ def test_what_counts(changes: dict[str, Any], generation: int) -> None:
 def test_names_instead_of_addresses_are_warned_of() -> None:
     named = body("EndpointSlice", addressType="FQDN", endpoints=[{"addresses": ["example.com"]}])
     assert created(named).warnings == ["spec.addressType: FQDN endpoints are deprecated"]
+
+
+def test_a_port_is_nameless_and_tcp() -> None:
+    assert defaulted(body("EndpointSlice"))["ports"] == [{"name": "", "protocol": "TCP", "port": 80}]

@@ -7,10 +7,10 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM
 from mooring.apiserver.kinds.persistent_volume_claim import (
-    claim_spec_faults,
-    claim_status_faults,
     claim_update_faults,
     default_claim,
+    persistent_volume_claim_spec_faults,
+    persistent_volume_claim_status_faults,
     tolerance_for,
 )
 from tests.apiserver.core_documents import call, changed, created, document, strategy
@@ -80,17 +80,17 @@ def size(text: str) -> Document:
 )
 def test_specs(change: Document, faults: list[str]) -> None:
     claim = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **change})
-    assert messages(claim_spec_faults(claim["spec"], "spec")) == faults
+    assert messages(persistent_volume_claim_spec_faults(claim["spec"], "spec")) == faults
 
 
 def test_what_an_old_claim_had_may_stay() -> None:
     spec = {**SPEC, "dataSourceRef": {**CLAIM, "apiGroup": "A_"}, "selector": {"matchLabels": {"a": "b c"}}}
     old = document(PERSISTENT_VOLUME_CLAIM, spec=spec)
-    strict = claim_spec_faults(old["spec"], "spec")
+    strict = persistent_volume_claim_spec_faults(old["spec"], "spec")
     tolerance = tolerance_for(old)
     assert len(strict) == 2
     assert (tolerance.api_groups, tolerance.label_values) == (True, True)
-    kept = [fault.field for fault in claim_spec_faults(old["spec"], "spec", tolerance)]
+    kept = [fault.field for fault in persistent_volume_claim_spec_faults(old["spec"], "spec", tolerance)]
     assert "spec.dataSourceRef.apiGroup" not in kept
 
 
@@ -171,7 +171,7 @@ def test_a_status_counts_storage() -> None:
         "allocatedResources": {"cpu": "1", "storage": "1500m"},
     }
     claim = document(PERSISTENT_VOLUME_CLAIM, spec=SPEC, status=status)
-    faults = messages(claim_status_faults(claim))
+    faults = messages(persistent_volume_claim_status_faults(claim))
     assert faults == [
         "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
         'status.allocatedResourceStatuses: Unsupported value: "storage": supported values: '

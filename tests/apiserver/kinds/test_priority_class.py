@@ -8,7 +8,7 @@ import pytest
 
 from mooring.apiserver.kinds.priority_class import priority_class_faults, priority_class_update_faults
 from tests.apiserver.field_errors import messages
-from tests.apiserver.workload_builders import body, created, updated
+from tests.apiserver.workload_builders import body, created, defaulted, updated
 
 RESERVED = (
     "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -72,3 +72,7 @@ def test_finalizers_belong_to_somebody() -> None:
         'metadata.finalizers[0]: Invalid value: "x": '
         "name is neither a standard finalizer name nor is it fully qualified"
     ]
+
+
+def test_a_priority_class_preempts() -> None:
+    assert defaulted(body("PriorityClass"))["preemptionPolicy"] == "PreemptLowerPriority"

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
-from mooring.apiserver.kinds.resource_claim import claim_spec_faults, claim_status_faults, claim_template_faults
+from mooring.apiserver.kinds.resource_claim import (
+    resource_claim_spec_faults,
+    resource_claim_status_faults,
+    resource_claim_template_faults,
+)
 from mooring.apiserver.validation.fields import forbidden
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -117,7 +121,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], faults: list[str]) -> None:
-    assert messages(claim_spec_faults(spec(*requests), "spec")) == faults
+    assert messages(resource_claim_spec_faults(spec(*requests), "spec")) == faults
 
 
 @pytest.mark.parametrize(
@@ -157,13 +161,13 @@ def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], faults: lis
     ],
 )
 def test_what_is_wrong_with_references(devices: dict[str, Any], faults: list[str]) -> None:
-    assert messages(claim_spec_faults(spec(choice("s"), **devices), "spec")) == faults
+    assert messages(resource_claim_spec_faults(spec(choice("s"), **devices), "spec")) == faults
 
 
 def test_templates_carry_labels_and_annotations_only() -> None:
     metadata = {"labels": {"a": "b"}, "name": "x", "uid": "y"}
     assert messages(
-        claim_template_faults({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
+        resource_claim_template_faults({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
     ) == [
         "spec.metadata.name: Forbidden: cannot be set",
         "spec.metadata.uID: Forbidden: cannot be set",
@@ -245,7 +249,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
     ],
 )
 def test_what_is_wrong_with_an_allocation(status: dict[str, Any], faults: list[str]) -> None:
-    assert messages(claim_status_faults(claim(**status), claim())) == faults
+    assert messages(resource_claim_status_faults(claim(**status), claim())) == faults
 
 
 @pytest.mark.parametrize(
@@ -289,28 +293,28 @@ def test_what_is_wrong_with_an_allocation(status: dict[str, Any], faults: list[s
 )
 def test_what_is_wrong_with_a_report(device: dict[str, Any], faults: list[str]) -> None:
     new = claim(**ALLOCATED, devices=[{**DEVICE, **device}])
-    found = messages(claim_status_faults(new, claim(**ALLOCATED)))
+    found = messages(resource_claim_status_faults(new, claim(**ALLOCATED)))
     assert found[: len(faults)] == [f"status.devices[0]{fault}" for fault in faults]
     assert len(found) == len(faults) or "conditions" in device
 
 
 def test_devices_are_reported_on_once() -> None:
-    (fault,) = claim_status_faults(claim(**ALLOCATED, devices=[DEVICE, DEVICE]), claim(**ALLOCATED))
+    (fault,) = resource_claim_status_faults(claim(**ALLOCATED, devices=[DEVICE, DEVICE]), claim(**ALLOCATED))
     assert fault.message.startswith("status.devices[1]: Duplicate value: {")
 
 
 def test_an_allocation_is_taken_away_and_never_changed() -> None:
     old = claim(**ALLOCATED)
-    assert claim_status_faults(claim(), old) == []
-    (fault,) = claim_status_faults(claim(allocation=allocation({**RESULT, "device": "d1"})), old)
+    assert resource_claim_status_faults(claim(), old) == []
+    (fault,) = resource_claim_status_faults(claim(allocation=allocation({**RESULT, "device": "d1"})), old)
     assert (fault.field, fault.detail) == ("status.allocation", "field is immutable")
 
 
 def test_a_claim_that_ends_gets_no_new_users() -> None:
     ends = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     old = claim(ends, **ALLOCATED, reservedFor=[USER])
-    assert claim_status_faults(claim(ends, **ALLOCATED, reservedFor=[USER]), old) == []
-    (fault,) = claim_status_faults(claim(ends, **ALLOCATED, reservedFor=[USER, {**USER, "uid": "v"}]), old)
+    assert resource_claim_status_faults(claim(ends, **ALLOCATED, reservedFor=[USER]), old) == []
+    (fault,) = resource_claim_status_faults(claim(ends, **ALLOCATED, reservedFor=[USER, {**USER, "uid": "v"}]), old)
     assert fault.detail.startswith("new entries may not be added")
 
 

@@ -1,4 +1,4 @@
-"""Tests of kinds.role_binding."""
+"""Tests of kinds.role and kinds.role_binding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mooring.api.document import Document
 from mooring.apiserver.kinds.role import GROUP, aggregation_faults, rules_faults
 from mooring.apiserver.kinds.role_binding import role_binding_faults, role_change_faults
 from tests.apiserver.field_errors import messages
-from tests.apiserver.workload_builders import body, created, updated
+from tests.apiserver.workload_builders import body, created, defaulted, updated
 
 READ: Document = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
@@ -159,3 +159,10 @@ def test_an_update_is_judged_as_new() -> None:
     assert updated(body("Role", rules=[{"verbs": ["get"], "apiGroups": [""]}]), old).faults == [
         "rules[0].resources: Required value: resource rules must supply at least one resource"
     ]
+
+
+def test_roles_users_and_groups_belong_to_rbac() -> None:
+    subjects = [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}]
+    obj = defaulted(body("RoleBinding", subjects=subjects))
+    assert obj["roleRef"]["apiGroup"] == GROUP
+    assert [subject.get("apiGroup") for subject in obj["subjects"]] == [GROUP, None]

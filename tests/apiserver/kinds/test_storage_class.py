@@ -125,3 +125,8 @@ def test_old_labels_are_warned_of() -> None:
 def test_a_change_must_be_right_and_allowed() -> None:
     faults, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
     assert faults == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']
+
+
+def test_a_class_deletes_and_binds_at_once() -> None:
+    made = document(STORAGE_CLASS, provisioner="a/b")
+    assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")

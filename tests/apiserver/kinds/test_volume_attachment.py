@@ -96,3 +96,9 @@ def test_metadata_stays_but_for_managers() -> None:
     new = {"metadata": {"name": "a", "finalizers": ["b/c"], "managedFields": [{}]}}
     keep_metadata(new, old)
     assert new == {"metadata": {"name": "a", "labels": {"x": "y"}, "managedFields": [{}]}}
+
+
+def test_a_volume_inside_an_attachment_gets_the_defaults_of_its_source_only() -> None:
+    inline = {"hostPath": {"path": "/x"}, "capacity": {"storage": "1Gi"}}
+    made = document(VOLUME_ATTACHMENT, spec={"source": {"inlineVolumeSpec": inline}})
+    assert made["spec"]["source"]["inlineVolumeSpec"] == {**inline, "hostPath": {"path": "/x", "type": ""}}

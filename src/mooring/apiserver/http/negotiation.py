@@ -36,7 +36,6 @@ def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_lis
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")
     return Rendering(
-        tables=desk.tables,
         now_s=desk.clock.wall_s(),
         form=form,
         version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",

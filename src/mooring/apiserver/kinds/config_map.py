@@ -64,6 +64,8 @@ CONFIG_MAP_TABLE = KindTable((NAME, column("Data", "How many entries it has."), 
 class ConfigMapStrategy(Strategy):
     """Writing a ConfigMap."""
 
+    table = CONFIG_MAP_TABLE
+
     shares_parts = True
 
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
@@ -73,3 +75,6 @@ class ConfigMapStrategy(Strategy):
         faults = self.meta_update_faults(obj, old)
         faults += immutable_data_faults(obj, old, "data", "binaryData")
         return faults + self.validate(obj, call)
+
+
+STRATEGY = ConfigMapStrategy

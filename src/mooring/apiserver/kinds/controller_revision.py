@@ -52,6 +52,8 @@ CONTROLLER_REVISION_TABLE = KindTable(
 
 
 class ControllerRevisionStrategy(Strategy):
+    table = CONTROLLER_REVISION_TABLE
+
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
         return controller_revision_faults(obj)
 
@@ -60,3 +62,6 @@ class ControllerRevisionStrategy(Strategy):
         faults += revision_number_faults(obj)
         faults += revision_data_faults(obj, old)
         return faults
+
+
+STRATEGY = ControllerRevisionStrategy

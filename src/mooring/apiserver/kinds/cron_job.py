@@ -159,6 +159,8 @@ CRON_JOB_TABLE = KindTable(
 
 
 class CronJobStrategy(WorkloadStrategy):
+    table = CRON_JOB_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": CronJobStatusStrategy(self.kind, self)}
@@ -197,3 +199,6 @@ class CronJobStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         """Anything goes; the registry still looks at the metadata."""
         return []
+
+
+STRATEGY = CronJobStrategy

@@ -129,6 +129,7 @@ CSI_DRIVER_TABLE = KindTable(
 
 
 class CSIDriverStrategy(Strategy):
+    table = CSI_DRIVER_TABLE
     allows_unconditional_update = False
 
     def default(self, obj: Document) -> None:
@@ -141,7 +142,7 @@ class CSIDriverStrategy(Strategy):
         return csi_driver_faults(obj["spec"], "spec")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj["spec"])
+        return _csi_driver_warnings(obj["spec"])
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         if _GATED not in old["spec"]:
@@ -154,8 +155,11 @@ class CSIDriverStrategy(Strategy):
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         is_same = (obj["spec"].get("tokenRequests") or []) == (old["spec"].get("tokenRequests") or [])
-        return [] if is_same else _warnings(obj["spec"])
+        return [] if is_same else _csi_driver_warnings(obj["spec"])
 
 
-def _warnings(spec: Document) -> list[str]:
+def _csi_driver_warnings(spec: Document) -> list[str]:
     return [_TOKENS_SEEN] if spec.get("tokenRequests") and "serviceAccountTokenInSecrets" not in spec else []
+
+
+STRATEGY = CSIDriverStrategy

@@ -83,6 +83,7 @@ CSI_NODE_TABLE = KindTable((NAME, integer("Drivers", "How many drivers the node 
 
 
 class CSINodeStrategy(Strategy):
+    table = CSI_NODE_TABLE
     allows_unconditional_update = False
 
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
@@ -93,3 +94,6 @@ class CSINodeStrategy(Strategy):
         faults = self.meta_faults(obj)
         faults += csi_node_faults(obj["spec"], "spec")
         return faults + csi_node_update_faults(obj["spec"], old["spec"], "spec")
+
+
+STRATEGY = CSINodeStrategy

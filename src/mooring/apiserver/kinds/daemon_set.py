@@ -100,7 +100,7 @@ def daemon_set_faults(spec: Document, old: Document | None, path: str) -> list[F
     faults += pod_template_faults(template, inside, old["template"] if old is not None else None)
     faults += restart_faults(template, "DaemonSet", inside)
     faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
-    faults += _strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
+    faults += _daemon_set_strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
     faults += nonnegative_faults(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
     return faults
 
@@ -117,7 +117,7 @@ def daemon_set_status_faults(status: Document, old: Document, path: str) -> list
     return faults
 
 
-def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
+def _daemon_set_strategy_faults(strategy: Document, path: str) -> list[Fault]:
     rolling = strategy.get("rollingUpdate")
     match strategy.get("type", ""):
         case "OnDelete":
@@ -125,13 +125,13 @@ def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
         case "RollingUpdate":
             if rolling is None:
                 return [required(f"{path}.rollingUpdate")]
-            return _rolling_update_faults(rolling, f"{path}.rollingUpdate")
+            return _daemon_set_rolling_update_faults(rolling, f"{path}.rollingUpdate")
         case other:
             shown = {"Type": other, "RollingUpdate": rolling_value(rolling)}
             return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
 
 
-def _rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
+def _daemon_set_rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     faults = int_or_percent_faults(unavailable, f"{path}.maxUnavailable")
     faults += int_or_percent_faults(surge, f"{path}.maxSurge")
@@ -177,6 +177,8 @@ DAEMON_SET_TABLE = KindTable(
 
 
 class DaemonSetStrategy(WorkloadStrategy):
+    table = DAEMON_SET_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": DaemonSetStatusStrategy(self.kind, self)}
@@ -233,3 +235,6 @@ def _template_generation(obj: Document) -> int:
 def _set_template_generation(obj: Document, generation: int) -> None:
     metadata = obj["metadata"]
     metadata["annotations"] = {**(metadata.get("annotations") or {}), TEMPLATE_GENERATION: str(generation)}
+
+
+STRATEGY = DaemonSetStrategy

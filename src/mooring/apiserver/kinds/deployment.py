@@ -81,7 +81,7 @@ def check_rollback_revision(metadata: Document) -> None:
 def deployment_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
     faults = nonnegative_faults(spec.get("replicas"), f"{path}.replicas")
     faults += selected_template_faults(spec, old, path)
-    faults += _strategy_faults(spec.get("strategy") or {}, f"{path}.strategy")
+    faults += _deployment_strategy_faults(spec.get("strategy") or {}, f"{path}.strategy")
     faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
     faults += nonnegative_faults(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
     deadline_s, here = spec.get("progressDeadlineSeconds"), f"{path}.progressDeadlineSeconds"
@@ -107,7 +107,7 @@ def deployment_status_faults(status: Document, old: Document, path: str) -> list
     return faults
 
 
-def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
+def _deployment_strategy_faults(strategy: Document, path: str) -> list[Fault]:
     rolling = strategy.get("rollingUpdate")
     match strategy.get("type", ""):
         case "Recreate":
@@ -117,13 +117,13 @@ def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
         case "RollingUpdate":
             if rolling is None:
                 return [required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")]
-            return _rolling_update_faults(rolling, f"{path}.rollingUpdate")
+            return _deployment_rolling_update_faults(rolling, f"{path}.rollingUpdate")
         case other:
             shown = {"Type": other, "RollingUpdate": rolling_value(rolling)}
             return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
 
 
-def _rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
+def _deployment_rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     here = f"{path}.maxUnavailable"
     faults = int_or_percent_faults(unavailable, here)
@@ -170,6 +170,7 @@ DEPLOYMENT_TABLE = KindTable(
 
 
 class DeploymentStrategy(WorkloadStrategy):
+    table = DEPLOYMENT_TABLE
     shares_parts = True
 
     @property
@@ -210,3 +211,6 @@ class DeploymentStatusStrategy(StatusStrategy):
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return deployment_status_faults(obj.get("status") or {}, old.get("status") or {}, "status")
+
+
+STRATEGY = DeploymentStrategy

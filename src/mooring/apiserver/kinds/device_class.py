@@ -36,6 +36,8 @@ def device_class_faults(spec: Document, old: Document | None, path: str) -> list
 
 
 class DeviceClassStrategy(Strategy):
+    table = DEVICE_CLASS_TABLE
+
     def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
         return () if is_prefix else super().name_faults(name, is_prefix)
 
@@ -50,3 +52,6 @@ class DeviceClassStrategy(Strategy):
         faults = self.meta_faults(obj)
         faults += self.meta_update_faults(obj, old)
         return faults + device_class_faults(obj["spec"], old["spec"], "spec")
+
+
+STRATEGY = DeviceClassStrategy

@@ -192,7 +192,7 @@ def _uuid_fault(uid: str) -> str:
 
 
 def selectors_faults(selectors: Sequence[Document], path: str) -> list[Fault]:
-    return each_faults(selectors, SELECTORS_COUNT_MAX, _selector_faults, path)
+    return each_faults(selectors, SELECTORS_COUNT_MAX, _device_selector_faults, path)
 
 
 def configuration_faults(config: Document, path: str, is_stored: bool = False) -> list[Fault]:
@@ -213,7 +213,7 @@ def json_object_faults(value: object, path: str, bytes_max: int | None) -> list[
     return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]
 
 
-def _selector_faults(selector: Document, path: str) -> list[Fault]:
+def _device_selector_faults(selector: Document, path: str) -> list[Fault]:
     # Imported when somebody asks for devices: a server is ready earlier.
     from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
 

@@ -57,7 +57,7 @@ def endpoint_slice_faults(obj: Document, old: Document | None) -> list[Fault]:
         faults.append(required("addressType"))
     elif kind not in _ADDRESS_TYPES:
         faults.append(not_supported("addressType", kind, _ADDRESS_TYPES))
-    faults += _ports_faults(obj.get("ports") or (), "ports")
+    faults += _endpoint_slice_ports_faults(obj.get("ports") or (), "ports")
     if old is None or (obj.get("endpoints") or []) != (old.get("endpoints") or []):
         faults += _endpoints_faults(obj.get("endpoints") or (), kind, "endpoints")
     return faults
@@ -70,7 +70,7 @@ def endpoint_slice_update_faults(obj: Document, old: Document) -> list[Fault]:
     return faults
 
 
-def _ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
+def _endpoint_slice_ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
     if len(ports) > PORTS_MAX:
         return [too_many(path, len(ports), PORTS_MAX)]
     faults: list[Fault] = []
@@ -202,6 +202,8 @@ ENDPOINT_SLICE_TABLE = KindTable(
 
 
 class EndpointSliceStrategy(Strategy):
+    table = ENDPOINT_SLICE_TABLE
+
     def default(self, obj: Document) -> None:
         default_endpoint_slice(obj)
 
@@ -259,3 +261,6 @@ def _address_warnings(obj: Document) -> list[str]:
         for number, address in enumerate(endpoint.get("addresses") or ())
         for text in ip_warnings(address, f"endpoints[{index}].addresses[{number}]")
     ]
+
+
+STRATEGY = EndpointSliceStrategy

@@ -41,7 +41,7 @@ def subsets_faults(endpoints: Document) -> list[Fault]:
                 faults += _address_faults(address, f"{path}.{field}[{position}]")
         ports = subset.get("ports") or ()
         for position, port in enumerate(ports):
-            faults += _port_faults(port, f"{path}.ports[{position}]", needs_name=len(ports) > 1)
+            faults += _endpoints_port_faults(port, f"{path}.ports[{position}]", needs_name=len(ports) > 1)
     return faults
 
 
@@ -57,7 +57,7 @@ def _address_faults(address: Document, path: str) -> list[Fault]:
     return faults + endpoint_ip_faults(ip, f"{path}.ip")
 
 
-def _port_faults(port: Document, path: str, needs_name: bool) -> list[Fault]:
+def _endpoints_port_faults(port: Document, path: str, needs_name: bool) -> list[Fault]:
     faults: list[Fault] = []
     name, number, protocol = port.get("name"), port.get("port", 0), port.get("protocol")
     if name:
@@ -100,6 +100,8 @@ ENDPOINTS_TABLE = KindTable((NAME, column("Endpoints", "Where the service leads 
 class EndpointsStrategy(Strategy):
     """Writing Endpoints."""
 
+    table = ENDPOINTS_TABLE
+
     allows_create_on_update = True
 
     def default(self, obj: Document) -> None:
@@ -117,13 +119,13 @@ class EndpointsStrategy(Strategy):
         return faults
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _endpoints_warnings(obj)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _endpoints_warnings(obj)
 
 
-def _warnings(endpoints: Document) -> list[str]:
+def _endpoints_warnings(endpoints: Document) -> list[str]:
     if (endpoints["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL) == CONTROLLER_NAME:
         return []
     return [
@@ -133,3 +135,6 @@ def _warnings(endpoints: Document) -> list[str]:
         for position, address in enumerate(subset.get(field) or ())
         for text in ip_warnings(address["ip"], f"subsets[{index}].{field}[{position}].ip")
     ]
+
+
+STRATEGY = EndpointsStrategy

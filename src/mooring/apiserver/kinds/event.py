@@ -185,6 +185,10 @@ class EventStrategy(Strategy):
     dependents = Dependents.UNSUPPORTED
     validates_metadata = False
 
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.table = CORE_EVENT_TABLE if kind is CORE_EVENT else EVENT_TABLE
+
     def validate(self, obj: Document, call: Call) -> list[Fault]:
         event = _core_form(obj)
         faults = event_faults(event, self.kind)
@@ -217,3 +221,6 @@ class EventStrategy(Strategy):
 
 def _core_form(event: Document) -> Document:
     return event if "involvedObject" in event else stored_form(event)
+
+
+STRATEGY = EventStrategy

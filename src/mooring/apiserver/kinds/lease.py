@@ -28,13 +28,13 @@ def lease_faults(spec: Document, path: str) -> list[Fault]:
         faults.append(invalid(f"{path}.leaseTransitions", transitions, "must be greater than or equal to 0"))
     strategy = spec.get("strategy")
     if strategy is not None:
-        faults += _strategy_faults(strategy, f"{path}.strategy.strategy")
+        faults += _lease_strategy_faults(strategy, f"{path}.strategy.strategy")
     if spec.get("preferredHolder") and not strategy:
         faults.append(forbidden(f"{path}.preferredHolder", "may only be specified if `strategy` is defined"))
     return faults
 
 
-def _strategy_faults(strategy: str, path: str) -> list[Fault]:
+def _lease_strategy_faults(strategy: str, path: str) -> list[Fault]:
     if "/" in strategy:
         return [invalid(path, strategy, text) for text in qualified_name_faults(strategy)]
     return [] if strategy in _STRATEGIES else [not_supported(path, strategy, _STRATEGIES)]
@@ -48,6 +48,7 @@ LEASE_TABLE = KindTable((NAME, column("Holder", "Who has it."), AGE), _lease_cel
 
 
 class LeaseStrategy(Strategy):
+    table = LEASE_TABLE
     allows_create_on_update = True
     allows_unconditional_update = False
     refuses_odd_finalizers = False
@@ -71,3 +72,6 @@ def _drop_gated(obj: Document, old_spec: Document) -> None:
     for field in _GATED:
         if field in spec and field not in old_spec:
             del spec[field]
+
+
+STRATEGY = LeaseStrategy

@@ -69,7 +69,7 @@ def limit_range_faults(limit_range: Document) -> list[Fault]:
     for index, item in enumerate(limit_range["spec"].get("limits") or ()):
         path = f"spec.limits[{index}]"
         kind = item.get("type", "")
-        faults += _type_faults(kind, f"{path}.type")
+        faults += _limit_range_type_faults(kind, f"{path}.type")
         if kind in seen:
             faults.append(duplicate(f"{path}.type", kind))
         seen.append(kind)
@@ -77,7 +77,7 @@ def limit_range_faults(limit_range: Document) -> list[Fault]:
     return faults
 
 
-def _type_faults(kind: str, path: str) -> list[Fault]:
+def _limit_range_type_faults(kind: str, path: str) -> list[Fault]:
     texts = qualified_name_faults(kind)
     if not texts and "/" not in kind and kind not in STANDARD_TYPES:
         texts = ("must be a standard limit type or fully qualified",)
@@ -87,7 +87,7 @@ def _type_faults(kind: str, path: str) -> list[Fault]:
 def _item_faults(item: Document, kind: str, path: str) -> list[Fault]:
     check_name = container_resource_name_faults if kind in (POD, CONTAINER) else resource_name_faults
     fields = ["max", "min"] if kind == POD else ["max", "min", "default", "defaultRequest"]
-    faults = [fault for field in fields for fault in _names_faults(item, field, check_name, path)]
+    faults = [fault for field in fields for fault in _limit_range_names_faults(item, field, check_name, path)]
     if kind == POD:
         faults += [
             forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
@@ -98,14 +98,14 @@ def _item_faults(item: Document, kind: str, path: str) -> list[Fault]:
         detail = "either minimum or maximum storage value is required, but neither was provided"
         faults.append(required(f"{path}.limits", detail))
     fields.append("maxLimitRequestRatio")
-    faults += _names_faults(item, "maxLimitRequestRatio", check_name, path)
+    faults += _limit_range_names_faults(item, "maxLimitRequestRatio", check_name, path)
     names = dict.fromkeys(name for field in fields for name in item.get(field) or ())
     for name in names:
         faults += _bounds_faults(_bounds(item, name, fields), name, path)
     return faults
 
 
-def _names_faults(item: Document, field: str, check_name: NameFaults, path: str) -> list[Fault]:
+def _limit_range_names_faults(item: Document, field: str, check_name: NameFaults, path: str) -> list[Fault]:
     return [fault for name in item.get(field) or () for fault in check_name(name, f"{path}.{field}[{name}]")]
 
 
@@ -192,3 +192,6 @@ def _name_from_uid(uid: str) -> str:
     digits = uid.replace("-", "")
     chance = (digits[:12] + digits[13:16] + digits[17:])[::-1]
     return f"{chance[:8]}-{chance[8:12]}-4{chance[12:15]}-{digits[16]}{chance[15:18]}-{chance[18:]}"
+
+
+STRATEGY = LimitRangeStrategy

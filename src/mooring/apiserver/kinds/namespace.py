@@ -82,6 +82,8 @@ NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is bein
 class NamespaceStrategy(Strategy):
     """Writing a namespace."""
 
+    table = NAMESPACE_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {
@@ -149,3 +151,6 @@ class NamespaceFinalizeStrategy(StatusStrategy):
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return namespace_finalize_faults(obj)
+
+
+STRATEGY = NamespaceStrategy

@@ -123,7 +123,7 @@ def node_faults(node: Document) -> list[Fault]:
     spec, status = node["spec"], node["status"]
     faults = annotations_faults(node)
     faults += taints_faults(spec.get("taints") or (), "metadata.taints")
-    faults += _amounts_faults(status)
+    faults += _node_amounts_faults(status)
     capacity = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")
     if capacity is not None:
         faults += positive_faults(capacity, "metadata.nodeSwapStatus.capacity")
@@ -135,9 +135,9 @@ def node_update_faults(node: Document, old: Document) -> list[Fault]:
     """What is wrong with a change of a node, or of its status, apart from its metadata."""
     spec, old_spec, status = node["spec"], old["spec"], node["status"]
     faults = annotations_faults(node)
-    faults += _amounts_faults(status)
+    faults += _node_amounts_faults(status)
     faults += _declared_features_faults(status)
-    faults += _addresses_faults(status.get("addresses") or ())
+    faults += _node_addresses_faults(status.get("addresses") or ())
     faults += _pod_ranges_update_faults(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
         faults.append(forbidden("spec.providerID", _ONCE_ONLY.format(field="providerID")))
@@ -188,7 +188,7 @@ def annotations_faults(node: Document) -> list[Fault]:
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _amounts_faults(status: Document) -> list[Fault]:
+def _node_amounts_faults(status: Document) -> list[Fault]:
     return [
         fault
         for field in ("capacity", "allocatable")
@@ -250,7 +250,7 @@ def _pod_ranges_update_faults(ranges: list[str], old: list[str]) -> list[Fault]:
     return [fault for new, known in zip(ranges, old, strict=True) if new != known]
 
 
-def _addresses_faults(addresses: Sequence[Document]) -> list[Fault]:
+def _node_addresses_faults(addresses: Sequence[Document]) -> list[Fault]:
     faults = []
     seen: list[tuple[str, str]] = []
     for index, address in enumerate(addresses):
@@ -374,6 +374,8 @@ def node_selector_term_warnings(term: Document, path: str) -> list[str]:
 class NodeStrategy(Strategy):
     """Writing a node."""
 
+    table = NODE_TABLE
+
     shares_parts = True
 
     @property
@@ -429,3 +431,6 @@ class NodeStatusStrategy(StatusStrategy):
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return node_update_faults(obj, old)
+
+
+STRATEGY = NodeStrategy

@@ -123,7 +123,9 @@ def volume_spec_faults(
     faults += _reclaim_faults(spec, path, is_inline)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
-        faults += _affinity_faults(affinity, f"{path}.nodeAffinity", is_inline, tolerates_label_values)
+        faults += _persistent_volume_affinity_faults(
+            affinity, f"{path}.nodeAffinity", is_inline, tolerates_label_values
+        )
     has_affinity = affinity is not None and not is_inline
     faults += sources_faults(spec, name, path, has_affinity)
     faults += _recycling_root_faults(spec, path)
@@ -217,7 +219,9 @@ def _reclaim_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
     return [] if policy in RECLAIM_POLICIES else [not_supported(here, policy, RECLAIM_POLICIES)]
 
 
-def _affinity_faults(affinity: Document, path: str, is_inline: bool, tolerates_values: bool) -> list[Fault]:
+def _persistent_volume_affinity_faults(
+    affinity: Document, path: str, is_inline: bool, tolerates_values: bool
+) -> list[Fault]:
     if is_inline:
         return [forbidden(path, "may not be specified in the context of inline volumes")]
     if "required" not in affinity:
@@ -373,6 +377,8 @@ PERSISTENT_VOLUME_TABLE = KindTable(
 class PersistentVolumeStrategy(Strategy):
     """Writing a volume."""
 
+    table = PERSISTENT_VOLUME_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": PersistentVolumeStatusStrategy(self.kind, self)}
@@ -398,10 +404,10 @@ class PersistentVolumeStrategy(Strategy):
         return [*faults, *mount_options_faults(obj), *faults, *volume_update_faults(obj, old)]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _persistent_volume_warnings(obj)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _persistent_volume_warnings(obj)
 
 
 class PersistentVolumeStatusStrategy(StatusStrategy):
@@ -421,7 +427,7 @@ class PersistentVolumeStatusStrategy(StatusStrategy):
         return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
 
 
-def _warnings(volume: Document) -> list[str]:
+def _persistent_volume_warnings(volume: Document) -> list[str]:
     spec, annotations = volume["spec"], volume["metadata"].get("annotations") or {}
     warnings = [
         f"metadata.annotations[{key}]: {text}" for key, text in _DEPRECATED_ANNOTATIONS.items() if key in annotations
@@ -435,3 +441,6 @@ def _warnings(volume: Document) -> list[str]:
     for index, term in enumerate(terms):
         warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
     return warnings + [f"spec.{shown}: {text}" for field, (shown, text) in _DEPRECATED_SOURCES.items() if field in spec]
+
+
+STRATEGY = PersistentVolumeStrategy

@@ -95,7 +95,7 @@ def tolerance_for(old: Document) -> ClaimTolerance:
     return ClaimTolerance(has_group, bool(label_selector_faults(spec.get("selector"), "")))
 
 
-def claim_spec_faults(spec: Document, path: str, tolerance: ClaimTolerance = STRICT) -> list[Fault]:
+def persistent_volume_claim_spec_faults(spec: Document, path: str, tolerance: ClaimTolerance = STRICT) -> list[Fault]:
     """Also for the templates of claims in other kinds."""
     faults: list[Fault] = []
     modes = spec.get("accessModes") or ()
@@ -105,12 +105,12 @@ def claim_spec_faults(spec: Document, path: str, tolerance: ClaimTolerance = STR
         faults += label_selector_faults(spec["selector"], f"{path}.selector", tolerance.label_values)
     faults += access_modes_faults(modes, f"{path}.accessModes")
     faults += _size_faults(spec, f"{path}.resources[storage]")
-    faults += _name_faults(spec.get("storageClassName"), f"{path}.storageClassName")
+    faults += _claim_name_faults(spec.get("storageClassName"), f"{path}.storageClassName")
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
         faults.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
     faults += _sources_faults(spec, path, tolerance)
-    return faults + _name_faults(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
+    return faults + _claim_name_faults(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
 
 
 def claim_update_faults(claim: Document, old: Document) -> list[Fault]:
@@ -140,7 +140,7 @@ def claim_update_faults(claim: Document, old: Document) -> list[Fault]:
     return faults + _attributes_class_update_faults(claim, old)
 
 
-def claim_status_faults(claim: Document) -> list[Fault]:
+def persistent_volume_claim_status_faults(claim: Document) -> list[Fault]:
     faults: list[Fault] = []
     status = claim["status"]
     if not claim["metadata"].get("resourceVersion"):
@@ -175,7 +175,7 @@ def _size_faults(spec: Document, path: str) -> list[Fault]:
     return positive_quantity_faults(size, path) or resource_quantity_faults("storage", size, path)
 
 
-def _name_faults(name: str | None, path: str) -> list[Fault]:
+def _claim_name_faults(name: str | None, path: str) -> list[Fault]:
     return [invalid(path, name, text) for text in dns_subdomain_faults(name)] if name else []
 
 
@@ -183,11 +183,11 @@ def _sources_faults(spec: Document, path: str, tolerance: ClaimTolerance) -> lis
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     faults: list[Fault] = []
     if source is not None:
-        faults += _source_faults(source, f"{path}.dataSource", tolerance)
+        faults += _claim_source_faults(source, f"{path}.dataSource", tolerance)
     if reference is None:
         return faults
     here = f"{path}.dataSourceRef"
-    faults += _source_faults(reference, here, tolerance)
+    faults += _claim_source_faults(reference, here, tolerance)
     namespace = reference.get("namespace")
     if namespace:
         faults += [invalid(f"{here}.namespace", namespace, text) for text in dns_label_faults(namespace)]
@@ -202,7 +202,7 @@ def _sources_faults(spec: Document, path: str, tolerance: ClaimTolerance) -> lis
     return faults
 
 
-def _source_faults(source: Document, path: str, tolerance: ClaimTolerance) -> list[Fault]:
+def _claim_source_faults(source: Document, path: str, tolerance: ClaimTolerance) -> list[Fault]:
     faults = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
@@ -302,6 +302,8 @@ PERSISTENT_VOLUME_CLAIM_TABLE = KindTable(
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
+    table = PERSISTENT_VOLUME_CLAIM_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": PersistentVolumeClaimStatusStrategy(self.kind, self)}
@@ -314,7 +316,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         settle_data_sources(obj["spec"], {})
 
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return claim_spec_faults(obj["spec"], "spec")
+        return persistent_volume_claim_spec_faults(obj["spec"], "spec")
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
@@ -326,7 +328,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         old = {**old, "spec": old_spec}
         faults = self.meta_update_faults(obj, old)
         faults += self.meta_faults(obj)
-        faults += claim_spec_faults(obj["spec"], "spec", tolerance_for(old))
+        faults += persistent_volume_claim_spec_faults(obj["spec"], "spec", tolerance_for(old))
         return faults + claim_update_faults(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
@@ -344,7 +346,7 @@ class PersistentVolumeClaimStatusStrategy(StatusStrategy):
     """Writing how far a claim has come."""
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return claim_status_faults(obj)
+        return persistent_volume_claim_status_faults(obj)
 
 
 def claim_spec_warnings(spec: Document, path: str) -> list[str]:
@@ -386,3 +388,6 @@ def _mirror_data_sources(spec: Document) -> None:
 
 def _reference(source: Document) -> Document:
     return {"apiGroup": source.get("apiGroup"), "kind": source.get("kind", ""), "name": source.get("name", "")}
+
+
+STRATEGY = PersistentVolumeClaimStrategy

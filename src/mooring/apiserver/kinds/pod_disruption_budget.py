@@ -28,7 +28,7 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 def disruption_budget_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
     faults: list[Fault] = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        faults.append(invalid(path, _shown(spec), "minAvailable and maxUnavailable cannot be both set"))
+        faults.append(invalid(path, _budget_shown(spec), "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if (value := spec.get(field)) is not None:
             faults += int_or_percent_faults(value, f"{path}.{field}")
@@ -47,7 +47,7 @@ def disruption_budget_status_faults(status: Document, path: str) -> list[Fault]:
     return faults
 
 
-def _shown(spec: Document) -> Document:
+def _budget_shown(spec: Document) -> Document:
     return {
         "MinAvailable": spec.get("minAvailable"),
         "Selector": spec.get("selector"),
@@ -80,6 +80,7 @@ POD_DISRUPTION_BUDGET_TABLE = KindTable(
 
 
 class PodDisruptionBudgetStrategy(Strategy):
+    table = POD_DISRUPTION_BUDGET_TABLE
     allows_unconditional_update = False
     validates_metadata = False
 
@@ -101,3 +102,6 @@ class PodDisruptionBudgetStrategy(Strategy):
 class DisruptionBudgetStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return disruption_budget_status_faults(obj.get("status") or {}, "status")
+
+
+STRATEGY = PodDisruptionBudgetStrategy

@@ -55,6 +55,8 @@ POD_TEMPLATE_TABLE = KindTable(
 class PodTemplateStrategy(Strategy):
     """How templates are created and changed."""
 
+    table = POD_TEMPLATE_TABLE
+
     def default(self, obj: Document) -> None:
         default_pod_template(obj["template"])
 
@@ -83,3 +85,6 @@ class PodTemplateStrategy(Strategy):
         if obj["metadata"].get("generation") == old["metadata"].get("generation"):
             return []
         return pod_template_warnings(obj["template"], "template")
+
+
+STRATEGY = PodTemplateStrategy

@@ -86,6 +86,8 @@ PRIORITY_CLASS_TABLE = KindTable(
 
 
 class PriorityClassStrategy(Strategy):
+    table = PRIORITY_CLASS_TABLE
+
     def default(self, obj: Document) -> None:
         default_priority_class(obj)
 
@@ -97,3 +99,6 @@ class PriorityClassStrategy(Strategy):
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return priority_class_update_faults(obj, old)
+
+
+STRATEGY = PriorityClassStrategy

@@ -110,6 +110,7 @@ REPLICA_SET_TABLE = KindTable(REPLICA_COLUMNS, _replica_set_cells)
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
+    table = REPLICA_SET_TABLE
     shares_parts = True
 
     @property
@@ -140,3 +141,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
 class ReplicaSetStatusStrategy(StatusStrategy):
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return replica_set_status_faults(obj.get("status") or {}, "status")
+
+
+STRATEGY = ReplicaSetStrategy

@@ -117,6 +117,8 @@ REPLICATION_CONTROLLER_TABLE = KindTable(REPLICA_COLUMNS, _replication_controlle
 class ReplicationControllerStrategy(Strategy):
     """How replication controllers are created, changed and selected."""
 
+    table = REPLICATION_CONTROLLER_TABLE
+
     dependents: ClassVar[Dependents] = Dependents.ORPHAN
 
     def __init__(self, kind: Kind) -> None:
@@ -170,3 +172,6 @@ class ReplicationControllerStatusStrategy(StatusStrategy):
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         return replication_controller_status_faults(obj.get("status") or {})
+
+
+STRATEGY = ReplicationControllerStrategy

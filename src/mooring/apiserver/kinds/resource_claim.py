@@ -108,11 +108,11 @@ def _default_tolerations(tolerations: Sequence[Document]) -> None:
         toleration.setdefault("operator", "Equal")
 
 
-def claim_spec_faults(spec: Document, path: str) -> list[Fault]:
+def resource_claim_spec_faults(spec: Document, path: str) -> list[Fault]:
     devices = spec.get("devices") or {}
     here, names = f"{path}.devices", request_names(devices)
     faults = set_faults(
-        devices.get("requests") or (), REQUESTS_COUNT_MAX, _request_faults, f"{here}.requests", key=_name_of
+        devices.get("requests") or (), REQUESTS_COUNT_MAX, _device_request_faults, f"{here}.requests", key=_name_of
     )
     faults += each_faults(
         devices.get("constraints") or (),
@@ -125,9 +125,9 @@ def claim_spec_faults(spec: Document, path: str) -> list[Fault]:
     )
 
 
-def claim_template_faults(spec: Document, path: str) -> list[Fault]:
+def resource_claim_template_faults(spec: Document, path: str) -> list[Fault]:
     faults = template_metadata_faults(spec.get("metadata") or {}, f"{path}.metadata")
-    return faults + claim_spec_faults(spec.get("spec") or {}, f"{path}.spec")
+    return faults + resource_claim_spec_faults(spec.get("spec") or {}, f"{path}.spec")
 
 
 def request_names(devices: Document) -> RequestNames:
@@ -160,7 +160,7 @@ def _name_of(named: Document) -> str:
     return str(named.get("name", ""))
 
 
-def _request_faults(request: Document, path: str) -> list[Fault]:
+def _device_request_faults(request: Document, path: str) -> list[Fault]:
     faults = label_faults(request.get("name", ""), f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
     if exactly is None and not alternatives:
@@ -238,7 +238,7 @@ def _config_faults(config: Document, path: str, names: RequestNames) -> list[Fau
     return faults + configuration_faults(config, path)
 
 
-def claim_status_faults(claim: Document, old: Document) -> list[Fault]:
+def resource_claim_status_faults(claim: Document, old: Document) -> list[Fault]:
     status, old_status = claim.get("status") or {}, old.get("status") or {}
     allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
     users = status.get("reservedFor") or []
@@ -378,6 +378,8 @@ RESOURCE_CLAIM_TABLE = KindTable(
 
 
 class ResourceClaimStrategy(Strategy):
+    table = RESOURCE_CLAIM_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": ResourceClaimStatusStrategy(self.kind, self)}
@@ -389,7 +391,7 @@ class ResourceClaimStrategy(Strategy):
         return call.prior_faults + super().validate(obj, call)
 
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return claim_spec_faults(obj["spec"], "spec")
+        return resource_claim_spec_faults(obj["spec"], "spec")
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
         faults = self.meta_faults(obj)
@@ -413,7 +415,7 @@ class ResourceClaimStatusStrategy(StatusStrategy):
         return call.prior_faults + super().validate_update(obj, old, call)
 
     def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return claim_status_faults(obj, old)
+        return resource_claim_status_faults(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:
@@ -426,3 +428,6 @@ def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:
         status["devices"] = kept
     else:
         del status["devices"]
+
+
+STRATEGY = ResourceClaimStrategy

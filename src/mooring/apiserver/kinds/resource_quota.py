@@ -49,7 +49,7 @@ def quota_spec_faults(spec: Document, path: str) -> list[Fault]:
     if spec.get("scopes"):
         faults += _scopes_faults(spec["scopes"], hard, f"{path}.scopes")
     if "scopeSelector" in spec:
-        faults += _selector_faults(spec, hard, f"{path}.scopeSelector.matchExpressions")
+        faults += _resource_quota_selector_faults(spec, hard, f"{path}.scopeSelector.matchExpressions")
     return faults
 
 
@@ -93,7 +93,7 @@ def _scopes_faults(scopes: list[str], hard: Document, path: str) -> list[Fault]:
     return faults
 
 
-def _selector_faults(spec: Document, hard: Document, path: str) -> list[Fault]:
+def _resource_quota_selector_faults(spec: Document, hard: Document, path: str) -> list[Fault]:
     requirements = spec["scopeSelector"].get("matchExpressions") or ()
     selector = internal_value(spec["scopeSelector"], "ScopeSelector")
     faults: list[Fault] = []
@@ -165,6 +165,8 @@ RESOURCE_QUOTA_TABLE = KindTable(
 class ResourceQuotaStrategy(Strategy):
     """Writing a quota. Its scopes never change."""
 
+    table = RESOURCE_QUOTA_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": ResourceQuotaStatusStrategy(self.kind, self)}
@@ -202,3 +204,6 @@ def _order_warnings(hard: Document, resource: str) -> list[str]:
     if request not in hard or limit not in hard or quantity_nano(hard[request]) <= quantity_nano(hard[limit]):
         return []
     return [f"ResourceQuota {request} ({hard[request]}) should be less than {limit} ({hard[limit]})"]
+
+
+STRATEGY = ResourceQuotaStrategy

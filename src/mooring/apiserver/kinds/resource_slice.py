@@ -93,7 +93,7 @@ def _policy_faults(policy: Document, total: str, path: str) -> list[Fault]:
     if amounts:
         if default is None:
             return [required(f"{path}.default", "required when validValues is defined")]
-        return _amounts_faults(amounts, default, total, f"{path}.validValues")
+        return _capacity_amounts_faults(amounts, default, total, f"{path}.validValues")
     if span is not None:
         if default is None:
             return [required(f"{path}.default", "required when validRange is defined")]
@@ -101,7 +101,7 @@ def _policy_faults(policy: Document, total: str, path: str) -> list[Fault]:
     return []
 
 
-def _amounts_faults(amounts: Sequence[str], default: str, total: str, path: str) -> list[Fault]:
+def _capacity_amounts_faults(amounts: Sequence[str], default: str, total: str, path: str) -> list[Fault]:
     faults = [
         invalid(f"{path}[{index}]", amounts[index], "values must be sorted in ascending order")
         for index in range(1, len(amounts))
@@ -122,7 +122,7 @@ def _amounts_faults(amounts: Sequence[str], default: str, total: str, path: str)
         shown=lambda amount: str(quantity_value(amount)),
     )
     # A list that is too long is not read, and so the default is not found in it.
-    is_found = len(amounts) <= AMOUNTS_COUNT_MAX and any(_is_same(amount, default) for amount in amounts)
+    is_found = len(amounts) <= AMOUNTS_COUNT_MAX and any(_is_same_amount(amount, default) for amount in amounts)
     if not is_found:
         faults.append(invalid(path, default, "default value is not valid according to the requestPolicy"))
     return faults
@@ -167,7 +167,7 @@ def _is_more(one: str, other: str) -> bool:
     return quantity_nano(one) > quantity_nano(other)
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same_amount(one: str, other: str) -> bool:
     return quantity_nano(one) == quantity_nano(other)
 
 
@@ -373,6 +373,8 @@ RESOURCE_SLICE_TABLE = KindTable(
 
 
 class ResourceSliceStrategy(Strategy):
+    table = RESOURCE_SLICE_TABLE
+
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
         _fill_taint_times(_devices(obj), call.now)
@@ -391,10 +393,10 @@ class ResourceSliceStrategy(Strategy):
         return resource_slice_faults(obj["spec"], old["spec"], "spec")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _resource_slice_warnings(obj)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _resource_slice_warnings(obj)
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         spec = obj["spec"]
@@ -425,8 +427,11 @@ def _attributes(devices: Sequence[Document]) -> Sequence[Document]:
     return [attribute for device in devices for attribute in (device.get("attributes") or {}).values()]
 
 
-def _warnings(obj: Document) -> list[str]:
+def _resource_slice_warnings(obj: Document) -> list[str]:
     driver = obj["spec"].get("driver", "")
     if driver == driver.lower():
         return []
     return [f"spec.driver: driver names should be lowercase; {quoted(driver)} contains uppercase characters"]
+
+
+STRATEGY = ResourceSliceStrategy

@@ -96,3 +96,6 @@ class RoleStrategy(RbacStrategy):
         faults = rules_faults(obj.get("rules") or (), self.kind.is_namespaced)
         faults += aggregation_faults(obj.get("aggregationRule"), old.get("aggregationRule") if old else None)
         return faults
+
+
+STRATEGY = RoleStrategy

@@ -102,6 +102,8 @@ CLUSTER_ROLE_BINDING_TABLE = _BINDING
 
 
 class RoleBindingStrategy(RbacStrategy):
+    table = ROLE_BINDING_TABLE
+
     def default(self, obj: Document) -> None:
         default_role_binding(obj)
 
@@ -110,3 +112,6 @@ class RoleBindingStrategy(RbacStrategy):
 
     def change_faults(self, obj: Document, old: Document) -> list[Fault]:
         return role_change_faults(obj, old)
+
+
+STRATEGY = RoleBindingStrategy

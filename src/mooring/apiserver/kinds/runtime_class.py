@@ -33,7 +33,7 @@ def runtime_class_faults(obj: Document) -> list[Fault]:
         faults += resource_requirements_faults({"limits": limits} if limits else {}, "overhead")
     if (scheduling := obj.get("scheduling")) is not None:
         faults += labels_faults(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
-        faults += _tolerations_faults(scheduling.get("tolerations") or (), "scheduling.tolerations")
+        faults += _runtime_class_tolerations_faults(scheduling.get("tolerations") or (), "scheduling.tolerations")
     return faults
 
 
@@ -43,7 +43,7 @@ def runtime_class_update_faults(obj: Document, old: Document) -> list[Fault]:
     return [invalid("handler", obj.get("handler", ""), IMMUTABLE)]
 
 
-def _tolerations_faults(tolerations: Sequence[Document], path: str) -> list[Fault]:
+def _runtime_class_tolerations_faults(tolerations: Sequence[Document], path: str) -> list[Fault]:
     faults = tolerations_faults(tolerations, path, STRICT)
     seen: set[tuple[str, ...]] = set()
     for index, toleration in enumerate(tolerations):
@@ -62,6 +62,7 @@ RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_cla
 
 
 class RuntimeClassStrategy(Strategy):
+    table = RUNTIME_CLASS_TABLE
     allows_create_on_update = True
     allows_unconditional_update = False
     refuses_odd_finalizers = False
@@ -78,14 +79,17 @@ class RuntimeClassStrategy(Strategy):
         return faults
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _runtime_class_warnings(obj)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _runtime_class_warnings(obj)
 
 
-def _warnings(obj: Document) -> list[str]:
+def _runtime_class_warnings(obj: Document) -> list[str]:
     wanted = (obj.get("scheduling") or {}).get("nodeSelector") or {}
     return [
         f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}" for key in wanted if key in DEPRECATED_NODE_LABELS
     ]
+
+
+STRATEGY = RuntimeClassStrategy

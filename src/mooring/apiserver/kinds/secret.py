@@ -65,10 +65,10 @@ def secret_faults(secret: Document) -> list[Fault]:
         size += decoded_length(value)
     if size > DATA_BYTES_MAX:
         faults.append(too_long("data", DATA_BYTES_MAX))
-    return faults + _type_faults(secret, data)
+    return faults + _secret_type_faults(secret, data)
 
 
-def _type_faults(secret: Document, data: Document) -> list[Fault]:
+def _secret_type_faults(secret: Document, data: Document) -> list[Fault]:
     match secret.get("type"):
         case "kubernetes.io/service-account-token":
             if not (secret["metadata"].get("annotations") or {}).get(SERVICE_ACCOUNT_NAME):
@@ -182,6 +182,8 @@ def _blocks(pem: bytes) -> list[_Block]:
 class SecretStrategy(Strategy):
     """Writing a secret."""
 
+    table = SECRET_TABLE
+
     def default(self, obj: Document) -> None:
         default_secret(obj)
 
@@ -202,3 +204,6 @@ class SecretStrategy(Strategy):
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"type": obj.get("type", "")}
+
+
+STRATEGY = SecretStrategy

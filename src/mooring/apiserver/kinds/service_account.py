@@ -16,6 +16,8 @@ ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 class ServiceAccountStrategy(Strategy):
     """Writing a service account."""
 
+    table = SERVICE_ACCOUNT_TABLE
+
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         _keep_names_only(obj)
 
@@ -27,10 +29,10 @@ class ServiceAccountStrategy(Strategy):
         return faults + self.validate(obj, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _service_account_warnings(obj)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return [] if ENFORCE_MOUNTABLE_SECRETS in _annotations(old) else _warnings(obj)
+        return [] if ENFORCE_MOUNTABLE_SECRETS in _annotations(old) else _service_account_warnings(obj)
 
 
 def _keep_names_only(account: Document) -> None:
@@ -39,7 +41,7 @@ def _keep_names_only(account: Document) -> None:
         account["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
 
 
-def _warnings(account: Document) -> list[str]:
+def _service_account_warnings(account: Document) -> list[str]:
     if ENFORCE_MOUNTABLE_SECRETS not in _annotations(account):
         return []
     return [
@@ -51,3 +53,6 @@ def _warnings(account: Document) -> list[str]:
 def _annotations(account: Document) -> Document:
     annotations: Document = account["metadata"].get("annotations") or {}
     return annotations
+
+
+STRATEGY = ServiceAccountStrategy

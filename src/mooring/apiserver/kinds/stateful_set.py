@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults, claim_spec_warnings, default_claim
+from mooring.apiserver.kinds.persistent_volume_claim import (
+    claim_spec_warnings,
+    default_claim,
+    persistent_volume_claim_spec_faults,
+)
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.spec import pod_annotations_faults
 from mooring.apiserver.kinds.pod.update import options_after
@@ -95,12 +99,12 @@ def default_stateful_set(obj: Document) -> None:
 
 
 def stateful_set_faults(spec: Document, path: str) -> list[Fault]:
-    return _spec_faults(spec, None, path, judges_template=True)
+    return _stateful_set_spec_faults(spec, None, path, judges_template=True)
 
 
 def stateful_set_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
-    judges_template = not _spec_faults(old, old, "", judges_template=True)
-    faults = _spec_faults(spec, old, path, judges_template=judges_template)
+    judges_template = not _stateful_set_spec_faults(old, old, "", judges_template=True)
+    faults = _stateful_set_spec_faults(spec, old, path, judges_template=judges_template)
     frozen, old_frozen = ({name: value for name, value in each.items() if name not in MUTABLE} for each in (spec, old))
     if not means_the_same(frozen, old_frozen, "apps", "StatefulSetSpec"):
         faults.append(forbidden(path, _FROZEN))
@@ -123,15 +127,17 @@ def stateful_set_collision_faults(status: Document, old: Document, path: str) ->
 # --- parts of the spec ------------------------------------------------------------------------------------------
 
 
-def _spec_faults(spec: Document, old: Document | None, path: str, *, judges_template: bool) -> list[Fault]:
+def _stateful_set_spec_faults(spec: Document, old: Document | None, path: str, *, judges_template: bool) -> list[Fault]:
     faults = _management_faults(spec.get("podManagementPolicy", ""), f"{path}.podManagementPolicy")
-    faults += _strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
+    faults += _stateful_set_strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
     faults += _retention_faults(
         spec.get("persistentVolumeClaimRetentionPolicy"), f"{path}.persistentVolumeClaimRetentionPolicy"
     )
     if old is None:
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-            faults += claim_spec_faults(claim.get("spec") or {}, f"{path}.volumeClaimTemplates[{index}].spec")
+            faults += persistent_volume_claim_spec_faults(
+                claim.get("spec") or {}, f"{path}.volumeClaimTemplates[{index}].spec"
+            )
     faults += nonnegative_faults(spec.get("replicas"), f"{path}.replicas")
     faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
     if (ordinals := spec.get("ordinals")) is not None:
@@ -151,7 +157,7 @@ def _management_faults(policy: str, path: str) -> list[Fault]:
     return [] if known else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
+def _stateful_set_strategy_faults(strategy: Document, path: str) -> list[Fault]:
     rolling, inside = strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
     match strategy.get("type", ""):
         case "":
@@ -161,13 +167,13 @@ def _strategy_faults(strategy: Document, path: str) -> list[Fault]:
                 return []
             return [invalid(inside, _rolling_value(rolling), "only allowed for updateStrategy 'RollingUpdate'")]
         case "RollingUpdate":
-            return _rolling_update_faults(rolling, inside) if rolling is not None else []
+            return _stateful_set_rolling_update_faults(rolling, inside) if rolling is not None else []
         case other:
             shown = {"Type": other, "RollingUpdate": _rolling_value(rolling)}
             return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
 
 
-def _rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
+def _stateful_set_rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
     faults = nonnegative_faults(rolling.get("partition"), f"{path}.partition")
     unavailable, here = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
     if unavailable is not None:
@@ -254,6 +260,8 @@ STATEFUL_SET_TABLE = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAG
 
 
 class StatefulSetStrategy(WorkloadStrategy):
+    table = STATEFUL_SET_TABLE
+
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": StatefulSetStatusStrategy(self.kind, self)}
@@ -319,3 +327,6 @@ def _own_warnings(spec: Document, suffix: str) -> list[str]:
     if (spec.get("revisionHistoryLimit") or 0) < 0:
         warnings.append(_KEEPS_ALL)
     return warnings
+
+
+STRATEGY = StatefulSetStrategy

@@ -82,7 +82,7 @@ def _topologies_faults(terms: Sequence[Document], path: str) -> list[Fault]:
         wanted: dict[str, frozenset[str]] = {}
         for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or ()
-            faults += _topology_faults(key, values, f"{here}[{position}]")
+            faults += _storage_class_topology_faults(key, values, f"{here}[{position}]")
             if key in wanted:
                 faults.append(duplicate(f"{here}[{position}].key", key))
             wanted[key] = frozenset(values)
@@ -94,7 +94,7 @@ def _topologies_faults(terms: Sequence[Document], path: str) -> list[Fault]:
     return faults
 
 
-def _topology_faults(key: str, values: Sequence[str], path: str) -> list[Fault]:
+def _storage_class_topology_faults(key: str, values: Sequence[str], path: str) -> list[Fault]:
     faults = [] if values else [required(f"{path}.values")]
     faults += [
         duplicate(f"{path}.values[{index}]", value) for index, value in enumerate(values) if value in values[:index]
@@ -130,6 +130,8 @@ STORAGE_CLASS_TABLE = KindTable(
 
 
 class StorageClassStrategy(Strategy):
+    table = STORAGE_CLASS_TABLE
+
     def default(self, obj: Document) -> None:
         default_storage_class(obj)
 
@@ -144,16 +146,19 @@ class StorageClassStrategy(Strategy):
         return faults + storage_class_update_faults(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _storage_class_warnings(obj)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return _warnings(obj)
+        return _storage_class_warnings(obj)
 
 
-def _warnings(obj: Document) -> list[str]:
+def _storage_class_warnings(obj: Document) -> list[str]:
     return [
         f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
         for index, term in enumerate(obj.get("allowedTopologies") or ())
         for position, expression in enumerate(term.get("matchLabelExpressions") or ())
         if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
     ]
+
+
+STRATEGY = StorageClassStrategy

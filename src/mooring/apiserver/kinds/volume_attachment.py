@@ -50,7 +50,7 @@ def volume_attachment_faults(obj: Document) -> list[Fault]:
     spec, status = obj["spec"], obj.get("status") or {}
     source, node = spec.get("source") or {}, spec.get("nodeName", "")
     faults = csi_driver_name_faults(spec.get("attacher", ""), "spec.attacher")
-    faults += _source_faults(source, "spec.source")
+    faults += _attachment_source_faults(source, "spec.source")
     faults += [invalid("spec.nodeName", node, text) for text in dns_subdomain_faults(node)]
     faults += _status_faults(status, "status")
     name = source.get("persistentVolumeName")
@@ -65,7 +65,7 @@ def volume_attachment_update_faults(obj: Document, old: Document) -> list[Fault]
     return [invalid("spec", internal_value(obj["spec"], "VolumeAttachmentSpec", "storage"), IMMUTABLE)]
 
 
-def _source_faults(source: Document, path: str) -> list[Fault]:
+def _attachment_source_faults(source: Document, path: str) -> list[Fault]:
     name, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     if name is None and inline is None:
         return [required(path, _ONE_SOURCE)]
@@ -117,6 +117,7 @@ VOLUME_ATTACHMENT_TABLE = KindTable(
 
 
 class VolumeAttachmentStrategy(Strategy):
+    table = VOLUME_ATTACHMENT_TABLE
     allows_unconditional_update = False
 
     @property
@@ -156,3 +157,6 @@ def keep_metadata(obj: Document, old: Document) -> None:
     """Make all metadata what it was, but for who manages which field."""
     for field in _KEPT:
         keep(obj["metadata"], old["metadata"], field)
+
+
+STRATEGY = VolumeAttachmentStrategy

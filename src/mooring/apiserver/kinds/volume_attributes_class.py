@@ -42,6 +42,8 @@ VOLUME_ATTRIBUTES_CLASS_TABLE = KindTable(
 
 
 class VolumeAttributesClassStrategy(Strategy):
+    table = VOLUME_ATTRIBUTES_CLASS_TABLE
+
     def body_faults(self, obj: Document, call: Call) -> list[Fault]:
         return volume_attributes_class_faults(obj)
 
@@ -51,3 +53,6 @@ class VolumeAttributesClassStrategy(Strategy):
         faults += volume_attributes_class_update_faults(obj, old)
         faults += self.meta_faults(obj)
         return faults + volume_attributes_class_faults(obj)
+
+
+STRATEGY = VolumeAttributesClassStrategy

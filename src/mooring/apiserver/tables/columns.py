@@ -26,6 +26,11 @@ class KindTable:
     conditions: Callable[[Document], list[Document] | None] | None = None
     """What marks a row as a whole, if anything does."""
 
+    @property
+    def empty_rows(self) -> list[Document] | None:
+        """The rows of an empty table. kube-apiserver returns null for kinds without columns of their own."""
+        return None if self is DEFAULT_TABLE else []
+
     def row(self, obj: Document, now_s: float) -> Document:
         row: Document = {"cells": self.cells(obj, now_s)}
         if self.conditions is not None and (conditions := self.conditions(obj)):

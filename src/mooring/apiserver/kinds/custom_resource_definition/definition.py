@@ -143,14 +143,14 @@ def name_faults(definition: Document) -> NameCheck:
 
 def definition_faults(definition: Document) -> list[Fault]:
     """What is wrong with a new definition, apart from its metadata."""
-    faults = _spec_faults(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
+    faults = _definition_spec_faults(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
     faults += status_faults(definition)
     faults += approval_faults(definition, None)
     return faults + preserving_faults(definition, None)
 
 
 def definition_update_faults(definition: Document, old: Document) -> list[Fault]:
-    faults = _spec_faults(_Inside.of(definition["spec"]), _wishes_after(definition, old))
+    faults = _definition_spec_faults(_Inside.of(definition["spec"]), _wishes_after(definition, old))
     faults += _immutable_faults(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
     faults += status_faults(definition)
     faults += approval_faults(definition, old)
@@ -268,7 +268,7 @@ def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
 # --- the spec ---------------------------------------------------------------------------------------------------
 
 
-def _spec_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
+def _definition_spec_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
     spec = inside.spec
     preserves = spec.get("preserveUnknownFields", False)
     faults = _group_faults(spec.get("group", ""))
@@ -281,7 +281,7 @@ def _spec_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
         why = "must be false in order to use defaults in the schema"
         faults.append(invalid("spec.preserveUnknownFields", True, why))
     faults += _versions_faults(inside, wishes)
-    faults += _names_faults(spec.get("names") or {})
+    faults += _definition_names_faults(spec.get("names") or {})
     faults += _shared_faults(inside, wishes)
     conversion = spec.get("conversion")
     if conversion is not None and conversion.get("strategy") != "None" and preserves:
@@ -396,7 +396,7 @@ def _warning_faults(is_deprecated: bool, warning: str | None) -> list[str]:
     return faults
 
 
-def _names_faults(names: Document) -> list[Fault]:
+def _definition_names_faults(names: Document) -> list[Fault]:
     faults = [
         required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
     ]

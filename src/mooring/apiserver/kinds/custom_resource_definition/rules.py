@@ -143,7 +143,7 @@ def _text_faults(rule: Document, raw: Document, path: str) -> Iterator[Fault]:
 
 def _compiled_faults(scope: RuleScope, compiled: CompiledRule, path: str, has_known_costs: bool) -> list[Fault]:
     faults: list[Fault] = []
-    shown = _shown(compiled.rule)
+    shown = _rule_shown(compiled.rule)
     if compiled.fault:
         faults.append(invalid(f"{path}.rule", shown, compiled.fault))
     place = f"{path}.messageExpression"
@@ -192,7 +192,7 @@ def _too_dear(called: str, cost: int, limit: int) -> str:
     return f"{called} exceeds budget by factor of {shown} (try simplifying the rule, or adding {limits})"
 
 
-def _shown(rule: Document) -> Document:
+def _rule_shown(rule: Document) -> Document:
     """A rule as kube-apiserver prints it."""
     return {
         "Rule": rule.get("rule", ""),

@@ -114,7 +114,7 @@ class _Defaults:
             yield error.fault
             return
         wrong = embedded_faults(coerced, schema, path)
-        yield from wrong or _value_faults(schema, default, path)
+        yield from wrong or _schema_value_faults(schema, default, path)
 
     def _meta_faults(self, schema: Schema, root: Schema, path: str, way: tuple[str | int, ...]) -> Iterator[Fault]:
         whole = _surrounded(copied(schema.default), way)
@@ -128,10 +128,10 @@ class _Defaults:
         if wrong:
             yield invalid(path, schema.default, f"{must}{aggregated(wrong)}")
         else:
-            yield from _value_faults(schema, schema.default, path)
+            yield from _schema_value_faults(schema, schema.default, path)
 
 
-def _value_faults(schema: Schema, default: Any, path: str) -> list[Fault]:
+def _schema_value_faults(schema: Schema, default: Any, path: str) -> list[Fault]:
     faults = value_faults(ValueRules(schema.raw), default, path)
     rules = rules_of(schema, is_root=False) if not faults else None
     if rules is not None:

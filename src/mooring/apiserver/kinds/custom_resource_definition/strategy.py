@@ -108,3 +108,6 @@ def _unrecognized_formats(obj: Document) -> list[str]:
 
 def _format_warnings(names: list[str]) -> list[str]:
     return [f'unrecognized format "{name}"' for name in names]
+
+
+STRATEGY = CustomResourceDefinitionStrategy

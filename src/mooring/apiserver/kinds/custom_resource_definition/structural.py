@@ -145,10 +145,10 @@ def _keys_faults(raw: Document, path: str) -> Iterator[Fault]:
         why = f"must be object if parent array's {_LIST} is map"
         yield invalid(f"{path}.items.type", items.get("type", ""), why)
     else:
-        yield from _key_faults(items, keys, path)
+        yield from _schema_key_faults(items, keys, path)
 
 
-def _key_faults(items: Document, keys: Sequence[str], path: str) -> Iterator[Fault]:
+def _schema_key_faults(items: Document, keys: Sequence[str], path: str) -> Iterator[Fault]:
     properties: Document = items.get("properties") or {}
     for index, key in enumerate(keys):
         if key not in properties:
@@ -201,7 +201,7 @@ def _invariants(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
     all_of: list[Document] = raw.get("allOf") or []
     skips_first = bool(all_of) and all_of[0].get("anyOf") == _INT_OR_STRING
     yield from _restriction_faults(raw, path, skips_any=raw.get("anyOf") == _INT_OR_STRING, skips_first=skips_first)
-    yield from _type_faults(raw, level, path, type_name)
+    yield from _schema_type_faults(raw, level, path, type_name)
     yield from _meta_faults(raw, level, path)
 
 
@@ -212,7 +212,7 @@ def _extension_faults(raw: Document, path: str) -> Iterator[Fault]:
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
 
 
-def _type_faults(raw: Document, level: _Level, path: str, type_name: str) -> Iterator[Fault]:
+def _schema_type_faults(raw: Document, level: _Level, path: str, type_name: str) -> Iterator[Fault]:
     is_embedded = raw.get("x-kubernetes-embedded-resource", False)
     is_free = raw.get("x-kubernetes-int-or-string") or raw.get("x-kubernetes-preserve-unknown-fields")
     if is_embedded and type_name != "object":

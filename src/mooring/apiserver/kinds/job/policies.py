@@ -126,7 +126,7 @@ def failure_policy_faults(spec: Document, path: str) -> list[Fault]:
 
 
 def _failure_rule_faults(spec: Document, rule: Document, path: str, containers: Sequence[str]) -> list[Fault]:
-    faults = _choice_faults(rule.get("action", ""), _ACTIONS, f"{path}.action")
+    faults = _job_policy_choice_faults(rule.get("action", ""), _ACTIONS, f"{path}.action")
     if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
         faults.append(invalid(f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set"))
     exit_codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
@@ -145,7 +145,7 @@ def _failure_rule_faults(spec: Document, rule: Document, path: str, containers: 
 
 def _exit_codes_faults(wanted: Document, path: str, containers: Sequence[str]) -> list[Fault]:
     operator = wanted.get("operator", "")
-    faults = _choice_faults(operator, _OPERATORS, f"{path}.operator")
+    faults = _job_policy_choice_faults(operator, _OPERATORS, f"{path}.operator")
     container = wanted.get("containerName")
     if container is not None and container not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
@@ -173,11 +173,11 @@ def _pod_conditions_faults(patterns: Sequence[Document], path: str) -> list[Faul
         faults.append(too_many(path, len(patterns), POD_CONDITIONS_MAX))
     for index, pattern in enumerate(patterns):
         faults += label_name_faults(pattern.get("type", ""), f"{path}[{index}].type")
-        faults += _choice_faults(pattern.get("status", ""), _STATUSES, f"{path}[{index}].status")
+        faults += _job_policy_choice_faults(pattern.get("status", ""), _STATUSES, f"{path}[{index}].status")
     return faults
 
 
-def _choice_faults(value: str, choices: Sequence[str], path: str) -> list[Fault]:
+def _job_policy_choice_faults(value: str, choices: Sequence[str], path: str) -> list[Fault]:
     if not value:
         return [required(path, f"valid values: [{' '.join(quoted(choice) for choice in choices)}]")]
     return [] if value in choices else [not_supported(path, value, choices)]

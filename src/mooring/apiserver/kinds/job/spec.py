@@ -147,14 +147,14 @@ def _generated_selector_faults(metadata: Document, spec: Document, needs_prefixe
         wanted |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = template_labels(spec["template"])
     for key, value in wanted.items():
-        faults += _label_faults(labels, key, value)
+        faults += _job_label_faults(labels, key, value)
     matcher = selector_matcher(selector)
     if matcher is not None and not matcher.matches(wanted):
         faults.append(invalid("spec.selector", selector_value(selector), "`selector` not auto-generated"))
     return faults
 
 
-def _label_faults(labels: Document | None, key: str, wanted: str) -> list[Fault]:
+def _job_label_faults(labels: Document | None, key: str, wanted: str) -> list[Fault]:
     path, detail = f"spec.template.metadata.labels[{key}]", f"must be '{wanted}'"
     if labels is None or key not in labels:
         return [required(path, detail)]

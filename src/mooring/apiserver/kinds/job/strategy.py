@@ -137,6 +137,7 @@ JOB_TABLE = KindTable(
 
 
 class JobStrategy(WorkloadStrategy):
+    table = JOB_TABLE
     dependents = Dependents.ORPHAN
 
     @property
@@ -220,3 +221,6 @@ def _generate_selector(obj: Document) -> None:
         "selector": {**selector, "matchLabels": dict(sorted(wanted.items()))},
         "template": {**template, "metadata": {**pods, "labels": labels}},
     }
+
+
+STRATEGY = JobStrategy

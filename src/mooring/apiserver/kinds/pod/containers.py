@@ -174,11 +174,11 @@ def container_faults(container: Document, ground: PodGround, path: str) -> list[
     )
     if not container.get("image"):
         faults.append(required(f"{path}.image"))
-    faults += _choice_faults(
+    faults += _container_choice_faults(
         container.get("terminationMessagePolicy", ""), _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy"
     )
     if container.get("ports"):
-        faults += _ports_faults(container["ports"], f"{path}.ports")
+        faults += _container_ports_faults(container["ports"], f"{path}.ports")
     if container.get("env"):
         faults += environment_faults(container["env"], f"{path}.env")
     if container.get("envFrom"):
@@ -206,7 +206,7 @@ def container_image_space_faults(container: Document, path: str) -> list[Fault]:
 
 
 def pull_policy_faults(policy: str, path: str) -> list[Fault]:
-    return _choice_faults(policy, _PULL_POLICIES, path)
+    return _container_choice_faults(policy, _PULL_POLICIES, path)
 
 
 def restart_policy_faults(container: Document, path: str, is_init: bool = False) -> list[Fault]:
@@ -232,13 +232,13 @@ def restart_policy_faults(container: Document, path: str, is_init: bool = False)
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _choice_faults(value: str, choices: Sequence[str], path: str) -> list[Fault]:
+def _container_choice_faults(value: str, choices: Sequence[str], path: str) -> list[Fault]:
     if value in choices:
         return []
     return [not_supported(path, value, choices)] if value else [required(path)]
 
 
-def _ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
+def _container_ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
     faults: list[Fault] = []
     names: set[str] = set()
     for index, port in enumerate(ports):
@@ -257,7 +257,7 @@ def _ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
             faults += [invalid(f"{here}.containerPort", number, text) for text in port_number_faults(number)]
         if host_number:
             faults += [invalid(f"{here}.hostPort", host_number, text) for text in port_number_faults(host_number)]
-        faults += _choice_faults(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
+        faults += _container_choice_faults(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
     return faults
 
 
@@ -269,8 +269,8 @@ def _resize_policy_faults(policies: Sequence[Document], pod_policy: str, path: s
         if name in names:
             faults.append(duplicate(f"{path}[{index}]", name))
         names.add(name)
-        faults += _choice_faults(name, ("cpu", "memory"), path)
-        faults += _choice_faults(restart, _RESIZE_POLICIES, path)
+        faults += _container_choice_faults(name, ("cpu", "memory"), path)
+        faults += _container_choice_faults(restart, _RESIZE_POLICIES, path)
         if pod_policy == "Never" and restart != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             faults.append(invalid(path, restart, detail))

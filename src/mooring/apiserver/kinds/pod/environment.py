@@ -74,7 +74,7 @@ def environment_faults(variables: Sequence[Document], path: str) -> list[Fault]:
         else:
             faults += [invalid(f"{path}[{index}].name", name, text) for text in relaxed_environment_name_faults(name)]
         if variable.get("valueFrom") is not None:
-            faults += _source_faults(variable, f"{path}[{index}].valueFrom")
+            faults += _environment_source_faults(variable, f"{path}[{index}].valueFrom")
     return faults
 
 
@@ -135,7 +135,7 @@ def resource_reference_faults(reference: Document, path: str, needs_container: b
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _source_faults(variable: Document, path: str) -> list[Fault]:
+def _environment_source_faults(variable: Document, path: str) -> list[Fault]:
     source = variable["valueFrom"]
     faults: list[Fault] = []
     if source.get("fieldRef") is not None:
@@ -144,7 +144,7 @@ def _source_faults(variable: Document, path: str) -> list[Fault]:
         faults += resource_reference_faults(source["resourceFieldRef"], f"{path}.resourceFieldRef", False)
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if source.get(kind) is not None:
-            faults += _key_faults(source[kind], f"{path}.{kind}")
+            faults += _environment_key_faults(source[kind], f"{path}.{kind}")
     if source.get("fileKeyRef") is not None:
         faults += _file_key_faults(source["fileKeyRef"], f"{path}.fileKeyRef")
     count = sum(each is not None for each in source.values())
@@ -157,7 +157,7 @@ def _source_faults(variable: Document, path: str) -> list[Fault]:
     return faults
 
 
-def _key_faults(reference: Document, path: str) -> list[Fault]:
+def _environment_key_faults(reference: Document, path: str) -> list[Fault]:
     name, key = reference.get("name", ""), reference.get("key", "")
     faults = [invalid(f"{path}.name", name, text) for text in dns_subdomain_faults(name)]
     if not key:

@@ -84,8 +84,8 @@ def resource_requirements_faults(
     if not limits and not requests and not claims:
         return []
     check_name = name_faults or container_resource_name_faults
-    faults = _amounts_faults(limits, None, path, check_name, options)
-    faults += _amounts_faults(requests, limits, path, check_name, options)
+    faults = _resource_amounts_faults(limits, None, path, check_name, options)
+    faults += _resource_amounts_faults(requests, limits, path, check_name, options)
     asks_huge_pages = any(name.startswith(HUGE_PAGES_PREFIX) for name in (*limits, *requests))
     if asks_huge_pages and not any(name in limits or name in requests for name in _QUALITY_RESOURCES):
         faults.append(forbidden(path, "HugePages require cpu or memory"))
@@ -181,7 +181,7 @@ def is_whole_pages(name: str, raw: str) -> bool:
     return quantity_value(raw) % page.value() == 0
 
 
-def _amounts_faults(
+def _resource_amounts_faults(
     amounts: Mapping[str, str],
     limits: Mapping[str, str] | None,
     path: str,
@@ -195,7 +195,7 @@ def _amounts_faults(
         faults += check_name(name, here)
         faults += resource_quantity_faults(name, raw, here)
         if limits is not None:
-            faults += _request_faults(name, raw, limits, path)
+            faults += _resource_request_faults(name, raw, limits, path)
         if not name.startswith(HUGE_PAGES_PREFIX) or options.tolerates_indivisible_huge_pages:
             continue
         if not is_whole_pages(name, raw):
@@ -203,7 +203,7 @@ def _amounts_faults(
     return faults
 
 
-def _request_faults(name: str, raw: str, limits: Mapping[str, str], path: str) -> list[Fault]:
+def _resource_request_faults(name: str, raw: str, limits: Mapping[str, str], path: str) -> list[Fault]:
     """What is wrong with a request, seen from its limit."""
     limit = limits.get(name)
     if limit is None:

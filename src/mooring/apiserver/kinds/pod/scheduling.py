@@ -40,7 +40,7 @@ def tolerations_faults(tolerations: Sequence[Document], path: str, options: PodO
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             faults.append(invalid(f"{here}.effect", effect, detail))
-        faults += _value_faults(operator, toleration.get("value", ""), here, options)
+        faults += _toleration_value_faults(operator, toleration.get("value", ""), here, options)
         if effect and effect not in _EFFECTS:
             faults.append(not_supported(f"{here}.effect", effect, _EFFECTS))
     return faults
@@ -61,7 +61,7 @@ def _without_seconds(toleration: Document) -> Document:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
-def _value_faults(operator: str, value: str, path: str, options: PodOptions) -> list[Fault]:
+def _toleration_value_faults(operator: str, value: str, path: str, options: PodOptions) -> list[Fault]:
     match operator:
         case "Equal" | "":
             texts = label_value_faults(value)
@@ -261,7 +261,7 @@ def spread_constraints_faults(constraints: Sequence[Document], path: str, option
             faults.append(required(f"{here}.topologyKey", "can not be empty"))
         if action not in _ACTIONS:
             faults.append(not_supported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
-        if any(_is_same(constraint, other) for other in constraints[index + 1 :]):
+        if any(_is_same_constraint(constraint, other) for other in constraints[index + 1 :]):
             faults.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         faults += _domains_faults(constraint.get("minDomains"), action, f"{here}.minDomains")
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
@@ -277,7 +277,7 @@ def spread_constraints_faults(constraints: Sequence[Document], path: str, option
     return faults
 
 
-def _is_same(one: Document, other: Document) -> bool:
+def _is_same_constraint(one: Document, other: Document) -> bool:
     return all(one.get(field, "") == other.get(field, "") for field in ("topologyKey", "whenUnsatisfiable"))
 
 

@@ -333,13 +333,13 @@ def pod_security_context_faults(spec: Document, path: str, options: PodOptions) 
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         faults.append(invalid(f"{path}.shareProcessNamespace", True, detail))
     faults += sysctls_faults(context.get("sysctls") or (), spec, f"{path}.sysctls", options)
-    faults += _choice_faults(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    faults += _security_choice_faults(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     faults += seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
     faults += windows_options_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
     faults += apparmor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-    faults += _choice_faults(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+    faults += _security_choice_faults(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
     changes = ("MountOption", "Recursive") if options.tolerates_any_selinux_change_policy else ("Recursive",)
-    return faults + _choice_faults(context, "seLinuxChangePolicy", changes, path)
+    return faults + _security_choice_faults(context, "seLinuxChangePolicy", changes, path)
 
 
 def host_users_faults(spec: Document, path: str, options: PodOptions) -> list[Fault]:
@@ -382,6 +382,6 @@ def _escalation_faults(context: Document, path: str) -> list[Fault]:
     return faults
 
 
-def _choice_faults(context: Document, field: str, choices: tuple[str, ...], path: str) -> list[Fault]:
+def _security_choice_faults(context: Document, field: str, choices: tuple[str, ...], path: str) -> list[Fault]:
     value = context.get(field)
     return [not_supported(f"{path}.{field}", value, choices)] if value is not None and value not in choices else []

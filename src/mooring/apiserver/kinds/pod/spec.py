@@ -196,7 +196,7 @@ def _placement_faults(spec: Document, path: str, options: PodOptions) -> list[Fa
     """Who it runs as, where, how long, and what it is called."""
     faults: list[Fault] = []
     for field in ("serviceAccountName", "nodeName"):
-        faults += _name_faults(spec.get(field), f"{path}.{field}")
+        faults += _pod_spec_name_faults(spec.get(field), f"{path}.{field}")
     deadline_s = spec.get("activeDeadlineSeconds")
     if deadline_s is not None:
         texts = range_faults(deadline_s, 1, DEADLINE_S_MAX)
@@ -210,7 +210,7 @@ def _placement_faults(spec: Document, path: str, options: PodOptions) -> list[Fa
 
 
 def _rest_faults(spec: Document, path: str, options: PodOptions) -> list[Fault]:
-    faults = _name_faults(spec.get("priorityClassName"), f"{path}.priorityClassName")
+    faults = _pod_spec_name_faults(spec.get("priorityClassName"), f"{path}.priorityClassName")
     runtime, preemption = spec.get("runtimeClassName"), spec.get("preemptionPolicy")
     if runtime is not None:
         faults += [invalid(f"{path}.runtimeClassName", runtime, text) for text in dns_subdomain_faults(runtime)]
@@ -224,7 +224,7 @@ def _rest_faults(spec: Document, path: str, options: PodOptions) -> list[Fault]:
     return faults + _file_key_volumes_faults(spec, path)
 
 
-def _name_faults(name: str | None, path: str) -> list[Fault]:
+def _pod_spec_name_faults(name: str | None, path: str) -> list[Fault]:
     return [invalid(path, name, text) for text in dns_subdomain_faults(name)] if name else []
 
 
@@ -304,7 +304,7 @@ def pod_annotations_faults(
         detail = "must set spec.nodeName if mirror pod annotation is set"
         faults.append(invalid(f"{path}[{MIRROR_ANNOTATION}]", annotations[MIRROR_ANNOTATION], detail))
     if annotations.get(TOLERATIONS_ANNOTATION):
-        faults += _tolerations_faults(annotations[TOLERATIONS_ANNOTATION], path, options)
+        faults += _pod_spec_tolerations_faults(annotations[TOLERATIONS_ANNOTATION], path, options)
     if not options.tolerates_deletion_cost and not has_valid_deletion_cost(annotations):
         cost = annotations[DELETION_COST_ANNOTATION]
         faults.append(invalid(f"{path}[{DELETION_COST_ANNOTATION}]", cost, "must be a 32bit integer"))
@@ -371,7 +371,7 @@ def has_valid_deletion_cost(annotations: Mapping[str, str]) -> bool:
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _tolerations_faults(text: str, path: str, options: PodOptions) -> list[Fault]:
+def _pod_spec_tolerations_faults(text: str, path: str, options: PodOptions) -> list[Fault]:
     try:
         tolerations = msgspec.json.decode(text.encode(), type=list[dict[str, object]] | None)
     except msgspec.DecodeError as error:
@@ -432,14 +432,14 @@ def pod_faults(pod: Document, options: PodOptions) -> list[Fault]:
     faults = pod_annotations_faults(annotations, spec, "metadata.annotations", options)
     faults += pod_spec_faults(spec, pod["metadata"], "spec", options)
     if not spec.get("serviceAccountName"):
-        faults += _token_faults(spec)
+        faults += _pod_spec_token_faults(spec)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             faults += container_image_space_faults(container, f"spec.{kind}[{index}]")
     return faults
 
 
-def _token_faults(spec: Document) -> list[Fault]:
+def _pod_spec_token_faults(spec: Document) -> list[Fault]:
     detail = "must not be specified when serviceAccountName is not set"
     return [
         forbidden(f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken", detail)

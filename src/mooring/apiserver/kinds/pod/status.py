@@ -169,7 +169,7 @@ def pod_status_faults(pod: Document, old: Document, options: PodOptions) -> list
     faults += _resurrection_faults(status, old_status, old["spec"])
     faults += claim_statuses_faults(status, pod["spec"])
     faults += extended_claim_faults(status.get("extendedResourceClaimStatus"), pod["spec"])
-    faults += _addresses_faults(status, old_status, "podIPs")
+    faults += _pod_status_addresses_faults(status, old_status, "podIPs")
     faults += _host_addresses_faults(status, old_status)
     for field, _ in _STATUSES:
         faults += _users_faults(status.get(field) or (), pod["spec"], f"status.{field}")
@@ -250,7 +250,7 @@ def _rule_applies(rule: Document, exit_code: int) -> bool:
     return is_listed if codes.get("operator") == "In" else not is_listed
 
 
-def _addresses_faults(status: Document, old_status: Document, field: str) -> list[Fault]:
+def _pod_status_addresses_faults(status: Document, old_status: Document, field: str) -> list[Fault]:
     addresses = [each.get("ip", "") for each in status.get(field) or ()]
     known = [each.get("ip", "") for each in old_status.get(field) or ()]
     faults: list[Fault] = []
@@ -279,7 +279,7 @@ def _host_addresses_faults(status: Document, old_status: Document) -> list[Fault
         if status.get("hostIP", "") == first
         else [invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")]
     )
-    return faults + _addresses_faults(status, old_status, "hostIPs")
+    return faults + _pod_status_addresses_faults(status, old_status, "hostIPs")
 
 
 def _users_faults(statuses: Sequence[Document], spec: Document, path: str) -> list[Fault]:

@@ -24,6 +24,7 @@ from mooring.apiserver.kinds.pod.resize import resize_faults
 from mooring.apiserver.kinds.pod.resources import quality_of_service
 from mooring.apiserver.kinds.pod.spec import new_pod_faults
 from mooring.apiserver.kinds.pod.status import pod_status_faults
+from mooring.apiserver.kinds.pod.table import POD_TABLE
 from mooring.apiserver.kinds.pod.update import (
     annotations_only_faults,
     ephemeral_containers_update_faults,
@@ -54,6 +55,8 @@ _ENDED = ("Failed", "Succeeded")
 
 class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
+
+    table = POD_TABLE
 
     shares_parts = True
 
@@ -96,7 +99,7 @@ class PodStrategy(Strategy):
         return [*self._validated_spec(obj).faults]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return [*_name_warnings(obj), *self._validated_spec(obj).warnings]
+        return [*_pod_name_warnings(obj), *self._validated_spec(obj).warnings]
 
     def _validated_spec(self, obj: Document) -> SpecResult:
         return self.specs.validated(_spec_inputs(obj), _validated)
@@ -250,7 +253,7 @@ def _validated(inputs: SpecInputs) -> SpecResult:
     return SpecResult(faults, () if faults else pod_spec_warnings(inputs.spec, inputs.metadata))
 
 
-def _name_warnings(pod: Document) -> list[str]:
+def _pod_name_warnings(pod: Document) -> list[str]:
     use = "this is used in the Pod's hostname, which can result in surprising behavior"
     return name_warnings(pod["metadata"].get("name", ""), use)
 
@@ -283,3 +286,6 @@ def _resized(containers: Sequence[Document], old: Sequence[Document]) -> Sequenc
         keep(made, container, "resizePolicy")
         resized.append(made)
     return resized
+
+
+STRATEGY = PodStrategy

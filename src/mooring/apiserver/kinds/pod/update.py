@@ -149,7 +149,7 @@ def pod_update_faults(pod: Document, old: Document, options: PodOptions) -> list
         return faults
     new_tolerations, old_tolerations = spec.get("tolerations") or [], old_spec.get("tolerations") or []
     faults += added_tolerations_faults(new_tolerations, old_tolerations, "spec.tolerations", options)
-    faults += _gates_faults(spec.get("schedulingGates") or (), old_spec.get("schedulingGates") or ())
+    faults += _changed_gates_faults(spec.get("schedulingGates") or (), old_spec.get("schedulingGates") or ())
     if means_the_same(spec, old_spec, "core", "PodSpec"):
         return faults
     return faults + _other_changes_faults(spec, old_spec)
@@ -198,7 +198,7 @@ def _deadline_faults(new_s: int | None, old_s: int | None) -> list[Fault]:
     return []
 
 
-def _gates_faults(gates: Sequence[Document], old: Sequence[Document]) -> list[Fault]:
+def _changed_gates_faults(gates: Sequence[Document], old: Sequence[Document]) -> list[Fault]:
     known = {gate.get("name", "") for gate in old}
     added = {gate.get("name", ""): index for index, gate in enumerate(gates) if gate.get("name", "") not in known}
     detail = "only deletion is allowed, but found new scheduling gate"
@@ -222,7 +222,7 @@ def _other_changes_faults(spec: Document, old: Document) -> list[Fault]:
     faults: list[Fault] = []
     if old.get("schedulingGates"):
         faults += _node_selector_faults(rest, old)
-        faults += _node_affinity_faults(rest, old)
+        faults += _changed_node_affinity_faults(rest, old)
     if not means_the_same(rest, old, "core", "PodSpec"):
         difference = internal_diff(old, rest, "PodSpec")
         faults.append(forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}\n{difference}"))
@@ -238,7 +238,7 @@ def _node_selector_faults(rest: Document, old: Document) -> list[Fault]:
     return [invalid("spec.nodeSelector", new_selector or None, detail)]
 
 
-def _node_affinity_faults(rest: Document, old: Document) -> list[Fault]:
+def _changed_node_affinity_faults(rest: Document, old: Document) -> list[Fault]:
     new_affinity, old_affinity = rest.get("affinity"), old.get("affinity")
     new_nodes, old_nodes = (new_affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
     if new_nodes == old_nodes:

@@ -16,7 +16,7 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_nano
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_faults
+from mooring.apiserver.kinds.persistent_volume_claim import persistent_volume_claim_spec_faults
 from mooring.apiserver.kinds.pod.containers import pull_policy_faults
 from mooring.apiserver.kinds.pod.environment import FILE_FIELDS, field_reference_faults, resource_reference_faults
 from mooring.apiserver.kinds.pod.options import PodOptions
@@ -74,10 +74,10 @@ _TOLD_OTHERWISE = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _LOOKED_AT_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
 
 
-def claim_template_faults(template: Document, path: str) -> list[Fault]:
+def ephemeral_claim_template_faults(template: Document, path: str) -> list[Fault]:
     """What is wrong with a template of claims."""
     faults = template_metadata_faults(template.get("metadata") or {}, f"{path}.metadata")
-    return faults + claim_spec_faults(template.get("spec") or {}, f"{path}.spec")
+    return faults + persistent_volume_claim_spec_faults(template.get("spec") or {}, f"{path}.spec")
 
 
 def template_metadata_faults(metadata: Document, path: str) -> list[Fault]:
@@ -157,7 +157,7 @@ def projected_volume_faults(source: Document, path: str, options: PodOptions) ->
             faults += _downward_faults(projection["downwardAPI"], taken, f"{here}.downwardAPI", path)
         if projection.get("serviceAccountToken") is not None:
             token = projection["serviceAccountToken"]
-            faults += _token_faults(token, f"{here}.serviceAccountToken", path, options)
+            faults += _volume_token_faults(token, f"{here}.serviceAccountToken", path, options)
         if sum(projection.get(kind) is not None for kind in _PROJECTED_KINDS) > 1:
             faults.append(forbidden(here, "may not specify more than 1 volume type per source"))
     return faults
@@ -187,7 +187,7 @@ def _clash_faults(file: str, told: str, taken: set[str], path: str) -> list[Faul
     return []
 
 
-def _token_faults(token: Document, here: str, path: str, options: PodOptions) -> list[Fault]:
+def _volume_token_faults(token: Document, here: str, path: str, options: PodOptions) -> list[Fault]:
     faults: list[Fault] = []
     life_s, file = token.get("expirationSeconds", 0), token.get("path", "")
     if life_s < TOKEN_LIFE_S_MIN:
@@ -215,7 +215,7 @@ def volumes_faults(
     made = {f"{pod_name}-{each.get('name', '')}" for each in volumes if pod_name and each.get("ephemeral") is not None}
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
-        own = _source_faults(volume, name, pod_name, here, options)
+        own = _volume_source_faults(volume, name, pod_name, here, options)
         own += (
             [invalid(f"{here}.name", name, text) for text in dns_label_faults(name)]
             if name
@@ -236,7 +236,7 @@ def volumes_faults(
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _source_faults(volume: Document, name: str, pod_name: str, path: str, options: PodOptions) -> list[Fault]:
+def _volume_source_faults(volume: Document, name: str, pod_name: str, path: str, options: PodOptions) -> list[Fault]:
     faults: list[Fault] = []
     is_given = False
     if volume.get("emptyDir") is not None:
@@ -284,7 +284,7 @@ def _ephemeral_faults(source: Document, path: str) -> list[Fault]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [required(f"{path}.volumeClaimTemplate")]
-    return claim_template_faults(template, f"{path}.volumeClaimTemplate")
+    return ephemeral_claim_template_faults(template, f"{path}.volumeClaimTemplate")
 
 
 def _made_claim_faults(name: str, claim: str, path: str) -> list[Fault]:

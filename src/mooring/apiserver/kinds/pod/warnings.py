@@ -56,7 +56,7 @@ def port_warnings(spec: Document, path: str) -> list[str]:
         for container, here in every_container(spec, path)
         for index, port in enumerate(container.get("ports") or ())
     ]
-    return _clash_warnings(ports) + _name_warnings(ports) if ports else []
+    return _clash_warnings(ports) + _port_name_warnings(ports) if ports else []
 
 
 def _clash_warnings(ports: list[tuple[Document, str]]) -> list[str]:
@@ -85,7 +85,7 @@ def _clash(port: Document, other: Document) -> str:
     return "dangerously ambiguous" if number == other_number and is_one_everywhere else ""
 
 
-def _name_warnings(ports: list[tuple[Document, str]]) -> list[str]:
+def _port_name_warnings(ports: list[tuple[Document, str]]) -> list[str]:
     warnings: list[str] = []
     first: dict[str, str] = {}
     for port, path in ports:

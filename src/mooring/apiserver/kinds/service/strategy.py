@@ -163,6 +163,8 @@ def _external_warnings(spec: Document, is_headless: bool) -> list[str]:
 class ServiceStrategy(Strategy):
     """Writing a service."""
 
+    table = SERVICE_TABLE
+
     allows_create_on_update = True
 
     @property
@@ -263,3 +265,6 @@ def _has_node_ports(kind: str | None) -> bool:
 
 def _node_ports(spec: Document) -> set[int]:
     return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+
+
+STRATEGY = ServiceStrategy

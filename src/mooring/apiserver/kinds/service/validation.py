@@ -205,15 +205,15 @@ def _hostname_faults(hostname: str, path: str) -> list[Fault]:
 def service_faults(service: Document, old: Document | None) -> list[Fault]:
     """What is wrong with a service apart from its metadata."""
     spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
-    faults = _topology_faults(annotations)
+    faults = _service_topology_faults(annotations)
     faults += _type_dependent_faults(spec)
-    faults += _ports_faults(spec.get("ports") or ())
+    faults += _service_ports_faults(spec.get("ports") or ())
     if "selector" in spec:
         faults += labels_faults(spec["selector"], "spec.selector")
-    faults += _affinity_faults(spec)
+    faults += _service_affinity_faults(spec)
     faults += cluster_ips_faults(spec, old["spec"] if old else None)
     faults += _external_ips_faults(spec, old)
-    faults += _type_faults(spec)
+    faults += _service_type_faults(spec)
     faults += _node_ports_faults(spec)
     faults += _source_ranges_faults(spec, annotations, old)
     faults += _balancer_faults(spec)
@@ -243,7 +243,7 @@ def balancer_class_faults(spec: Document) -> list[Fault]:
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _topology_faults(annotations: Document) -> list[Fault]:
+def _service_topology_faults(annotations: Document) -> list[Fault]:
     mode, hints = annotations.get(TOPOLOGY_MODE), annotations.get(TOPOLOGY_HINTS)
     if mode is None or hints is None or mode == hints:
         return []
@@ -276,7 +276,7 @@ def _type_dependent_faults(spec: Document) -> list[Fault]:
     return faults
 
 
-def _ports_faults(ports: Sequence[Document]) -> list[Fault]:
+def _service_ports_faults(ports: Sequence[Document]) -> list[Fault]:
     faults: list[Fault] = []
     names: list[str] = []
     for index, port in enumerate(ports):
@@ -289,11 +289,11 @@ def _ports_faults(ports: Sequence[Document]) -> list[Fault]:
             names.append(name)
         elif len(ports) > 1:
             faults.append(required(f"{path}.name"))
-        faults += _port_faults(port, path)
+        faults += _service_port_faults(port, path)
     return faults
 
 
-def _port_faults(port: Document, path: str) -> list[Fault]:
+def _service_port_faults(port: Document, path: str) -> list[Fault]:
     number, protocol, target = port.get("port", 0), port.get("protocol"), port.get("targetPort", 0)
     faults = [invalid(f"{path}.port", number, text) for text in port_number_faults(number)]
     if not protocol:
@@ -308,7 +308,7 @@ def _port_faults(port: Document, path: str) -> list[Fault]:
     return faults
 
 
-def _affinity_faults(spec: Document) -> list[Fault]:
+def _service_affinity_faults(spec: Document) -> list[Fault]:
     affinity, path = spec.get("sessionAffinity"), "spec.sessionAffinityConfig"
     if not affinity:
         return [required("spec.sessionAffinity")]
@@ -339,7 +339,7 @@ def _external_ips_faults(spec: Document, old: Document | None) -> list[Fault]:
     return faults
 
 
-def _type_faults(spec: Document) -> list[Fault]:
+def _service_type_faults(spec: Document) -> list[Fault]:
     kind = spec.get("type")
     if not kind:
         return [required("spec.type")]

@@ -10,7 +10,6 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.resources import Resource, built_in_resources
 from mooring.apiserver.tables.columns import Cell
 from mooring.apiserver.tables.custom import custom_columns
-from mooring.apiserver.tables.printed import PrintedTables
 
 NOW_S = 1_000_000.0
 MADE = "1970-01-12T13:46:00Z"
@@ -24,13 +23,13 @@ TEMPLATE: Document = {
     "metadata": {"labels": {"z": "1", "a": "x"}},
     "spec": {"containers": CONTAINERS, "nodeSelector": {"b": "1", "a": "2"}},
 }
-RESOURCES = {resource.kind: resource for resource in built_in_resources({})}
+RESOURCES = {resource.kind: resource for resource in built_in_resources()}
 
 
 def cells(kind: Kind, obj: Document) -> list[Cell]:
     metadata = {"name": "x", "creationTimestamp": MADE, **obj.get("metadata", {})}
-    row = PrintedTables().row(RESOURCES[kind], {**obj, "metadata": metadata}, NOW_S)
-    assert len(row["cells"]) == len(PrintedTables().columns(RESOURCES[kind]))
+    row = RESOURCES[kind].table.row({**obj, "metadata": metadata}, NOW_S)
+    assert len(row["cells"]) == len(RESOURCES[kind].table.columns)
     return list(row["cells"])
 
 
@@ -427,7 +426,7 @@ NOT_DESCRIBED = (kinds.RUNTIME_CLASS, "Handler")
 
 def test_columns_have_what_clients_read() -> None:
     for resource in RESOURCES.values():
-        for column in PrintedTables().columns(resource):
+        for column in resource.table.columns:
             assert list(column) == ["name", "type", "format", "description", "priority"]
             assert column["description"] or (resource.kind, column["name"]) == NOT_DESCRIBED
             assert column["type"] in ("string", "integer", "boolean", "date")
@@ -435,14 +434,14 @@ def test_columns_have_what_clients_read() -> None:
 
 
 def test_an_empty_default_table_has_no_list_of_rows() -> None:
-    assert PrintedTables().no_rows(RESOURCES[kinds.LIMIT_RANGE]) is None
-    assert PrintedTables().no_rows(RESOURCES[kinds.POD]) == []
+    assert RESOURCES[kinds.LIMIT_RANGE].table.empty_rows is None
+    assert RESOURCES[kinds.POD].table.empty_rows == []
 
 
 def test_a_table_that_a_resource_brings_along_is_taken() -> None:
     pods, services = RESOURCES[kinds.POD], RESOURCES[kinds.SERVICE]
-    own = Resource(pods.kind, pods.strategy, pods.struct, table=None)
-    assert PrintedTables().columns(own) == PrintedTables().columns(pods)
+    own = Resource(pods.kind, pods.strategy, pods.struct)
+    assert own.table.columns == pods.table.columns
     own.table = custom_columns(())
-    assert [column["name"] for column in PrintedTables().columns(own)] == ["Name", "Age"]
-    assert PrintedTables().columns(services) != PrintedTables().columns(own)
+    assert [column["name"] for column in own.table.columns] == ["Name", "Age"]
+    assert services.table.columns != own.table.columns

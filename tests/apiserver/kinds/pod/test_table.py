@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.apiserver.tables.pods import TABLES
+from mooring.apiserver.kinds.pod.table import POD_TABLE
 
 NOW_S = 1_000_000.0
 EARLIER, LATER = "1970-01-12T13:00:00Z", "1970-01-12T13:30:00Z"
@@ -41,7 +40,7 @@ def row(spec: Document, status: Document, **metadata: Any) -> Document:
         "spec": {"containers": containers, **spec},
         "status": status,
     }
-    return TABLES[kinds.POD].row(pod, NOW_S)
+    return POD_TABLE.row(pod, NOW_S)
 
 
 READY_CONDITION = [{"type": "Ready", "status": "True"}]
